@@ -83,6 +83,35 @@ def before_the_call(app: Lowkiq, script: str, do: Callable[[], object]) -> None:
     backend.run = run_after  # type: ignore[method-assign]  # that is the point
 
 
+@pytest.mark.parametrize(
+    ("script", "act"),
+    [
+        ("delete", lambda actions: actions.delete(["a"])),
+        ("kill", lambda actions: actions.kill_failed_jobs(["a"])),
+        ("expedite", lambda actions: actions.perform_jobs_now(["a"])),
+    ],
+)
+def test_what_was_pushed_and_started_after_the_look_stays(
+    app: Lowkiq, queue_name: str, script: str, act: Callable[[Actions], int]
+) -> None:
+    """LB-11: whoever looked before knows nothing of it, though by now it is a started job that waits."""
+    items = stopping(Broken("item 3 is broken"))
+    worker = declare_items(app, queue_name, items)
+    app.queue_of(worker)
+
+    def push_and_start() -> None:
+        worker.perform_async(jobs_of("a", payload="new"))
+        app.drain()
+
+    before_the_call(app, script, push_and_start)
+
+    assert 0 == act(app.actions(worker))
+    (waiting,) = app.queries(worker).fetch(["a"])
+    assert waiting.progress is not None
+    assert (3, ["new"]) == (waiting.progress.cursor, [payload for payload, _ in waiting.payloads])
+    assert waiting.perform_in > app.backend.now(app.queue_of(worker).shards[0])
+
+
 @pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])
 def test_performed_now_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str, error: BaseException) -> None:
     """Before what waits behind it, and with its retry_count."""
