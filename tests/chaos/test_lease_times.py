@@ -211,3 +211,31 @@ def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
         assert 3 == recovered.recovered
         assert recovered.window is not None
         assert {"a", "c", "d"} >= {delivery.id for delivery in recovered.window.deliveries}
+
+
+@pytest.mark.parametrize("late", [go_on, settle, start, checkpoint])
+def test_p2_a_copy_of_an_acquire_that_its_session_has_left_behind_hands_out_nothing(
+    server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch, late: Call
+) -> None:
+    """Its holder had an answer to a later attempt, and has gone on: the copy changes nothing, and names no job."""
+    clock = ManualClock()
+    with at(server, scenario, clock) as holders:
+        sent: list[list[Argument]] = []
+        execute = Backend._execute
+
+        def note(backend: Backend, command: Sequence[Argument]) -> object:
+            sent.append([*command])
+            return execute(backend, command)
+
+        holders.push(numbered("a", 1))
+        holder = holders.new()
+        monkeypatch.setattr(Backend, "_execute", note)
+        holder.take()
+        monkeypatch.undo()
+        (acquiring,) = [command for command in sent if command[0] == "EVALSHA"][:1]
+        holders.push(numbered("b", 1))
+        late(holder)
+        before = state_of(server, scenario)
+
+        assert [b"STALE"] == holders.backend._execute(acquiring)
+        assert before == state_of(server, scenario)

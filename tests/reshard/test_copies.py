@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TRACKING, ShardRef
-from lowkiq_lambda.store.shard.moving import Load, MovingShards
+from lowkiq_lambda.store.shard.moving import Load, MovingShards, Overtaken
 from tests.reshard.filled import Fill
 
 PUSHED_BETWEEN = 0.5
@@ -57,3 +57,31 @@ def test_a_second_copy_changes_nothing_whatever_was_pushed_meanwhile(
     for second, once in copies:
         assert once == second
     assert filled.held(after)["waiting"]
+
+
+def test_a_copy_that_comes_behind_the_opening_brings_nothing_back(fill: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P2: by then what it brings may have been performed; where the queue was flushed it is of no move that is known."""
+    filled = fill(2)
+    received: list[tuple[MovingShards, Sequence[tuple[ShardRef, Sequence[Load]]]]] = []
+    receive = MovingShards.receive
+
+    def note(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
+        received.append((shards, brought))
+        receive(shards, brought)
+
+    monkeypatch.setattr(MovingShards, "receive", note)
+    filled.app.reshard(filled.worker, to=3)
+    targets = {shard for _, brought in received for shard, _ in brought}
+    for shard in targets:
+        filled.admin.delete(shard.key("due"), shard.key("jobs"), shard.key("box"))
+    opened = {shard: content(filled.admin, shard) for shard in targets}
+    for shards, brought in received:
+        receive(shards, brought)
+
+    assert opened == {shard: content(filled.admin, shard) for shard in targets}
+    for shard in targets:
+        filled.admin.delete(*shard.using((RECEIPTS, TRACKING, HEADERS)).keys)
+    for shards, brought in received:
+        with pytest.raises(Overtaken):
+            receive(shards, brought)
+    assert not filled.admin.exists(*[key for shard in targets for key in shard.keys])

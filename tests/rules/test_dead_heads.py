@@ -238,6 +238,30 @@ def test_what_is_pushed_between_slices_runs(app: Lowkiq, clock: ManualClock, que
     assert {} == left_behind(app, worker)
 
 
+@pytest.mark.parametrize("dead_head", ["drop", "latest"])
+def test_an_equal_payload_that_is_pushed_between_slices_frees_all_that_is_left(
+    app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str
+) -> None:
+    """It joins one of those that follow the dead head, nobody knows which: so what is left runs, and it with them."""
+    notes, mortal = Notes(breaking(0)), Mortal(app)
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
+    settlings = []
+
+    def dies(call: str) -> bool:
+        settlings.append(call == "settle")
+        return sum(settlings) == 2
+
+    mortal.dies_before = dies
+    mortal.drain()
+    worker.perform_async([{"id": "a", "payload": 3_000, "score": 3_000}])
+    outlive(app, clock, worker)
+    app.drain()
+
+    assert 3_000 in [payload for batch in notes.batches[1:] for payload in batch["a"]]
+    assert {} == left_behind(app, worker)
+
+
 @pytest.mark.parametrize(
     ("dead_head", "left"),
     [

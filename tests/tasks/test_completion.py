@@ -113,6 +113,36 @@ def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
     assert 1 == len(told.batches)
 
 
+def test_a_dead_item_that_was_put_back_and_died_again_between_the_two_reads_keeps_the_task_open(
+    app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both waves count the same, but while it ran it may have pushed another item behind the reader's back."""
+    worker = declare(app, queue_name, Notes(raising()), max_retry_count=0)
+    task = app.task("export", on_complete=(callback, None))
+    task.push(worker, jobs_of("a"))
+    app.drain()
+    counted, waves = TaskItems.counts, []
+
+    def count(items: TaskItems) -> ItemCounts:
+        waves.append("count")
+        if len(waves) == 2:
+            app.actions(worker).morgue_queue_up_all_jobs()
+            app.drain()
+        return counted(items)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TaskItems, "counts", count)
+        # Nobody else looks at the task meanwhile.
+        patch.setattr(app.drainer, "look_at_tasks", None)
+        task.close()
+
+    # Not by `progress`, which looks once more.
+    assert (2, "closed") == (len(waves), task._operations.records.get(task.id).record.state)
+    assert ("completed", {"dead": 1}) == (task.progress().state, counts(task))
+    app.drain()
+    assert 1 == len(told.batches)
+
+
 def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
     make_app: MakeApp, queue_name: str, told: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
