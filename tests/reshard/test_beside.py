@@ -3,13 +3,16 @@
 from typing import Any
 
 import msgspec
+import pytest
 import redis
 
 from lowkiq_lambda import Gather, Lowkiq
 from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.store.shard.keys import GATHERING, TENANTS, TIMETABLE, ShardRef
+from lowkiq_lambda.store.shard.keys import GATHERING, RECEIPTS, TENANTS, TIMETABLE, ShardRef
+from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
+from tests.kit.moving import HandMade
 from tests.kit.servers import Server
 from tests.kit.workers import declare, jobs_of
 
@@ -92,3 +95,37 @@ def test_what_is_known_of_gathering_ids_goes_by_itself_after_a_move(
     left = [server.admin.pttl(shard.key("gathering")) for shard in shards]
     assert min(left) > 0
     assert max(left) <= 90_000
+
+
+@pytest.mark.parametrize("brought", [100.0, 900.0])
+def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
+    app: Lowkiq, queue_name: str, clock: ManualClock, server: Server, brought: float
+) -> None:
+    """A time that was decided, a pause, and how long a key holds: the later counts, whichever comes first."""
+    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, tenants="spread")
+    app.queue_of(worker)
+    moving = HandMade(server, app, queue_name)
+    moving.begin(AFTER)
+    moving.close(0)
+    shard = moving.shard(moving.layout.targets(0)[0]).using((TENANTS, TIMETABLE, RECEIPTS))
+    here, come = clock.time() + 500.0, clock.time() + brought
+    server.admin.hset(shard.key("timetable"), "poll", msgspec.msgpack.encode({"last": here}))
+    server.admin.hset(shard.key("served"), "acme", msgspec.msgpack.encode({"paused": here}))
+    server.admin.zadd(shard.key("receipts"), {"a key": here})
+
+    def row(kind: bytes, name: bytes, told: bytes) -> Load:
+        # As Lua packs two texts, of which one is packed itself.
+        return Load(kind, name, b"", b"\x92" + b"".join(b"\xd9%c%b" % (len(text), text) for text in (name, told)))
+
+    rows = [
+        row(b"entry", b"poll", msgspec.msgpack.encode({"last": come})),
+        row(b"lane", b"acme", msgspec.msgpack.encode({"paused": come})),
+        row(b"receipts", b"a key", repr(come).encode()),
+    ]
+    MovingShards(app.backend, moving.layout.epoch, "min", 1.0).receive([(shard, rows)])
+
+    kept = server.admin.hget(shard.key("timetable"), "poll"), server.admin.hget(shard.key("served"), "acme")
+    entry, lane = (msgspec.msgpack.decode(packed) for packed in kept if isinstance(packed, bytes))
+    later = max(here, come)
+    assert (later, later) == (entry["last"], lane["paused"])
+    assert later == server.admin.zscore(shard.key("receipts"), "a key")

@@ -60,7 +60,7 @@ def test_a_second_copy_changes_nothing_whatever_was_pushed_meanwhile(
 
 
 def test_a_copy_that_comes_behind_the_opening_brings_nothing_back(fill: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P2: by then what it brings may have been performed; where the queue was flushed it is of no move that is known."""
+    """P2: by then what it brings may have been performed; after a flush it is of no move that is known."""
     filled = fill(2)
     received: list[tuple[MovingShards, Sequence[tuple[ShardRef, Sequence[Load]]]]] = []
     receive = MovingShards.receive

@@ -1,5 +1,12 @@
 """Queues of merge = "latest", and held ids, whose shards are replaced (E-93, P3)."""
 
+from collections.abc import Sequence
+
+import pytest
+
+from lowkiq_lambda import Pushed
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes, failing
@@ -28,6 +35,33 @@ def test_marks_move_with_their_ids(make_app: MakeApp, clock: ManualClock, queue_
 
     assert [True] * 40 == [one.superseded for one in [*below, *between]]
     assert {one: [7] for one in ids} == {one: given for batch in notes.batches for one, given in batch.items()}
+
+
+def test_an_older_version_that_comes_before_the_mark_is_not_done(
+    make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P3: a new shard takes pushes before the move brings what it knows of the id: that supersedes what waits."""
+    notes, app = Notes(), make_app()
+    worker = declare(app, queue_name, notes, shards_count=2, merge="latest")
+    ids = [f"id {number}" for number in range(20)]
+    worker.perform_async([{"id": one, "payload": 5, "score": 5} for one in ids])
+    app.drain()
+    notes.clear()
+    receive, pushed = MovingShards.receive, list[Pushed]()
+
+    def push_and_receive(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
+        names = {row.name.decode() for _, rows in brought for row in rows}
+        pushed.extend(
+            worker.perform_async([{"id": one, "payload": 4, "score": 4} for one in ids if names.issuperset({one})])
+        )
+        receive(shards, brought)
+
+    monkeypatch.setattr(MovingShards, "receive", push_and_receive)
+    app.reshard(worker, to=3)
+    app.drain()
+
+    assert [False] * 20 == [one.superseded for one in pushed]
+    assert [] == notes.batches
 
 
 def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:

@@ -99,7 +99,7 @@ def opened(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
 
 
 def pushing_already(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
-    """The queue in another process, which has pushed: the server knows the script, so that it performs the next call."""
+    """The queue in another process, which has pushed: the server knows the script, and performs the next call."""
     worker = declare(app, queue_name, Notes(), **fields)
     worker.perform_async(jobs_of("z"))
     return worker
@@ -216,20 +216,20 @@ def test_e13_a_push_behind_one_that_broke_off_is_written_too(
     assert ["the-marked-one", "later", "latest"] == payloads_of(producer, worker, "a")
 
 
-def test_p3_a_push_behind_one_that_was_written_ahead_of_time_comes_later(
-    producer: Lowkiq,
-    app: Lowkiq,
-    server: Server,
-    outages: Outages,
-    clock: ManualClock,
-    queue_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """P3: the one whose answer was lost took the score of a pusher whose clock is ahead; what is kept then takes more."""
-    worker = opened(producer, queue_name, merge="never", shards_count=1)
+@pytest.fixture
+def pushed_ahead(app: Lowkiq, server: Server, clock: ManualClock, queue_name: str) -> None:
+    """A pusher whose clock is ahead has pushed to the queue, which has one shard."""
     pushing_already(app, queue_name, merge="never", shards_count=1)
     server.admin.hset(ShardRef(queue_name, 1, 0).key("meta"), "last_score", clock.time() + 0.9)
-    # The attempts could end before that time has come, as where the next one is refused.
+
+
+@pytest.mark.usefixtures("pushed_ahead")
+def test_p3_a_push_behind_one_that_was_written_ahead_of_time_comes_later(
+    producer: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P3: the one whose answer was lost may have a later score than is known here; what is kept then takes more."""
+    worker = opened(producer, queue_name, merge="never", shards_count=1)
+    # The attempts may end before that time has come, as where the next one is refused.
     monkeypatch.setattr(reliable, "PATIENCE", 0.0)
     outages.begin_after_next(b"the-marked-one")
 

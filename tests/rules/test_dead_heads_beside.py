@@ -7,8 +7,9 @@ import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Gather, Lowkiq, Worker
 from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.handlers import Broken, Notes
+from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.iterating import Items, declare_items
 from tests.kit.looks import ids_of, left_behind, look
 from tests.kit.servers import Server
@@ -189,6 +190,27 @@ def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowki
     progress = app.actions(worker)._call_once("delete", early[0], ["a"], 0)
 
     assert (0, True) == (progress.changed, look(app, worker, "a") is not None)
+
+
+def test_a_release_leaves_a_head_that_died_after_its_look(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has seen why it failed: it stays held for whoever looks next."""
+    worker = declare(app, queue_name, Notes(raising()), max_retry_count=0, dead_head="hold")
+    app.queue_of(worker)
+    run = Backend.run
+
+    def die_and_run(backend: Backend, name: str, *args: Any, **options: Any) -> Any:
+        if name == "release":
+            monkeypatch.undo()
+            worker.perform_async(jobs_of("a"))
+            app.drain()
+        return run(backend, name, *args, **options)
+
+    monkeypatch.setattr(Backend, "run", die_and_run)
+
+    assert 0 == app.actions(worker).release(["a"], "skip")
+    assert ["a"] == ids_of(app.queries(worker).held())
 
 
 @pytest.mark.parametrize(("tracked", "held_ids"), [("head", []), ("behind", ["a"])])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendError, BackendFull, JobError, Lowkiq, Pushed, PushInterrupted, QueueMismatch, Worker
+from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
@@ -153,6 +154,36 @@ def test_in_an_outage_pushes_go_past_redis_between_two_attempts(
 
     assert (0.0, True, False) == (waited, resting.buffered, direct.buffered)
     assert ["a", "b", "c"] == [job["id"] for _, job in attic.taken]
+
+
+@pytest.fixture
+def cut_off(overflowing: Lowkiq, fault_proxy: FaultProxy, queue_name: str) -> type[Worker]:
+    """A worker of that app, whose first push has gone to the attic."""
+    worker = declare(overflowing, queue_name, Notes())
+    overflowing.queue_of(worker)
+    fault_proxy.refuse()
+    fault_proxy.cut()
+    worker.perform_async(jobs_of("a"))
+    return worker
+
+
+def test_in_an_outage_one_push_at_a_time_asks_redis(
+    cut_off: type[Worker], attic: Attic, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others go past it meanwhile, in place of waiting for an answer, too."""
+    clock.advance(60)
+    write, asked = Pusher.write, list[str]()
+
+    def push_another_and_write(pusher: Pusher, *given: Any) -> Any:
+        asked.append("asked")
+        if len(asked) == 1:
+            cut_off.perform_async(jobs_of("c"))
+        return write(pusher, *given)
+
+    monkeypatch.setattr(Pusher, "write", push_another_and_write)
+    cut_off.perform_async(jobs_of("b"))
+
+    assert (["asked"], ["a", "c", "b"]) == (asked, [job["id"] for _, job in attic.taken])
 
 
 def test_e41_a_full_redis_is_no_outage_for_the_overflow(
