@@ -1,4 +1,4 @@
-"""The command `lowkiq`, and the older command lines that run the same code.
+"""The command `lowkiq`, and `python -m lowkiq_lambda.local`, which is one of its commands.
 
 Nothing but the standard library is imported here: a plain installation without the extras says what is missing.
 """

@@ -16,23 +16,18 @@ from lowkiq_lambda.cli.refusals import sentence_of
 from lowkiq_lambda.cli.terminating import Terminated
 from lowkiq_lambda.errors import AppNotFound, LowkiqError
 
-_OLDER: Final = {
-    "python -m lowkiq_lambda.local": "run",
-    "python -m lowkiq_lambda.reshard": "reshard",
-    "python -m lowkiq_lambda.aws.drain_schedules": "drain-schedules",
-    "python -m lowkiq_lambda.aws.schedules": "drain-schedules",
-}
-"""What runs a command by itself."""
+_DAEMON: Final = "python -m lowkiq_lambda.local"
+"""The program that is `lowkiq run`, without the name of the command."""
 _EMBEDDED: Final = (["redis"], ["reset"])
-"""People know these commands behind such a program, too."""
+"""Commands that follow it by their names."""
 _CANNOT_BE_WRITTEN: Final = (errno.EPIPE, errno.ENOSPC)
 
 
 def execute(program: str, words: Sequence[str]) -> int:
     """Run the command line of a program; returns the exit code."""
     words = [*words]
-    if program in _OLDER and words[:1] not in _EMBEDDED:
-        app, words = _older(program, words)
+    if program == _DAEMON and words[:1] not in _EMBEDDED:
+        app, words = _daemon(words)
     else:
         app = lowkiq(*words[:1])
     try:
@@ -58,13 +53,12 @@ def execute(program: str, words: Sequence[str]) -> int:
     return code if isinstance(code, int) else DONE
 
 
-def _older(program: str, words: Sequence[str]) -> tuple[App, list[str]]:
-    """The same command, under the name of the program."""
-    name = _OLDER[program]
-    app = lowkiq(name)
-    command = app[name]
-    command.usage = str(command.usage).replace(f"{LOWKIQ} {name}", program)
-    return app, [name, *words]
+def _daemon(words: Sequence[str]) -> tuple[App, list[str]]:
+    """`lowkiq run`, whose help names the program."""
+    app = lowkiq("run")
+    command = app["run"]
+    command.usage = str(command.usage).replace(f"{LOWKIQ} run", _DAEMON)
+    return app, ["run", *words]
 
 
 def _refuse(sentence: str, code: int) -> int:

@@ -18,11 +18,10 @@ from lowkiq_lambda.scaffold.source import stack_folder
 TEMPLATE: Final = stack_folder() / "template.yaml"
 PACKAGES: Final = {
     "DrainFunction": "DrainFunction",
-    "DispatchFunction": "DrainFunction",
     "IngestFunction": "DrainFunction",
     "DashboardFunction": "DashboardFunction",
 }
-"""The functions, that of the version before among them, and whose package each has: several share one."""
+"""The functions, and whose package each has: two share one."""
 
 _TEMPLATE_KEY: Final = "template.yaml"
 _REST: Final = 0.05

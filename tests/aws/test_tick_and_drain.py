@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.aws import dispatch_function, fan_out, ticking
+from lowkiq_lambda.aws import fan_out, ticking
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.aws.events import BadEvent
 from lowkiq_lambda.aws.tick import TickFailed
-from tests.aws.functions import DrainFunction, FunctionContext, overdue
+from tests.aws.functions import DrainFunction, overdue
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
 from tests.kit.duties import Noted
@@ -147,18 +147,6 @@ def test_a_tick_has_a_minute_however_long_the_drain_may_be(
     drain(BOTH, seconds=900.0)
 
     assert [pytest.approx((ticking.TIME - 3.0) / 2, abs=1.0)] == duty.runs
-
-
-def test_a_stack_of_the_version_before_goes_on_ticking(
-    drain: DrainFunction, make_app: MakeApp, queue_name: str
-) -> None:
-    """Its function for that is there as long as nobody has deployed the new template."""
-    app = ticking_app(make_app, drain, drain_function="shop-drain")
-    declare(app, queue_name, notes := Notes()).perform_async(overdue("a"))
-
-    told = dispatch_function.handler({}, FunctionContext(50.0))
-
-    assert ({queue_name}, []) == (told["queues"].keys(), notes.batches)
 
 
 def failing() -> None:

@@ -13,7 +13,7 @@ from local.cloud import push
 from local.demo.source import bundled_history
 from local.replay.jobs import COUNTED, FILES, NEWEST, ApplyChanges, app
 from lowkiq_lambda import Worker
-from lowkiq_lambda.cloud.deployment import TEMPLATE, Deployment
+from lowkiq_lambda.cloud.deployment import Deployment
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.views import QueueMetrics, ShardDetails
 from tests.e2e.inventory import inventory
@@ -27,7 +27,6 @@ SCHEDULED: Final = (0, 1, 2, 3)
 BY_HAND, LAST = SCHEDULED[0], 4
 """The shard that operators have to do with, and the one that nothing drains for a while."""
 
-TEMPLATE_BEFORE: Final = Path(__file__).parents[1] / "data" / "template-before.yaml"
 _TIMEOUT: Final = 60.0
 """Seconds until a schedule that is due has fired, and its drain has done its jobs, on a busy machine."""
 _MORE_ENVIRONMENTS: Final = 2
@@ -35,12 +34,12 @@ _ENDED_BEFORE_BEGIN: Final = "Worker process exited immediately"
 
 
 class Stack:
-    """A stack that the version before had deployed, and an update has made one of ours; a history was pushed to it."""
+    """A stack of our template; a history was pushed to it."""
 
     def __init__(self, cloud: LocalCloud, server: Server, packages: Path) -> None:
         self.cloud = cloud
         self.before = inventory(cloud)
-        self.deployment = Deployment(cloud, f"e2e-{uuid4().hex[:8]}", TEMPLATE_BEFORE)
+        self.deployment = Deployment(cloud, f"e2e-{uuid4().hex[:8]}")
         self.deployment.upload(packages)
         self.deployment.create(
             RedisUrl=server.url,
@@ -52,9 +51,6 @@ class Stack:
         self._history = bundled_history()
         app.configure(redis_url=server.url)
         push(self._history)
-        self.schedules_before = self.schedules
-        self.deployment.template = TEMPLATE
-        self.deployment.update()
 
     @property
     def metrics(self) -> QueueMetrics:

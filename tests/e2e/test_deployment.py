@@ -19,18 +19,10 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
 
-def test_an_update_keeps_the_schedules_of_shards(stack: Stack) -> None:
-    """A stack of the version before goes on as it was: what its template gave by default stays a parameter of it."""
-    shards = {f"shard-{shard}" for shard in SCHEDULED}
-
-    assert {"dispatch", *shards} == stack.schedules_before
-    assert {"minute", *shards} == stack.enabled_schedules
-    assert '{"tick": "only"}' == stack.schedule("minute")["Target"]["Input"]
-
-
 def test_the_stack_schedules_each_shard_that_is_named(stack: Stack) -> None:
-    """There is a schedule for each index of `ShardIndexes`, and one for the minute."""
-    assert {"minute", *(f"shard-{shard}" for shard in SCHEDULED)} == stack.schedules
+    """There is a schedule for each index of `ShardIndexes`, and one for the tick, all enabled."""
+    assert {"minute", *(f"shard-{shard}" for shard in SCHEDULED)} == stack.schedules == stack.enabled_schedules
+    assert '{"tick": "only"}' == stack.schedule("minute")["Target"]["Input"]
 
 
 def test_schedules_that_are_due_drain_their_shards(stack: Stack) -> None:

@@ -25,15 +25,11 @@ from tests.aws.schedules.values import FUNCTION, ROLE
 from tests.kit.servers import Server
 
 
-@pytest.mark.parametrize(
-    "module",
-    [["lowkiq_lambda", "drain-schedules"], ["lowkiq_lambda.aws.drain_schedules"], ["lowkiq_lambda.aws.schedules"]],
-)
-def test_the_module_runs_and_teaches(tmp_path: Path, front: Front, own_server: Server, module: list[str]) -> None:
+def test_the_module_runs_and_teaches(tmp_path: Path, front: Front, own_server: Server) -> None:
     """Both helps come without an account, an app or a server, and name the options and exit codes."""
     for words, expected in ((["--help"], "EXIT CODES"), (["indexes", "--help"], "ShardIndexes")):
         with subprocess.Popen(
-            [sys.executable, "-m", *module, *words],
+            [sys.executable, "-m", "lowkiq_lambda", "drain-schedules", *words],
             cwd=tmp_path,
             env={**without_aws(), "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,

@@ -134,7 +134,8 @@ class Movers:
                 [
                     sys.executable,
                     "-m",
-                    "lowkiq_lambda.reshard",
+                    "lowkiq_lambda",
+                    "reshard",
                     self._queue_name,
                     *options,
                     "--yes",
