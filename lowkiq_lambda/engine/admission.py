@@ -5,6 +5,7 @@ later: never too many visits run, and never too many ids begin, whatever becomes
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -116,6 +117,11 @@ class Admission:
         self._left -= begun
         return begun
 
+    def hand_back(self) -> None:
+        """Nothing waits in the shard: what was granted is for other shards, while calls of this visit go on."""
+        if 0 < self._left < math.inf and not self.is_lost:
+            self._ask(0)
+
     def keep(self) -> None:
         """Prolong the place. Raises LeaseLost where it has ended, and BackendError."""
         self.others_wait = self.session.keep(0.0).waiting > 0
@@ -143,24 +149,38 @@ class Admission:
         now = self._clock.monotonic()
         if now < self._more_at and now - self._asked_at < ASK:
             return
-        retry_for = min(self.lease.trust_left(), self._budget.remaining() + self.lease.ttl / 3)
         try:
-            if seconds := self._blocked_for(retry_for):
-                # What it has claimed, and has not begun, goes back, or waits beside what runs.
-                self._is_blocked, self._asked_at, self._more_at = True, now, now + seconds
-                return
-            started = Moment.now(self._clock)
-            answer = self.session.stay(self._wanted(min(ASK, self._grant.ttl)), self._left, retry_for)
+            seconds = self._blocked_for(self._retry_for())
+        except LowkiqError as error:
+            self._lose(error)
+            return
+        if seconds:
+            # What it has claimed, and has not begun, goes back, or waits beside what runs.
+            self._is_blocked, self._asked_at, self._more_at = True, now, now + seconds
+            return
+        self._ask(self._wanted(min(ASK, self._grant.ttl)))
+
+    def _ask(self, want: int) -> None:
+        """Prolong the place, give back what has not begun, and ask for so many."""
+        started = Moment.now(self._clock)
+        try:
+            answer = self.session.stay(want, self._left, self._retry_for())
         except LeaseLost:
             self.lease.lose()
         except LowkiqError as error:
             # Nobody knows whether it was applied: what may run is known again when a visit enters.
-            shard = self.session.shard
-            fields = {"queue": shard.queue_name, "shard": shard.number}
-            logger.warning("a place could not be prolonged, so its visit ends: %s", error, extra=fields)
-            self.lease.lose()
+            self._lose(error)
         else:
             self._take(answer, started)
+
+    def _retry_for(self) -> float:
+        return min(self.lease.trust_left(), self._budget.remaining() + self.lease.ttl / 3)
+
+    def _lose(self, error: LowkiqError) -> None:
+        shard = self.session.shard
+        fields = {"queue": shard.queue_name, "shard": shard.number}
+        logger.warning("a place could not be prolonged, so its visit ends: %s", error, extra=fields)
+        self.lease.lose()
 
     def _blocked_for(self, retry_for: float) -> float:
         """In how many seconds to come again, as a queue that goes first is visited; 0: now. Raises BackendError."""

@@ -269,6 +269,8 @@ class ConcurrentVisit(ShardVisit):
             due_at = self._shard.session.due_at
             due_in = None if due_at is None else due_at - self._shard.now()
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
+            if self._admission:
+                self._admission.hand_back()
 
     def _look_soon(self) -> None:
         self._is_rung = False

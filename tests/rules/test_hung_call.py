@@ -2,22 +2,26 @@
 
 import asyncio
 from collections import Counter
+from itertools import count, islice
 
 from lowkiq_lambda import Batch, Lowkiq, Rate
 from lowkiq_lambda.aws.telemetry import summary
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.beside import TIMEOUT
+from tests.kit.apps import MakeApp
+from tests.kit.beside import TIMEOUT, declare_threads
 from tests.kit.coroutines import declare_async
 from tests.kit.handlers import Notes
+from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of
 
 SECONDS = 20.0
 
 
 def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """P5: 50 at once, twenty a second, one hangs until the deadline: each later invocation does what its rate lets."""
+    """P5: 50 at once, twenty a second, one hangs until the deadline: later invocations go on for all of their time."""
 
     async def handle(batch: Batch) -> None:
         done.update(batch.keys())
@@ -46,7 +50,28 @@ def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualCl
         clock.advance(40)
 
     assert ("out of time", True) == (found[0][0], found[0][1] <= 11)
-    assert all(performed >= 190 for _, performed in found[1:]), found
+    # Some 200, as each moves the clock and none knows when the visit looks at it; a prediction of 20 s would leave 20.
+    assert all(performed >= 100 for _, performed in found[1:]), found
+
+
+def test_a_call_that_hangs_keeps_no_ids_of_its_rate(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """While it runs on in a shard where nothing else waits, all the others that may begin do so in another shard."""
+    app, other, notes = make_app(), make_app(), Notes()
+    hung, *more = ["hung", *islice((f"{n}" for n in count() if shard_for(f"{n}", 2) != shard_for("hung", 2)), 9)]
+    fields = {"shards_count": 2, "batch_size": 1, "rate": Rate(10, per=36_000)}
+
+    def hang(_batch: Batch) -> None:
+        # It has looked for more, and found nothing.
+        eventually(lambda: app.limits(worker).explain().ids_left == len(more), TIMEOUT)
+        worker.perform_async([{"id": id} for id in more])
+        other.drainer.visit(other.queue_of(worker).shards[shard_for(more[0], 2)], Budget(clock))
+
+    worker = declare_threads(app, queue_name, hang, **fields)
+    declare(other, queue_name, notes, **fields)
+    worker.perform_async([{"id": hung}])
+    app.drainer.visit(app.queue_of(worker).shards[shard_for(hung, 2)], Budget(clock))
+
+    assert sorted(more) == sorted(id for batch in notes.ids for id in batch)
 
 
 def test_the_end_of_a_drain_names_its_prediction(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
