@@ -93,7 +93,7 @@ def reshard(  # noqa: PLR0913 - the options
     worker = worker_of(loaded, queue)
     resharding = loaded.resharding(worker, unreplicated=unreplicated)
     if to is not None:
-        _note_schedules(loaded, worker.queue_name, to, stack)
+        _note_schedules(loaded, worker.queue_name, resharding.layout, to, stack)
     if dry_run and to is not None:
         return _plan(resharding, to)
     question = _question(resharding.layout, to, forget, announces=announce, turns=abort)
@@ -108,7 +108,7 @@ def reshard(  # noqa: PLR0913 - the options
     return _move(resharding, to, partial(note, loaded, worker.queue_name, "reshard"), turns=abort)
 
 
-def _note_schedules(app: Lowkiq, queue_name: str, to: int, stack: str | None) -> None:
+def _note_schedules(app: Lowkiq, queue_name: str, layout: Layout, to: int, stack: str | None) -> None:
     """Name the shards that no schedule would drain, before there are any; without a stack, those that are new."""
     if stack is not None:
         from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
@@ -117,7 +117,9 @@ def _note_schedules(app: Lowkiq, queue_name: str, to: int, stack: str | None) ->
         for name, indexes in coverage_of(app, stack, {queue_name: to}).missing.items():
             remark(f"note: {name}: {naming(indexes)}.")
         return
-    widest = 1 + max(shard.index for queue in app.current_queues()[0].values() for shard in queue.shards)
+    # The queue's own count is its layout's: code that declares another has no shards of it before the announcement.
+    counts = [1 + shard.index for queue in app.current_queues()[0].values() for shard in queue.shards]
+    widest = max(layout.before, layout.after, *counts)
     if to > widest:
         new = f"shard {widest} is new" if to == widest + 1 else f"shards {widest} to {to - 1} are new"
         remark(f"note: {new}: {_ADVICE}")

@@ -95,6 +95,30 @@ def test_orders_that_contradict_each_other_are_refused(app: Lowkiq, queue_name: 
 
 
 @pytest.mark.usefixtures("app")
+def test_code_that_declares_the_new_count_already_moves_its_queue(
+    server: Server,
+    queue_name: str,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Who edits the number first is told by the drift guard to come here: this code has no shard of the queue yet."""
+    with closing_app(Lowkiq(Config(redis_url=server.url), clock=clock)) as edited:
+        declare(edited, queue_name, Notes(), shards_count=8)
+        monkeypatch.setattr(sys.modules[MODULE], "app", edited)
+        words = ["reshard", queue_name, *APP, "--to", "8", "--yes"]
+        codes = [main([*words, "--announce"]), main(words)]
+        told = capsys.readouterr()
+
+        assert [0, 0] == codes
+        assert told.err.startswith("note: shards 4 to 7 are new: ")
+        assert told.out.endswith("8 shards; code may declare 4 too\n")
+        # For a second it goes by the declarations that it has read.
+        clock.advance(1)
+        assert 20 == edited.metrics()[queue_name].length
+
+
+@pytest.mark.usefixtures("app")
 def test_new_shards_need_their_schedules(
     queue_name: str, clock: ManualClock, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,15 +84,19 @@ def _mismatched(queue: QueueFound, declared: Declaration) -> Stranded:
     now = ", ".join(f"{name}={here.get(name)!r}" for name in names)
     then = ", ".join(f"{name}={there.get(name)!r}" for name in names)
     begin = f"Queue {queue.name!r} was made with {then}, and the code declares {now}"
+    restore = f"Restore {then}; or "
+    if names == ["shards_count"]:
+        move = f"`lowkiq reshard {queue.name} --to {declared.shards_count} --announce`"
+        restore += f"move the queue while it is in use: run {move} and go on as docs/resharding.md says; or "
     if queue.shards is not None and not queue.occupied:
         sentence = (
             f"{begin}: it is empty, but every push and drain of this code would be refused. "
-            f"Restore {then}; or give the worker another queue_name."
+            f"{restore}give the worker another queue_name."
         )
     else:
         sentence = (
             f"{begin}: every push and drain of this code would be refused, and {_contents(queue)} would be stranded. "
-            f"Restore {then}; or give the worker another queue_name, and let a worker with the old declaration push "
+            f"{restore}give the worker another queue_name, and let a worker with the old declaration push "
             "what is left over to it."
         )
     return Stranded(queue.name, queue.occupied, sentence)

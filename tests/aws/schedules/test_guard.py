@@ -34,8 +34,9 @@ def test_l_68_another_shards_count_strands_what_the_shards_hold(count: int) -> N
     assert stranded.sentence == (
         f"Queue 'Orders' was made with shards_count=10, and the code declares shards_count={count}: every push and "
         "drain of this code would be refused, and what it holds (3 waiting, 2 in the morgue; shards 0, 2) would be "
-        "stranded. Restore shards_count=10; or give the worker another queue_name, and let a worker with the old "
-        "declaration push what is left over to it."
+        "stranded. Restore shards_count=10; or move the queue while it is in use: run "
+        f"`lowkiq reshard Orders --to {count} --announce` and go on as docs/resharding.md says; or give the worker "
+        "another queue_name, and let a worker with the old declaration push what is left over to it."
     )
 
 
@@ -66,6 +67,7 @@ def test_another_merge_is_refused() -> None:
     (stranded,) = find_stranded({"Orders": Declaration(10, "json", "never")}, [queue("Orders", WAITING)])
 
     assert "was made with merge='min', and the code declares merge='never'" in stranded.sentence
+    assert "reshard" not in stranded.sentence
 
 
 def test_a_queue_without_a_worker_is_stranded_while_it_holds_jobs() -> None:
