@@ -4,6 +4,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -307,21 +308,24 @@ def _own_frames(error: BaseException) -> list[tuple[FrameType, int]]:
 
 def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
     summary = traceback.StackSummary.extract(frames)
+    roots = (*sys.path, sys.prefix, sys.base_prefix)
     for frame in summary:
         # The line of code is read where the file lies, and kept.
         _ = frame.line
-        frame.filename = _in_project(frame.filename)
+        frame.filename = _in_project(frame.filename, roots)
     formatted = "".join(summary.format())
     return [cut(line, _LINE) for line in formatted.splitlines()]
 
 
-def _in_project(filename: str) -> str:
+# An outage has a thousand tracebacks of the same few files.
+@lru_cache(maxsize=512)
+def _in_project(filename: str, roots: tuple[str, ...]) -> str:
     """The path of a file from where it is imported: what lies above that is of the machine, and says nothing."""
     path = Path(filename)
     if not path.is_absolute():
         return filename
-    roots = [Path(root).absolute() for root in (*sys.path, sys.prefix, sys.base_prefix)]
-    above = [root for root in roots if path.is_relative_to(root) and root.name]
+    folders = [Path(root).absolute() for root in roots]
+    above = [folder for folder in folders if path.is_relative_to(folder) and folder.name]
     return path.relative_to(max(above, key=lambda root: len(root.parts), default=path.parent)).as_posix()
 
 

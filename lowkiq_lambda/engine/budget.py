@@ -30,6 +30,8 @@ _WEIGHT: Final = 0.1
 """Of the last batch in the mean."""
 _DECAY: Final = 0.99
 """How much of the slowest is left after each second: a half after 69 of them."""
+_NEARLY_ALL: Final = 100.0
+"""Seconds for which more than a quarter of the slowest is left."""
 MOST_OF_BUDGET: Final = 1 / 3
 """The part of its budget that a drain leaves unused, at most, for what is slower than usual."""
 
@@ -50,7 +52,9 @@ class BatchTiming(msgspec.Struct):
         """Take in how long a batch took that has just come to its end."""
         self.observe_run(seconds)
         self.usual = self.mean or 0.0
-        self.observe_rest(seconds, now)
+        # Most batches are far from the slowest, and need not know what is left of it.
+        if 4 * seconds > self.slowest or now - self.seen_at > _NEARLY_ALL:
+            self.observe_rest(seconds, now)
 
     def observe_run(self, seconds: float) -> None:
         """Take in how long a run of a job with a cursor took, apart from its items."""
@@ -79,6 +83,10 @@ class BatchTiming(msgspec.Struct):
         later drains no more than that.
         """
         return max(self.usual, min(self.slowest_at(now), budget * MOST_OF_BUDGET))
+
+    def predicted_at_most(self, budget: float) -> float:
+        """What `predicted` says at no time more than: cheaper, as it asks no clock."""
+        return max(self.usual, min(self.slowest, budget * MOST_OF_BUDGET))
 
     def window(self, batch_size: int, ack_interval: float) -> int:
         """How many ids to claim, so that what is finished waits about `ack_interval` for its acknowledgement."""
@@ -173,6 +181,15 @@ class Budget:
         if self.stopping():
             return "stopping"
         return "out of time" if predicted >= self.remaining() else None
+
+    def against_next(self, timing: BatchTiming) -> StopReason | None:
+        """Why the next batch, or item, of such a timing may not start, or None."""
+        if self.stopping():
+            return "stopping"
+        remaining = self.remaining()
+        if timing.predicted_at_most(self._seconds) < remaining:
+            return None
+        return "out of time" if self.prediction(timing) >= remaining else None
 
     def against_claim(self, predicted: float) -> StopReason | None:
         """Why nothing more may be claimed, or None."""

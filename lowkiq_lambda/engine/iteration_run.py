@@ -125,7 +125,7 @@ class IterationRun:
         shard = self._shard
         if shard.lease.trust_left() <= 0:
             return "lease lost"
-        if reason := self._budget.against_batch(self._budget.prediction(shard.settings.timing)) or shard.requested():
+        if reason := self._budget.against_next(shard.settings.timing) or shard.requested():
             return reason
         if self._turn_over_at is None or self._item_began_at < self._turn_over_at:
             return None

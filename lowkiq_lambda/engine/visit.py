@@ -281,7 +281,7 @@ class ShardVisit:
         elif requested := self._shard.requested():
             self._reason = requested
         else:
-            self._reason = self._budget.against_batch(self._predicted())
+            self._reason = self._budget.against_next(self._settings.timing)
         if self._reason is None:
             return left.popleft() if self._admission is None else self._admitted(left, self._admission, len(left[0]))
         if self._reason == "out of time" and self._budget.try_one():

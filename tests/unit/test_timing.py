@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from lowkiq_lambda.engine.budget import BatchTiming
+from lowkiq_lambda.engine.budget import BatchTiming, Budget
+from lowkiq_lambda.testing import ManualClock
 
 
 @pytest.mark.parametrize("batches", [1, 60, 6_000])
@@ -75,3 +76,21 @@ def test_a_clock_that_was_set_back_makes_nothing_last_for_longer() -> None:
 
     assert 10.0 == timing.slowest_at(1_000.0)
     assert timing.slowest_at(1_600.0) < 0.1
+
+
+@pytest.mark.parametrize("quick", [0.001, 4.0, 12.0])
+@pytest.mark.parametrize("seconds", [9.0, 300.0, math.inf])
+def test_what_is_asked_without_the_clock_decides_as_the_prediction_does(quick: float, seconds: float) -> None:
+    """P5: with whatever time left, the next batch may start if, and only if, it is predicted to fit."""
+    timing, clock = BatchTiming(), ManualClock(1_000.0)
+    timing.observe(40.0, clock.time())
+    for _ in range(200):
+        clock.advance(quick)
+        timing.observe(quick, clock.time())
+
+        assert timing.predicted(clock.time(), seconds) <= timing.predicted_at_most(seconds)
+    for left in (0.0005, 0.5, 3.0, 5.0, 8.0, 11.0, 13.0, 39.0):
+        budget = Budget(clock, seconds)
+        clock.advance(max(0.0, seconds - left) if math.isfinite(seconds) else 0.0)
+        fits = budget.prediction(timing) < budget.remaining()
+        assert (None if fits else "out of time") == budget.against_next(timing)
