@@ -9,11 +9,13 @@ from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
 from lowkiq_lambda.store.shard.scripts import Argument
+from lowkiq_lambda.store.shard.session import Next
 from lowkiq_lambda.store.shard.state import probe
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import numbered, shard_of, state_of
+from tests.kit.claimed_shard import ids_of
 from tests.kit.holders import RETRY_FOR, Holder, Holders
 from tests.kit.servers import Server
 
@@ -239,3 +241,47 @@ def test_p2_a_copy_of_an_acquire_that_its_session_has_left_behind_hands_out_noth
 
         assert [b"STALE"] == holders.backend._execute(acquiring)
         assert before == state_of(server, scenario)
+
+
+def test_p1_an_acquire_that_is_sent_again_behind_the_end_of_its_lease_hands_out_nothing(
+    server: Server, scenario: Scenario
+) -> None:
+    """Its answer was lost, and the lease that it had taken has ended: what is in flight is for whoever takes it next."""
+    clock, lease = ManualClock(), shard_of(scenario).key("lease")
+    with at(server, scenario, clock) as holders:
+        holders.push(numbered("a", 1))
+        first, second = holders.new(), holders.new()
+        first.take()
+        clock.advance(TTL + 1)
+        server.admin.delete(lease)
+        again = first.take()
+        recovered = second.take()
+
+        assert isinstance(again, Acquired)
+        assert again.window is None
+        assert isinstance(recovered, Acquired)
+        assert 1 == recovered.recovered
+        assert recovered.window is not None
+
+
+@pytest.mark.unaudited("a field is damaged by hand")
+@pytest.mark.parametrize(("next_step", "windows"), [("release", []), ("claim", [[]])])
+def test_a_settlement_that_met_damage_half_way_lets_go_when_it_is_made_again(
+    server: Server, scenario: Scenario, next_step: Next, windows: list[list[str]]
+) -> None:
+    """It has counted itself, and failed before its end: its repeat does what was left, and keeps nobody waiting."""
+    clock, shard = ManualClock(), shard_of(scenario)
+    with at(server, scenario, clock) as holders:
+        holders.push(numbered("a", 1))
+        holder = holders.new()
+        holder.take()
+        server.admin.hset(shard.key("meta"), "payloads", "damaged")
+        handed_out = list[list[str]]()
+        while window := holder.write([], next_step):
+            handed_out.append(ids_of(window))
+
+        assert windows == handed_out
+        assert {} == state_of(server, scenario)["flight"]
+        assert not server.admin.exists(shard.key("lease"))
+        holders.push(numbered("b", 1))
+        assert isinstance(holders.new().take(), Acquired)

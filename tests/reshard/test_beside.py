@@ -8,7 +8,7 @@ import redis
 
 from lowkiq_lambda import Gather, Lowkiq
 from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.store.shard.keys import GATHERING, RECEIPTS, TENANTS, TIMETABLE, ShardRef
+from lowkiq_lambda.store.shard.keys import GATHERING, RECEIPTS, TENANTS, TIMETABLE, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
@@ -97,21 +97,22 @@ def test_what_is_known_of_gathering_ids_goes_by_itself_after_a_move(
     assert max(left) <= 90_000
 
 
-@pytest.mark.parametrize("brought", [100.0, 900.0])
+@pytest.mark.parametrize("brought", [100, 900])
 def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
-    app: Lowkiq, queue_name: str, clock: ManualClock, server: Server, brought: float
+    app: Lowkiq, queue_name: str, clock: ManualClock, server: Server, brought: int
 ) -> None:
-    """A time that was decided, a pause, and how long a key holds: the later counts, whichever comes first."""
+    """A time that was decided, a pause, how long a key holds, a count of revivals: the later, whichever comes first."""
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE, tenants="spread")
     app.queue_of(worker)
     moving = HandMade(server, app, queue_name)
     moving.begin(AFTER)
     moving.close(0)
-    shard = moving.shard(moving.layout.targets(0)[0]).using((TENANTS, TIMETABLE, RECEIPTS))
+    shard = moving.shard(moving.layout.targets(0)[0]).using((TENANTS, TIMETABLE, RECEIPTS, TRACKING))
     here, come = clock.time() + 500.0, clock.time() + brought
     server.admin.hset(shard.key("timetable"), "poll", msgspec.msgpack.encode({"last": here}))
     server.admin.hset(shard.key("served"), "acme", msgspec.msgpack.encode({"paused": here}))
     server.admin.zadd(shard.key("receipts"), {"a key": here})
+    server.admin.hset(shard.key("rows"), "v of a task", 500)
 
     def row(kind: bytes, name: bytes, told: bytes) -> Load:
         # As Lua packs two texts, of which one is packed itself.
@@ -121,6 +122,7 @@ def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
         row(b"entry", b"poll", msgspec.msgpack.encode({"last": come})),
         row(b"lane", b"acme", msgspec.msgpack.encode({"paused": come})),
         row(b"receipts", b"a key", repr(come).encode()),
+        row(b"item", b"v of a task", str(brought).encode()),
     ]
     MovingShards(app.backend, moving.layout.epoch, "min", 1.0).receive([(shard, rows)])
 
@@ -129,3 +131,4 @@ def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
     later = max(here, come)
     assert (later, later) == (entry["last"], lane["paused"])
     assert later == server.admin.zscore(shard.key("receipts"), "a key")
+    assert str(max(500, brought)).encode() == server.admin.hget(shard.key("rows"), "v of a task")

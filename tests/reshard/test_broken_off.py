@@ -160,6 +160,34 @@ def test_a_mover_of_an_earlier_move_has_nothing_to_say(fill: Fill) -> None:
     assert was == filled.held()
 
 
+def test_a_move_whose_shards_obey_another_order_says_so(fill: Fill) -> None:
+    """Nothing of it can go on, and no other process says so in the declaration: it ends, after a few tries."""
+    filled = fill(2, rounds=0)
+    layout = filled.resharding.begin(3)
+    for shard in filled.shards(2):
+        filled.admin.hset(shard.key("meta"), "generation", 2**52)
+
+    with pytest.raises(LowkiqError, match="its shards have had other orders since"):
+        filled.resharding.go_on(lambda *_: None)
+    assert layout == filled.resharding.layout
+
+
+def test_two_changes_of_a_layout_at_once_are_both_made(fill: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who finds that another process has written since it read reads again, and undoes nothing of that."""
+    filled = fill(2, rounds=0)
+    swap = Resharding._swap
+
+    def late(mover: Resharding, *given: Any, **more: Any) -> bool:
+        monkeypatch.undo()
+        filled.resharding.accept(5)
+        return swap(mover, *given, **more)
+
+    monkeypatch.setattr(Resharding, "_swap", late)
+    filled.resharding.accept(7)
+
+    assert {5, 7} <= {*filled.resharding.layout.accepts}
+
+
 def test_who_pushes_may_be_several_moves_behind(fill: Fill, clock: ManualClock) -> None:
     """The floors that a shard told which an earlier move has closed raise those of a shard of the next move too."""
     filled = fill(2, rounds=0)

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from lowkiq_lambda import Pushed
+from lowkiq_lambda.progress import JobProgress
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes, failing
-from tests.kit.looks import ids_of
+from tests.kit.looks import counters, ids_of
+from tests.kit.started import put_off
 from tests.kit.workers import declare
 
 
@@ -62,6 +64,28 @@ def test_an_older_version_that_comes_before_the_mark_is_not_done(
 
     assert [False] * 20 == [one.superseded for one in pushed]
     assert [] == notes.batches
+
+
+def test_a_started_job_that_comes_twice_supersedes_nothing(
+    make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2: of an id one started job waits, and the second copy of it finds no other version there, but itself."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes(), shards_count=2, merge="latest")
+    worker.perform_async([{"id": "a", "payload": 5, "score": 5}])
+    put_off(app, worker, "a", JobProgress())
+    was = app.queries(worker).fetch(["a"])
+    receive = MovingShards.receive
+
+    def twice(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
+        receive(shards, brought)
+        receive(shards, brought)
+
+    monkeypatch.setattr(MovingShards, "receive", twice)
+    app.reshard(worker, to=3)
+
+    assert was == app.queries(worker).fetch(["a"])
+    assert 0 == counters(app, worker).get("superseded", 0)
 
 
 def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:

@@ -15,6 +15,8 @@ from tests.kit.workers import jobs_of
 
 IDS = [str(number) for number in range(20)]
 """Ids of all shards."""
+REST = 120.0
+"""Seconds for which a closed shard waits for what may be on its way, before a later move takes it up."""
 
 
 @pytest.fixture
@@ -117,3 +119,17 @@ def test_a_later_push_has_no_smaller_default_score(both: Both, server: Server) -
     metas = [ShardRef(both.name, 8, one.shard - 4).key("meta") for one in pushed]
     assert all(float(server.admin.hget(meta, "last_score") or 0) >= late for meta in metas)
     assert 20 == len(metas)
+
+
+def test_a_refused_push_lets_the_closed_shards_rest_anew(both: Both, clock: ManualClock) -> None:
+    """Who was refused may have sent the push twice: no move takes the shard up while the other may be on its way."""
+    both.worker.perform_async(jobs_of(IDS))
+    both.there.reshard(both.mover, to=6)
+    clock.advance(REST - 20)
+    both.worker.perform_async(jobs_of(IDS))
+    clock.advance(30)
+    began = clock.time()
+
+    both.there.reshard(both.mover, to=4)
+
+    assert REST - 30 <= clock.time() - began <= REST
