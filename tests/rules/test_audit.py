@@ -6,19 +6,23 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha1
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
 
-from lowkiq_lambda import Batch, Failed, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda import Batch, BatchJob, Failed, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda.audit import auditor
 from lowkiq_lambda.audit.rules import violations
 from lowkiq_lambda.journal_views import JournalEntry
+from lowkiq_lambda.store.inspect import journal
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.beside import wait_for
+from tests.kit.beside import TIMEOUT, move_until, wait_for
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
+from tests.kit.iterating import Items, declare_items
 from tests.kit.workers import declare
 
 IDS = ["a", "b", "c"]
@@ -173,6 +177,55 @@ def test_each_seeded_fault_is_found(
     assert rule in found
 
 
+def before_the_places(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """When an audit has read the journals, and not yet what the shards have, this happens."""
+
+    def read_places(*arguments: Any) -> Any:
+        happens()
+        return journal.read_places(*arguments)
+
+    monkeypatch.setattr(auditor, "read_places", read_places)
+
+
+def test_what_is_pushed_while_an_audit_reads_is_no_violation(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shard has a payload then of which the journal that was read says nothing: a newer one does."""
+    worker = declare(app, queue_name, Notes())
+    app.actions(worker).journal("all")
+    worker.push("a", 1)
+    before_the_places(monkeypatch, lambda: worker.push("a", 2))
+
+    assert [] == [*map(str, app.audit(worker).violations)]
+
+
+def test_what_ends_while_an_audit_reads_is_no_violation(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal that was read has it in flight, and what tells of its success names nobody."""
+    runs, may_end = threading.Event(), threading.Event()
+
+    def handle(_batch: Batch) -> None:
+        runs.set()
+        wait_for(may_end)
+
+    worker = declare(app, queue_name, Notes(handle))
+    app.actions(worker).journal("all")
+    worker.push("a")
+    drain = threading.Thread(target=app.drain, daemon=True)
+    drain.start()
+    wait_for(runs)
+
+    def end() -> None:
+        may_end.set()
+        drain.join(TIMEOUT)
+
+    before_the_places(monkeypatch, end)
+
+    assert [] == [*map(str, app.audit(worker).violations)]
+    assert not drain.is_alive()
+
+
 @pytest.mark.parametrize("is_exit", [False, True])
 def test_what_was_replaced_in_flight_has_an_outcome(app: Lowkiq, queue_name: str, *, is_exit: bool) -> None:
     """merge="latest": a newer payload comes while its id runs, which fails or is given back: that is sound."""
@@ -203,14 +256,46 @@ def test_a_recording_may_begin_amid_a_visit(app: Lowkiq, clock: ManualClock, que
             return
         app.actions(worker).journal("all", seconds=86_400)
         worker.perform_async([{"id": "fast"}])
-        clock.advance(0.2)
-        wait_for(ended)
+        move_until(clock, ended.is_set)
 
     worker = declare(app, queue_name, Notes(handle), concurrency=2)
     worker.perform_async([{"id": "slow"}])
     assert {"done": 2} == app.drain()
 
     assert [] == [*map(str, app.audit(worker).violations)]
+
+
+def test_what_is_pushed_to_a_started_job_is_no_part_of_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """It goes on with what it was handed, though what came since has its place between that."""
+
+    def break_once(_job: BatchJob, item: int) -> None:
+        if item == 1 and len(items.runs) == 1:
+            worker.perform_async([{"id": "a", "payload": "between", "score": 2}])
+            raise ValueError("broken")
+
+    items = Items(2, break_once)
+    worker = declare_items(app, queue_name, items)
+    app.actions(worker).journal("all", seconds=86_400)
+    worker.perform_async([{"id": "a", "payload": score, "score": score} for score in (1, 3)])
+    app.drain()
+    clock.advance(60.0)
+    app.drain()
+
+    assert [(None, [1, 3]), (1, [1, 3]), (None, ["between"])] == [(run.cursor, run.payloads) for run in items.runs]
+    assert [] == [*map(str, app.audit(worker).violations)]
+
+
+def test_only_what_was_there_before_a_recording_may_come_from_nowhere() -> None:
+    """What is claimed without a push may have been pushed before; by its arrival it was not where it came since."""
+
+    def claimed(arrival: int) -> JournalEntry:
+        items: list[list[object]] = [["a", 0.0, arrival, 0.0, arrival, 1, 0]]
+        return JournalEntry(
+            number=1, kind="claimed", at=0.0, token=b"7", call="1", items=items, shard=0, shards_count=1
+        )
+
+    assert [] == violations([claimed(10)], known_from=10.0)
+    assert ["delivery"] == [one.rule for one in violations([claimed(11)], known_from=10.0)]
 
 
 def test_an_outcome_too_many_is_found_in_a_recording_that_began_amid_a_visit() -> None:
