@@ -424,8 +424,9 @@ def test_a_shard_that_was_let_go_with_its_work_rests(clock: ManualClock, reason:
     assert A == board.next()
 
 
-def test_a_scheduler_gets_no_shard_that_another_thread_has_emptied(board: ShardBoard) -> None:
-    """What it saw is old by then: the shard has been taken, and brought back without work."""
+@pytest.mark.parametrize("is_back", [True, False], ids=["emptied", "visited"])
+def test_a_scheduler_gets_no_shard_that_another_thread_has_taken(board: ShardBoard, *, is_back: bool) -> None:
+    """What it saw is old by then: the shard has been taken, and perhaps brought back without work."""
     board.update([probed(A, 0.0)], board.events)
     taken: list[ShardRef | None] = []
 
@@ -434,7 +435,8 @@ def test_a_scheduler_gets_no_shard_that_another_thread_has_emptied(board: ShardB
 
         def next(self, views: Sequence[State]) -> State | None:
             taken.append(board.next())
-            board.visited(A, SETTLED, None)
+            if is_back:
+                board.visited(A, SETTLED, None)
             return views[0]
 
     assert board.next(Slow()) is None
