@@ -4,7 +4,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,10 +17,12 @@ from lowkiq_lambda import Config, ConfigError, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, Token, TrustedClaims, Visitor, dashboard, hashed
 from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
+from lowkiq_lambda.dashboard.security.caller import Caller
 from lowkiq_lambda.dashboard.security.passwords import LEAST
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE
+from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE, MINUTE, Throttle
 from lowkiq_lambda.dashboard.serving import entry_for
+from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import AUTH, OPERATOR, READER
@@ -501,6 +503,20 @@ def test_guesses_are_counted_without_redis(clock: ManualClock, make_browser: Mak
     assert {303} == {browser.sign_in(OPERATOR).status for _ in range(2)}
     assert [401] * FROM_ONE == [browser.sign_in("guess").status for _ in range(FROM_ONE)]
     assert 429 == browser.sign_in(OPERATOR).status
+
+
+def test_a_try_that_began_in_the_minute_before_makes_none_of_this_one_undone() -> None:
+    """Several are counted at once: who read the clock before the minute was over may count after others of the next."""
+
+    def alone(_minute: int, _sources: Sequence[str], _more: int) -> Sequence[int]:
+        raise BackendUnavailable
+
+    times = iter([MINUTE] * FROM_ONE + [MINUTE - 0.001, MINUTE])
+    counting, guesser = Throttle(lambda: next(times), alone), Caller("127.0.0.1")
+
+    assert [0.0] * FROM_ONE == [counting.seconds_to_wait(guesser) for _ in range(FROM_ONE)]
+    assert 0.0 < counting.seconds_to_wait(guesser) <= MINUTE
+    assert MINUTE == counting.seconds_to_wait(guesser)
 
 
 def test_tokens_are_for_programs(make_browser: MakeBrowser) -> None:

@@ -145,6 +145,22 @@ def test_client_middlewares_see_a_job_once(ingest: IngestFunction, fifo: InboxQu
     assert {"a": [["seen"]]} == ingest.payloads()
 
 
+def test_of_an_inbox_what_a_push_has_written_comes_not_again_whatever_the_apps_middlewares(
+    ingest: IngestFunction, fifo: InboxQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They saw these jobs before they were sent, so no position has moved since, and what is written is known."""
+    ingest.app.client_middlewares.append(lambda worker, jobs, call_next: call_next(worker, jobs))
+    for job_id in "abc":
+        fifo.inbox.push(ingest.worker, jobs_of(job_id))
+    event = fifo.event()
+
+    def break_off(*_arguments: object) -> None:
+        raise PushInterrupted(written=[0], not_written=[2], unknown=[1])
+
+    monkeypatch.setattr(ingest.app, "push_past_middlewares", break_off)
+    assert [record["messageId"] for record in event["Records"][1:]] == shapes.failed(ingest(event))
+
+
 def test_headers_and_items_travel_with_a_job(ingest: IngestFunction, fifo: InboxQueue) -> None:
     """The trace of a push goes on, and a job of a task stays its item, by whatever way it comes in."""
     item = ItemRef(bytes(range(12)), 7, "row 7")
