@@ -686,6 +686,25 @@ def test_a_program_that_is_asked_for_has_no_substitute(path_folder: Path, data_d
         open_embedded(data_dir, "my-server")
 
 
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [(None, "No such file"), ("Valkey server v=5.0.1", "older than 6.2"), ("vim 9", "does not run here")],
+)
+def test_a_program_that_is_asked_for_and_does_not_fit_is_told_with_its_setting(
+    tmp_path: Path, data_dir: Path, answer: str | None, why: str
+) -> None:
+    """It is not the platform that has no server: whoever reads it has to know what to change."""
+    path = tmp_path / "server" if answer is None else program(tmp_path / "bin", "server", impostor(answer))
+
+    with pytest.raises(EmbeddedServerError) as raised:
+        open_embedded(data_dir, str(path))
+
+    said = str(raised.value)
+    assert "platform" not in said
+    for part in (f"cannot be '{path}'", "LOWKIQ_EMBEDDED_SERVER", why, "redis-server 6.2", "unset it"):
+        assert part in said
+
+
 @pytest.mark.usefixtures("no_package")
 def test_without_the_package_a_program_on_path_serves(path_folder: Path, open_server: Open, data_dir: Path) -> None:
     """valkey-server is used before redis-server."""

