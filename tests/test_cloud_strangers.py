@@ -157,6 +157,32 @@ def test_a_signature_counts_for_what_was_signed(cloud: LocalCloud) -> None:
     cloud.client("iam").delete_role(RoleName="signed")
 
 
+def answered_to(cloud: LocalCloud, length: str, parts: Iterator[bytes]) -> int:
+    """The status for a body of an API Gateway, which nobody signs; it may come before the body is whole."""
+    with closing(HTTPConnection(HOST, cloud.port, timeout=60)) as connection:
+        connection.putrequest("POST", "/", skip_host=True)
+        connection.putheader("Host", f"abcdef01.execute-api.localhost:{cloud.port}")
+        connection.putheader(*length.split(": "))
+        connection.endheaders()
+        for part in parts:
+            connection.send(part)
+        return connection.getresponse().status
+
+
+def test_a_body_that_nobody_signs_is_bounded(cloud: LocalCloud) -> None:
+    """As API Gateway bounds it, at 10 MB; what says that it is larger is not even read."""
+    most = 10 * 1024 * 1024
+    chunk = b"%x\r\n%b\r\n" % (most // 10, b"x" * (most // 10))
+
+    statuses = [
+        answered_to(cloud, f"Content-Length: {most}", iter([b"x" * most])),
+        answered_to(cloud, f"Content-Length: {most + 1}", iter([])),
+        answered_to(cloud, "Transfer-Encoding: chunked", iter([*[chunk] * 10, b"1\r\nx\r\n"])),
+    ]
+
+    assert [404, 413, 413] == statuses
+
+
 def test_each_run_has_a_key_of_its_own(cloud: LocalCloud) -> None:
     """What was found out of one is good for no other."""
     other = LocalCloud()

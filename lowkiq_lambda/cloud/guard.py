@@ -10,7 +10,7 @@ import importlib
 import os
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -21,6 +21,8 @@ _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.localhost")
 _SIGNED: Final = "AWS4-HMAC-SHA256 "
 _OURS: Final = ("127.0.0.1", "localhost")
 _SAME: Final = ("same-origin", "none")
+_LARGEST: Final = 10 * 1024 * 1024
+"""Bytes of a body that an API Gateway takes. It comes unsigned, so anybody could fill the memory with a larger one."""
 
 _asked: ContextVar[dict[str, Any]] = ContextVar("asked")
 """The request that is answered."""
@@ -58,7 +60,11 @@ class Guard:
         if port != str(self._port):
             why = "This host is none of the local cloud's."
         elif _GATEWAY.fullmatch(host):
-            body = await _read(receive)
+            read = await _read_bounded(headers, receive)
+            if read is None:
+                await _refuse(send, "Request Entity Too Large", 413)
+                return
+            body = read
             why = (
                 "" if self._may_pass_the_gateway(scope, headers, body) else "The signature is not one of this cloud's."
             )
@@ -137,17 +143,32 @@ def _headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def _read(receive: Receive) -> bytes:
-    parts = list[bytes]()
+    return b"".join([part async for part in _parts(receive)])
+
+
+async def _read_bounded(headers: Mapping[str, str], receive: Receive) -> bytes | None:
+    """The body; None where it is too large, which the header may say before anything is read."""
+    length = headers.get("content-length", "")
+    if length.isascii() and length.isdecimal() and int(length) > _LARGEST:
+        return None
+    read = bytearray()
+    async for part in _parts(receive):
+        read += part
+        if len(read) > _LARGEST:
+            return None
+    return bytes(read)
+
+
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
     while (message := await receive())["type"] == "http.request":
-        parts.append(message.get("body", b""))
+        yield message.get("body", b"")
         if not message.get("more_body"):
             break
-    return b"".join(parts)
 
 
-async def _refuse(send: Send, why: str) -> None:
+async def _refuse(send: Send, why: str, status: int = 403) -> None:
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f'{{"message": "{why}"}}'.encode()})
 
 
