@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -227,6 +229,28 @@ def test_a_replacement_that_hangs_when_the_child_dies_is_killed_too(
     limited.clock.advance(LONGEST_PAUSE)
 
     assert limited.await_run(3).returned is None
+
+
+def test_a_child_that_ends_before_its_memory_is_read_is_passed_over() -> None:
+    """Whether it is still in the table of processes or not; the next one is looked at all the same."""
+
+    class Large(Old):
+        pid = os.getpid()
+
+    class Unreaped(Old):
+        pid: int
+
+    class Gone(Old):
+        pid = 2**22 + 1  # beyond all that Linux gives
+
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        Unreaped.pid = child.pid
+        clock, large = ManualClock(), Large()
+        watch = MemoryWatch(1, clock)
+        clock.advance(LOOK_INTERVAL)
+
+        assert large is watch.over_limit([Unreaped(), Gone(), large])
 
 
 def test_memory_is_looked_at_now_and_then() -> None:
