@@ -246,7 +246,7 @@ def test_p2_a_copy_of_an_acquire_that_its_session_has_left_behind_hands_out_noth
 def test_p1_an_acquire_that_is_sent_again_behind_the_end_of_its_lease_hands_out_nothing(
     server: Server, scenario: Scenario
 ) -> None:
-    """Its answer was lost, and the lease that it had taken has ended: what is in flight is for whoever takes it next."""
+    """Its answer was lost, and its lease has ended: what is in flight is for whoever takes it next."""
     clock, lease = ManualClock(), shard_of(scenario).key("lease")
     with at(server, scenario, clock) as holders:
         holders.push(numbered("a", 1))
