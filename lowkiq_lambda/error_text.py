@@ -339,16 +339,17 @@ def bytes_to_text(stored: bytes) -> str:
     return stored.decode(errors="replace")
 
 
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST: Final = re.compile(r"embedded:[^@{]*|[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?")
 
 
 def without_password(url: str) -> str:
     """A URL that may be printed: without user and password, and of its options only the values that are no secret.
 
-    A text without `://` is not printed, unless it is a host with a port: it may be the secret itself.
+    A text without a scheme and `://` is not printed, unless it is a host with a port: it may be the secret itself.
     """
     scheme, separator, rest = url.partition("://")
-    if not separator:
+    if not _SCHEME.fullmatch(scheme) or not separator:
         return url if _HOST.fullmatch(url) else "***"
     if "@" in rest:
         # Up to the last "@": a password that was not escaped may hold one itself.

@@ -302,6 +302,8 @@ def test_repr_shows_what_is_set_and_hides_secrets() -> None:
         (f"redis://:{SECRET}@db", "redis://***@db"),
         (f"redis://u:{SECRET}@{SECRET}@db", "redis://***@db"),
         (f"u:{SECRET}@db", "***"),
+        (f"://{SECRET}", "***"),
+        (f"{SECRET}!://db", "***"),
         (f"redis+sentinel://u:{SECRET}@a,b:1/s/0", "redis+sentinel://***@a,b:1/s/0"),
         (
             f"rediss://db?ssl_password={SECRET}&ssl_cert_reqs=none",
