@@ -9,8 +9,9 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.lease import Lease, Moment
+from lowkiq_lambda.engine.lease import Lease, LeaseRenewer, LeaseRenewers, Moment
 from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app
@@ -40,6 +41,40 @@ def test_e6_the_last_tenth_of_a_lease_is_not_trusted() -> None:
     assert pytest.approx(1.0) == lease.trust_left()
     clock.advance(1.0)
     assert 0.0 == lease.trust_left()
+
+
+def test_two_visits_that_come_first_to_a_node_have_one_renewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread renews the leases of a node, whichever of two visits has made it first."""
+    shard, second = ShardRef("queue", 1, 0), list[LeaseRenewer]()
+    renewers = LeaseRenewers(lambda _shard: "node")
+
+    def renewer() -> LeaseRenewer:
+        if not second:
+            second.append(LeaseRenewer())
+            second[0] = renewers.of(shard)
+        return LeaseRenewer()
+
+    monkeypatch.setattr("lowkiq_lambda.engine.lease.LeaseRenewer", renewer)
+
+    assert [renewers.of(shard)] == second
+
+
+def test_a_lease_stays_with_its_renewer_when_its_shard_goes_to_another_node(clock: ManualClock) -> None:
+    """It is renewed as before, and the renewer of the other node has what was taken since."""
+    nodes, renewals = ["old", "new"], list[str]()
+    shard, lease = ShardRef("queue", 1, 0), Lease(clock, 30.0, Moment.now(clock))
+    renewers = LeaseRenewers(lambda _shard: nodes[0])
+    with renewers.of(shard).keep(shard, lease, lambda: renewals.append(nodes[0])):
+        old = renewers.of(shard)
+        nodes.pop(0)
+        clock.advance(10.0)
+
+        assert renewers.of(shard).renew_due() is None
+        assert old.renew_due() is not None
+    renewers.end()
+
+    assert ["new"] == renewals
+    assert 27.0 == lease.trust_left()
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

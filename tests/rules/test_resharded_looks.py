@@ -1,11 +1,16 @@
 """What people, tasks and schedules make of a queue that is resharded: nobody looks where its jobs were."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from lowkiq_lambda.engine.queue import KNOWN_FOR
 from lowkiq_lambda.errors import ShardMoving
 from lowkiq_lambda.store.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views import FoundIds
 from tests.kit.apps import MakeApp
 from tests.kit.firing import MINUTE, at_noon, fired
 from tests.kit.moving import Both, HandMade
@@ -69,6 +74,40 @@ def test_a_job_is_found_on_either_side_of_a_move(both: Both, server: Server) -> 
     assert all(explained)
     with pytest.raises(ShardMoving):
         both.here.actions(both.worker).delete(pushed_there)
+
+
+def test_a_job_that_has_moved_since_the_shards_were_read_is_found(both: Both, clock: ManualClock) -> None:
+    """A reader goes by what it knew when it began: an id that is not where it was is looked up where it will be."""
+    both.worker.perform_async(jobs_of(IDS))
+    resharding = both.there.resharding(both.mover)
+    resharding.begin(8)
+    clock.advance(KNOWN_FOR)
+    queries = both.here.queries(both.worker)
+
+    assert not resharding.go_on(lambda *_: None, lambda: 0.0 if resharding.layout.moved else 1.0)
+
+    assert sorted(IDS) == sorted(job.id for job in queries.fetch(IDS))
+
+
+def test_an_id_that_two_shards_have_is_found_once(
+    both: Both, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a move has brought to its new shard leaves the old one a call later."""
+    both.worker.perform_async(jobs_of(["job-1", "job-2"]))
+    receive, found = MovingShards.receive, list[FoundIds]()
+
+    def receive_and_look(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
+        receive(shards, brought)
+        found.append(both.there.find("job"))
+
+    both.there.resharding(both.mover).begin(8)
+    clock.advance(KNOWN_FOR)
+    monkeypatch.setattr(MovingShards, "receive", receive_and_look)
+    both.there.reshard(both.mover, to=8)
+
+    assert found
+    for at_once in found:
+        assert [(one, ("waiting",)) for one in ("job-1", "job-2")] == [(one.id, one.places) for one in at_once.similar]
 
 
 def test_an_operators_order_passes_over_shards_that_have_moved(both: Both, server: Server) -> None:

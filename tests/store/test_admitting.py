@@ -18,6 +18,10 @@ from tests.store.visitors import TTL, Visitor, Visitors, fullest
 MakeVisitors: TypeAlias = Callable[..., Visitors]
 
 
+class Left(BaseException):
+    """The process has ended itself."""
+
+
 @pytest.fixture
 def make_visitors(server: Server, queue_name: str, clock: ManualClock) -> Iterator[MakeVisitors]:
     """Makes visitors of the queue, under these limits."""
@@ -331,3 +335,22 @@ def test_a_full_server_admits_and_lets_go(
     visitor.go()
     assert (0, 0.0) == visits_running(visitors.backend, queue_name, 0.0)
     visitors.close()
+
+
+@pytest.mark.parametrize("call", [lambda one: one.go_on(1), Visitor.renew, Visitor.go], ids=["stay", "keep", "leave"])
+def test_a_process_that_was_forked_has_no_place(
+    make_visitors: MakeVisitors, monkeypatch: pytest.MonkeyPatch, call: Callable[[Visitor], None]
+) -> None:
+    """It ends at its first call, before that is made: its parent has the place."""
+    visitors = make_visitors(Limits(1))
+    visitor = visitors.new()
+    assert visitor.come() is None
+
+    def leave(_error: BaseException | None) -> None:
+        raise Left
+
+    monkeypatch.setattr("lowkiq_lambda.forks._leave", leave)
+    monkeypatch.setattr(visitors.backend, "call", lambda *_, **__: pytest.fail("a call was made"))
+    monkeypatch.setattr(visitor, "_pid", -1)
+    with pytest.raises(Left):
+        call(visitor)

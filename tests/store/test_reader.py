@@ -1,6 +1,7 @@
 """Looks at many shards: what comes one by one is whole, or it is told that it is not."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import nullcontext
 from random import Random
 from typing import Any
 
@@ -200,6 +201,35 @@ def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
     assert [state for state in sound if state.ref is not shards[7]] == found[:7] + found[8:]
     with pytest.raises(ShardDamaged):
         probe(app.backend, shards, retry_for=0.0)
+
+
+@pytest.mark.unaudited("a key is damaged by hand")
+@pytest.mark.parametrize(("again", "is_read"), [(2, True), (9, False)])
+def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
+    app: Lowkiq, queue_name: str, server: Server, monkeypatch: pytest.MonkeyPatch, again: int, is_read: bool
+) -> None:
+    """What a call has left that met damage half-way is mended too, and a call does not go on with that for ever."""
+    worker = declare(app, queue_name, FailingHandler())
+    worker.perform_async([{"id": "a"}])
+    (shard,) = app.queue_of(worker).shards
+    mend, mended = app.backend.mender.mend, []
+
+    def damage() -> None:
+        server.admin.delete(shard.key("since"))
+        server.admin.set(shard.key("since"), "damaged")
+
+    def mend_and_damage(one: ShardRef) -> bool:
+        mended.append(mend(one))
+        if len(mended) <= again:
+            damage()
+        return mended[-1]
+
+    monkeypatch.setattr(app.backend.mender, "mend", mend_and_damage)
+    damage()
+    with nullcontext() if is_read else pytest.raises(ShardDamaged):
+        app.backend.run("shard_state", shard, [], retry_for=0.0)
+
+    assert [True] * 3 == mended
 
 
 def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(

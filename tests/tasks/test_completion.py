@@ -1,6 +1,7 @@
 """A-36, A-37, A-39: a task completes when all of its items have ended, once, whoever dies on the way."""
 
 import threading
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -167,6 +168,32 @@ def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
     assert ("closed", {"enqueued": 6}) == (task.progress().state, counts(task))
     app.drain()
     assert ("completed", 1) == (task.progress().state, len(told.batches))
+
+
+def test_tasks_are_looked_at_once_others_may_have_the_shard(
+    make_app: MakeApp, queue_name: str, told: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look takes a few calls, and the push of a callback: no job of the shard waits for that."""
+    app, other, notes = make_app(), make_app(), Notes()
+    callback = declare(app, f"{queue_name}-callback", told)
+    worker = declare(app, queue_name, Notes())
+    declare(other, queue_name, notes)
+    with app.task("export", on_complete=(callback, None)) as task:
+        task.push(worker, jobs_of("a"))
+    look = app.drainer.look_at_tasks
+    assert look is not None
+
+    def drain_and_look(tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
+        monkeypatch.undo()
+        assert [] == app.drainer.running_jobs()
+        worker.perform_async(jobs_of("b"))
+        other.drain()
+        look(tasks, remaining)
+
+    monkeypatch.setattr(app.drainer, "look_at_tasks", drain_and_look)
+    app.drain()
+
+    assert ([["b"]], 1) == (notes.ids, len(told.batches))
 
 
 class Takeover:
