@@ -8,6 +8,7 @@ import pytest
 from lowkiq_lambda import Batch, DeclarationError, Lowkiq, Worker
 from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
 from tests.kit.looks import counters, ids_of, left_behind, look, pairs
@@ -260,6 +261,59 @@ def test_an_equal_payload_that_is_pushed_between_slices_frees_all_that_is_left(
 
     assert 3_000 in [payload for batch in notes.batches[1:] for payload in batch["a"]]
     assert {} == left_behind(app, worker)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_an_equal_payload_frees_the_last_that_is_left_to_follow(
+    app: Lowkiq, clock: ManualClock, queue_name: str, *, dies: bool
+) -> None:
+    """It joins the only follower while that is handed out for the next slice, to one that may have died: it runs."""
+    notes, mortal, last = Notes(breaking(0)), Mortal(app), {"id": "a", "payload": 1_001, "score": 1_001}
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop")
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
+    settlings = []
+
+    def push(call: str) -> bool:
+        settlings.append(call == "settle")
+        if call != "settle" or sum(settlings) != 2:
+            return False
+        worker.perform_async([last])
+        return dies
+
+    mortal.dies_before = push
+    mortal.drain()
+    outlive(app, clock, worker)
+    app.drain()
+
+    assert [[*range(1_000)], [1_001]] == [batch["a"] for batch in notes.batches]
+    assert {} == left_behind(app, worker)
+
+
+def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """So it does where the shard has moved since the last slice, and so before that one is handed out."""
+    old, new, last = make_app(), make_app(), {"id": "a", "payload": 1_001, "score": 1_001}
+    notes, mortal = Notes(breaking(0)), Mortal(old)
+    fields: dict[str, Any] = {"max_retry_count": 0, "dead_head": "drop"}
+    worker = declare(old, queue_name, notes, **fields)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
+    settlings = []
+
+    def dies(call: str) -> bool:
+        settlings.append(call == "settle")
+        return sum(settlings) == 2
+
+    mortal.dies_before = dies
+    mortal.drain()
+    outlive(old, clock, worker)
+    old.reshard(worker, to=2)
+    after = declare(new, queue_name, notes, shards_count=2, **fields)
+    after.perform_async([last])
+    new.drain()
+
+    assert [[*range(1_000)], [1_001]] == [batch["a"] for batch in notes.batches]
+    assert {} == left_behind(new, after)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
---! keys suspects groups
---! needs trouble claim
+--! keys suspects groups jobs
+--! needs trouble claim records put
 --! gives claim_suspects
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
 -- batches run side by side, what a first crash left goes together too, on probation: most crashes are nobody's fault,
@@ -22,13 +22,25 @@ local function alike(limit, is_like)
   return ids, times
 end
 
+-- An equal payload was pushed since, to which of them nobody knows, so none follows any more. Only the record of the id
+-- tells of it, and that goes with the last payload that is handed out.
+local function free_if_joined(id, t)
+  local record = call('HGET', jobs, id)
+  if not record then return end
+  local kind, touched = record:byte(1), record:sub(2)
+  if kind ~= SEVERAL and kind ~= STARTED then
+    local _, _, own = read_single(record)
+    touched = own
+  end
+  if struct.unpack('>I6', touched) <= t.upto then return end
+  t.upto = 0
+  write_trouble(id, t)
+end
+
 local function claim_suspects(merge, head, limits)
   local first = read_trouble(head[1])
   if first.rest then
-    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, 1, limits[3], 1})
-    return 'REST', window, oldest
-  end
-  if first.rest then
+    free_if_joined(head[1], first)
     local window, oldest = take(merge, {head[1]}, {head[2]}, {1, 1, limits[3], 1})
     return 'REST', window, oldest
   end
