@@ -52,7 +52,7 @@ class Completion:
             return self._push_again(stored)
         items = self._items_of(stored)
         first = items.counts() if counts is None else counts
-        if first.open or items.are_moving or first != items.counts() or not self._places.have_stayed(items.layouts):
+        if first.open or first != items.counts() or not self._places.have_stayed(items.layouts):
             return stored
         return self._complete(stored)
 

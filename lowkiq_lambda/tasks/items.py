@@ -106,11 +106,6 @@ class TaskItems:
         """Those of this queue: while it is being resharded, those that ids leave come first."""
         return tracked(queue_name, self.layouts[queue_name])
 
-    @property
-    def are_moving(self) -> bool:
-        """Whether some of them may be on their way from one shard to another."""
-        return any(layout.is_moving for layout in self.layouts.values())
-
     def counts(self) -> ItemCounts:
         """How many there are, shard by shard, in one round trip for each node."""
         groups = self.reader.groups(self.shards)

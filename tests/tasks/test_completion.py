@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lowkiq_lambda import Batch, Failed, Lowkiq, Worker
+from lowkiq_lambda.engine.queue import KNOWN_FOR
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
 from lowkiq_lambda.tasks.task import Task
@@ -168,6 +169,33 @@ def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
     assert ("closed", {"enqueued": 6}) == (task.progress().state, counts(task))
     app.drain()
     assert ("completed", 1) == (task.progress().state, len(told.batches))
+
+
+def test_a_task_is_not_complete_while_a_queue_is_known_to_move(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, told: Notes
+) -> None:
+    """Its items are on their way, and no look at all shards finds each once: it completes when all have come."""
+    app, mover = make_app(), make_app()
+    callback = declare(app, f"{queue_name}-callback", told)
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    moves = mover.resharding(declare(mover, queue_name, Notes(), shards_count=2))
+    task = app.task("export", on_complete=(callback, None))
+    task.push(worker, jobs_of("abcdef"))
+    app.drain()
+    moves.begin(3)
+    clock.advance(KNOWN_FOR)
+    app.queries(worker).fetch(["a"])
+    assert app.queue_of(worker).shards.layout.is_moving
+
+    task.close()
+    assert ("closed", {"done": 6}) == (task.progress().state, counts(task))
+    moves.go_on(lambda *_: None)
+    clock.advance(KNOWN_FOR)
+    app.drain()
+    states = [task.progress().state for _ in range(2)]
+    app.drain()
+
+    assert ("completed", 1) == (states[-1], len(told.batches))
 
 
 def test_tasks_are_looked_at_once_others_may_have_the_shard(
