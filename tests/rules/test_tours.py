@@ -196,6 +196,37 @@ def test_p9_what_a_dead_holder_left_does_not_look_claimed(app: Lowkiq, clock: Ma
     assert (2 * (app.config.lease_ttl + 1),) * 2 == (metrics.lag, metrics.oldest_due_age)
 
 
+def test_a_shard_that_a_probe_has_reached_again_is_probed_no_more_often(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its visit failed once, and a probe was answered since: each visit of the others needs none of its own."""
+    app, notes = make_app(poll_interval=600.0), Notes(lambda _batch: clock.advance(20.0 / len(notes.batches) ** 9))
+    worker = declare(app, queue_name, notes, shards_count=12)
+    ids = [str(number) for number in range(60)]
+    worker.perform_async(jobs_of(ids))
+    drainer, failed, visits, probes = app.drainer, list[ShardRef](), list[int](), list[int]()
+    probe_each, visit = drainer.probe_each, drainer.visit
+
+    def counted(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:
+        probes.append(len(visits))
+        return probe_each(shards, retry_for)
+
+    def failing_once(shard: ShardRef, budget: Budget) -> DrainResult:
+        visits.append(1)
+        if not failed:
+            failed.append(shard)
+            raise BackendUnavailable
+        return visit(shard, budget)
+
+    monkeypatch.setattr(drainer, "probe_each", counted)
+    monkeypatch.setattr(drainer, "visit", failing_once)
+    app.drain()
+
+    assert {*ids} == {job_id for batch in notes.batches for job_id in batch}
+    # At first; once the failed one has rested; and when there is nothing left.
+    assert [0, 2, len(visits)] == probes
+
+
 def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
     app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Errors that raise where they are read, and faults of the engine: P2, P6, P7."""
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,9 +14,14 @@ from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.leased_shard import LeasedShard
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import Performer
+from lowkiq_lambda.engine.running import RunningBatches
+from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
+from tests.kit.beside import Crowd, declare_threads, wait_for
+from tests.kit.deaths import outlive, outlive_gone
 from tests.kit.looks import left_behind
+from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of
 
 NEIGHBOURS = ["a", "b", "c"]
@@ -242,3 +248,37 @@ def test_a_fault_of_the_engine_ends_with_the_id_that_causes_it(  # noqa: PLR0913
     assert "bad" == dead.id
     assert {} == left_behind(app, worker)
     assert max(runs[job_id] for job_id in NEIGHBOURS) <= 1 + concurrency
+
+
+def test_p1_a_fault_beside_a_handler_that_cannot_be_waited_for_keeps_the_shard_from_others(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: the engine meets a second fault as it ends, so a handler runs on: the lease lasts as after a death."""
+    app, other, may_end = make_app(), make_app(), threading.Event()
+
+    def wait(batch: Batch) -> None:
+        if "a" in batch:
+            wait_for(may_end)
+        else:
+            eventually(lambda: "a" in crowd.begun)
+
+    def fault(*_given: object) -> None:
+        raise Injected
+
+    crowd, late = Crowd(wait), Crowd()
+    worker = declare_threads(app, queue_name, crowd, batch_size=1)
+    declare_threads(other, queue_name, late)
+    worker.perform_async(jobs_of("ab"))
+    monkeypatch.setattr(ConcurrentVisit, "_note_exit", fault)
+    monkeypatch.setattr(RunningBatches, "cancel", fault)
+    with pytest.raises(Injected):
+        app.drain()
+    monkeypatch.undo()
+    outlive_gone(app, clock, worker)
+    assert ({}, []) == (other.drain(), late.begun)
+    may_end.set()
+    assert eventually(lambda: "a" in crowd.ended)
+    outlive(app, clock, worker)
+    other.drain()
+
+    assert ["a", "b"] == sorted(late.begun)

@@ -1,8 +1,13 @@
 """What a tick fires: each planned time once, whoever ticks, and as the entry says."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import BackendUnavailable, Lowkiq
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.shard.backend import Call
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.firing import MINUTE, NOON, at_noon, fired, outcomes, records
@@ -182,3 +187,31 @@ def test_a_firing_starts_a_drain_of_an_idle_shard(make_app: MakeApp, clock: Manu
     clock.advance(60.0)
     assert 2 == len(fired(app.schedules.tick()))
     assert [(queue_name, 0)] == started
+
+
+def test_x4_a_time_whose_answer_was_lost_is_not_decided_again(
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-4: nobody knows whether it was, and the shard tells the next look: its job has been done by then."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    clock.advance(MINUTE)
+    run_each = app.backend.run_each
+
+    def lose(calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        replies = run_each(calls)
+        return [BackendUnavailable()] * len(replies) if calls[0][0] == "fire" else replies
+
+    with monkeypatch.context() as patched:
+        patched.setattr(app.backend, "run_each", lose)
+        ticked = app.schedules.tick()
+    app.drain()
+
+    assert ([], 1) == ([*ticked.fired], len(ticked.problems))
+    assert [] == fired(app.schedules.tick())
+    app.drain()
+    assert [["poll"]] == [[*batch] for batch in notes.batches]
+    assert [(60.0, "pushed")] == outcomes(app, worker, "poll")

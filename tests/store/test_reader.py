@@ -1,7 +1,7 @@
 """Looks at many shards: what comes one by one is whole, or it is told that it is not."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any
 
@@ -22,6 +22,7 @@ from lowkiq_lambda.store.shard.state import probe, probe_each
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.kit.apps import MakeApp
+from tests.kit.desk import Desk
 from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Cluster, Server
 from tests.kit.workers import declare
@@ -204,19 +205,19 @@ def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
 
 
 @pytest.mark.unaudited("a key is damaged by hand")
-@pytest.mark.parametrize(("again", "is_read"), [(2, True), (9, False)])
+@pytest.mark.parametrize(("again", "ends"), [(2, nullcontext()), (9, pytest.raises(ShardDamaged))])
 def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
-    app: Lowkiq, queue_name: str, server: Server, monkeypatch: pytest.MonkeyPatch, again: int, is_read: bool
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, again: int, ends: AbstractContextManager[object]
 ) -> None:
     """What a call has left that met damage half-way is mended too, and a call does not go on with that for ever."""
-    worker = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": "a"}])
-    (shard,) = app.queue_of(worker).shards
-    mend, mended = app.backend.mender.mend, []
+    desk.push([{"id": "a"}])
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    mender, mended = desk.app.backend.mender, list[bool]()
+    mend = mender.mend
 
     def damage() -> None:
-        server.admin.delete(shard.key("since"))
-        server.admin.set(shard.key("since"), "damaged")
+        desk.admin.delete(shard.key("since"))
+        desk.admin.set(shard.key("since"), "damaged")
 
     def mend_and_damage(one: ShardRef) -> bool:
         mended.append(mend(one))
@@ -224,10 +225,10 @@ def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
             damage()
         return mended[-1]
 
-    monkeypatch.setattr(app.backend.mender, "mend", mend_and_damage)
+    monkeypatch.setattr(mender, "mend", mend_and_damage)
     damage()
-    with nullcontext() if is_read else pytest.raises(ShardDamaged):
-        app.backend.run("shard_state", shard, [], retry_for=0.0)
+    with ends:
+        desk.app.backend.run("shard_state", shard, [], retry_for=0.0)
 
     assert [True] * 3 == mended
 
