@@ -280,7 +280,7 @@ class Lowkiq(AppSchedules, AppOperations):
     def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
         given: object = seconds
         # A number that is not itself is none; `math.isnan` takes no int that no float holds.
-        if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124
+        if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124 - as NaN does
             kind = ValueError if isinstance(given, float) else TypeError
             raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
         limit = self.config.max_runtime if seconds is None else seconds
