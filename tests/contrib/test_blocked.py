@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from lowkiq_lambda import PushInterrupted
+from lowkiq_lambda import JobError, PushInterrupted
 from lowkiq_lambda.contrib.outbox import OutboxBlocked, rows
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.testing import ManualClock
@@ -87,6 +87,21 @@ def test_a_row_that_settings_forbid_by_now_is_held(shop: OrderShop, make_app: Ma
     deployed.app.drain()
 
     assert {"a", "c"} == deployed.payloads.keys()
+    assert 2 == shop.rows
+
+
+def test_an_error_that_names_no_job_holds_its_queue(shop: OrderShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows which row is at fault: none is passed over, and all are there."""
+
+    def refuse(_worker: Any, _jobs: Any) -> list[Pushed]:
+        raise JobError("of some job")
+
+    shop.push(*orders("a", "b"))
+    monkeypatch.setattr(shop.app, "push_past_middlewares", refuse)
+
+    with pytest.raises(OutboxBlocked, match=f"queue '{shop.worker.queue_name}': JobError: of some job"):
+        shop.outbox.sweep()
+
     assert 2 == shop.rows
 
 

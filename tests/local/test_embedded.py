@@ -1,5 +1,6 @@
 """The embedded server: one for each folder, found by whoever comes, ended by the last who leaves in peace."""
 
+import fcntl
 import logging
 import os
 import shutil
@@ -377,6 +378,41 @@ def test_starters_at_one_time_get_one_server(make_user: Callable[[], User], data
 
     assert 1 == len(set(opened))
     assert not lives(data_dir)
+
+
+def test_who_joins_leaves_or_looks_is_alone_with_the_folder(
+    open_server: Open, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is read of the folder holds until it is acted on: others wait at the lock for as long."""
+    looks = list[tuple[str, bool]]()
+
+    def noting(name: str, read: Callable[[ServerFolder], object]) -> Callable[[ServerFolder], object]:
+        def note(folder: ServerFolder) -> object:
+            looks.append((name, is_locked(data_dir / "lock")))
+            return read(folder)
+
+        return note
+
+    for name in ("take_seat", "users", "server_lives"):
+        monkeypatch.setattr(ServerFolder, name, noting(name, getattr(ServerFolder, name)))
+    opened = open_server()
+    with opened.others():
+        looks.append(("others", is_locked(data_dir / "lock")))
+    assert not opened.revive()
+    opened.close()
+
+    assert {("take_seat", True), ("users", True), ("server_lives", True), ("others", True)} == {*looks}
+    assert not is_locked(data_dir / "lock")
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds the lock, be it this process."""
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def test_a_killed_user_does_not_keep_the_server_alive(
