@@ -21,6 +21,7 @@ from lowkiq_lambda.dashboard.security.caller import Caller
 from lowkiq_lambda.dashboard.security.passwords import LEAST
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE, MINUTE, Throttle
+from lowkiq_lambda.dashboard.security.token_throttle import TOLD_TOGETHER, WRONG_TOKENS, TokenThrottle
 from lowkiq_lambda.dashboard.serving import entry_for
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing import ManualClock
@@ -517,6 +518,23 @@ def test_a_try_that_began_in_the_minute_before_makes_none_of_this_one_undone() -
     assert [0.0] * FROM_ONE == [counting.seconds_to_wait(guesser) for _ in range(FROM_ONE)]
     assert 0.0 < counting.seconds_to_wait(guesser) <= MINUTE
     assert MINUTE == counting.seconds_to_wait(guesser)
+
+
+def test_wrong_tokens_of_a_minute_that_ended_while_they_were_counted_are_forgotten() -> None:
+    """The answer of the other processes is of the minute of the question: the next one begins at none."""
+    times, program = [0.0], Caller("127.0.0.1")
+
+    def slowly(_minute: int, _sources: Sequence[str], _more: int) -> Sequence[int]:
+        times[0] = MINUTE
+        waits.append(counting.seconds_to_wait(program))
+        return [WRONG_TOKENS]
+
+    waits = list[float]()
+    counting = TokenThrottle(lambda: times[0], slowly)
+    counting.seconds_to_wait(program)
+    counting.count_together(program, max(counting.count(program) for _ in range(TOLD_TOGETHER)))
+
+    assert [0.0, 0.0] == [*waits, counting.seconds_to_wait(program)]
 
 
 def test_tokens_are_for_programs(make_browser: MakeBrowser) -> None:
