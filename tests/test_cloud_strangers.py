@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +32,8 @@ CLAIMS = urlencode(
         "X-Amz-Date": "20260101T000000Z",
     }
 )
+MOST = 10 * 1024 * 1024
+"""Bytes of a body."""
 STRANGER = """
 import json, sys, urllib.request
 
@@ -157,12 +159,12 @@ def test_a_signature_counts_for_what_was_signed(cloud: LocalCloud) -> None:
     cloud.client("iam").delete_role(RoleName="signed")
 
 
-def answered_to(cloud: LocalCloud, length: str, parts: Iterator[bytes]) -> int:
-    """The status for a body of an API Gateway, which nobody signs; it may come before the body is whole."""
+def answered_to(cloud: LocalCloud, headers: dict[str, str], parts: Sequence[bytes] = ()) -> int:
+    """The status for a body, which may come before that is whole."""
     with closing(HTTPConnection(HOST, cloud.port, timeout=60)) as connection:
         connection.putrequest("POST", "/", skip_host=True)
-        connection.putheader("Host", f"abcdef01.execute-api.localhost:{cloud.port}")
-        connection.putheader(*length.split(": "))
+        for name, value in headers.items():
+            connection.putheader(name, value)
         connection.endheaders()
         for part in parts:
             connection.send(part)
@@ -171,16 +173,45 @@ def answered_to(cloud: LocalCloud, length: str, parts: Iterator[bytes]) -> int:
 
 def test_a_body_that_nobody_signs_is_bounded(cloud: LocalCloud) -> None:
     """As API Gateway bounds it, at 10 MB; what says that it is larger is not even read."""
-    most = 10 * 1024 * 1024
-    chunk = b"%x\r\n%b\r\n" % (most // 10, b"x" * (most // 10))
+    gateway = {"Host": f"abcdef01.execute-api.localhost:{cloud.port}"}
+    chunk = b"%x\r\n%b\r\n" % (MOST // 10, b"x" * (MOST // 10))
 
     statuses = [
-        answered_to(cloud, f"Content-Length: {most}", iter([b"x" * most])),
-        answered_to(cloud, f"Content-Length: {most + 1}", iter([])),
-        answered_to(cloud, "Transfer-Encoding: chunked", iter([*[chunk] * 10, b"1\r\nx\r\n"])),
+        answered_to(cloud, {**gateway, "Content-Length": str(MOST)}, [b"x" * MOST]),
+        answered_to(cloud, {**gateway, "Content-Length": str(MOST + 1)}),
+        answered_to(cloud, {**gateway, "Transfer-Encoding": "chunked"}, [*[chunk] * 10, b"1\r\nx\r\n"]),
     ]
 
     assert [404, 413, 413] == statuses
+
+
+def test_a_large_body_is_read_of_nobody_who_only_knows_a_key(cloud: LocalCloud) -> None:
+    """Everybody knows the account's number; where a signature is of a digest, it is checked before the body."""
+    large = {"Host": f"{HOST}:{cloud.port}", "Content-Length": str(MOST + 1)}
+    header = "AWS4-HMAC-SHA256 Credential={}/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=00"
+    keys = ("000000000000", cloud.environment["AWS_ACCESS_KEY_ID"])
+
+    statuses = [
+        answered_to(cloud, {**large, "Authorization": header.format("000000000000")}),
+        *(
+            answered_to(cloud, {**large, "Authorization": header.format(key), "X-Amz-Content-Sha256": "0" * 64})
+            for key in keys
+        ),
+    ]
+
+    assert [403] * 3 == statuses
+
+
+def test_who_signs_may_send_a_large_body(cloud: LocalCloud) -> None:
+    """As an upload of a package is."""
+    objects = cloud.client("s3")
+    objects.create_bucket(Bucket="large")
+    objects.put_object(Bucket="large", Key="package", Body=b"x" * (MOST + 1))
+    length = objects.head_object(Bucket="large", Key="package")["ContentLength"]
+    objects.delete_object(Bucket="large", Key="package")
+    objects.delete_bucket(Bucket="large")
+
+    assert MOST + 1 == length
 
 
 def test_each_run_has_a_key_of_its_own(cloud: LocalCloud) -> None:

@@ -19,6 +19,8 @@ HEALTH: Final = "/_ministack/health"
 """Which tells nothing that a port does not tell: whoever waits for the start has no key yet."""
 _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.localhost")
 _SIGNED: Final = "AWS4-HMAC-SHA256 "
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+_ACCOUNT: Final = re.compile("0{12}")
 _OURS: Final = ("127.0.0.1", "localhost")
 _SAME: Final = ("same-origin", "none")
 _LARGEST: Final = 10 * 1024 * 1024
@@ -75,10 +77,9 @@ class Guard:
         elif scope["path"] == HEALTH and scope["method"] == "GET":
             why = ""
         else:
-            # The signature first, where it names no key that there is: nobody else may fill the memory with a body.
-            known = self._secret_of(headers) is not None
-            body = await _read(receive) if known else b""
-            signed = known and self._is_signed(scope, headers, body)
+            read = await self._read_of_signer(scope, headers, receive)
+            body = read or b""
+            signed = read is not None and self._is_signed(scope, headers, body)
             why = "" if signed else "The request is not signed with a key of this cloud."
         if why:
             await _refuse(send, why)
@@ -92,28 +93,45 @@ class Guard:
             return False
         return not headers.get("authorization", "").startswith("AWS") or self._is_signed(scope, headers, body)
 
+    async def _read_of_signer(
+        self, scope: dict[str, Any], headers: Mapping[str, str], receive: Receive
+    ) -> bytes | None:
+        """The body, of those who may send it: nobody else may fill the memory with one.
+
+        None where the signature is wrong by what is signed of a body that is named by its digest, or where it names a
+        key that there is not; or one that anybody can guess, and the body is larger than what functions send.
+        """
+        if self._secret_of(headers) is None:
+            return None
+        if _DIGEST.fullmatch(headers.get("x-amz-content-sha256", "")):
+            return await _read(receive) if self._has_signed(scope, headers, b"") else None
+        is_guessed = _ACCOUNT.fullmatch(_key_of(headers) or "")
+        return await (_read_bounded(headers, receive) if is_guessed else _read(receive))
+
     def _secret_of(self, headers: Mapping[str, str]) -> str | None:
         """That of the key which the signature names; only signatures in headers are taken."""
-        authorization = headers.get("authorization", "")
-        found = re.search(r"Credential=([A-Za-z0-9]+)/", authorization)
-        if not authorization.startswith(_SIGNED) or not found:
+        key = _key_of(headers)
+        if key is None:
             return None
-        key = found[1]
         # Without rights, functions have the account's number for a key, and the secret of this process.
-        if key == self._key or re.fullmatch(r"0{12}", key):
+        if key == self._key or _ACCOUNT.fullmatch(key):
             return self._secret
         token = headers.get("x-amz-security-token", "")
         known = self._evaluator.resolve_credential(key, "0" * 12, token)
         return getattr(known, "secret_access_key", None)
 
     def _is_signed(self, scope: dict[str, Any], headers: Mapping[str, str], body: bytes) -> bool:
+        claimed = headers.get("x-amz-content-sha256", "")
+        if _DIGEST.fullmatch(claimed) and claimed != hashlib.sha256(body).hexdigest():
+            return False
+        return self._has_signed(scope, headers, body)
+
+    def _has_signed(self, scope: dict[str, Any], headers: Mapping[str, str], body: bytes) -> bool:
+        """Whether the signature is right, for a body of that digest where the headers name one, else for this body."""
         secret, signature = self._secret_of(headers), self._sigv4.parse_header_signature(headers)
         if secret is None or isinstance(signature, tuple) or self._sigv4.request_time_failure(signature):
             return False
         if "host" not in signature.signed_headers.split(";"):
-            return False
-        claimed = headers.get("x-amz-content-sha256", "")
-        if re.fullmatch("[0-9a-f]{64}", claimed) and claimed != hashlib.sha256(body).hexdigest():
             return False
         path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
         query = parse_qs(scope.get("query_string", b"").decode(), keep_blank_values=True)
@@ -132,6 +150,12 @@ class _Again:
         if body is None:
             return await self._receive()
         return {"type": "http.request", "body": body, "more_body": False}
+
+
+def _key_of(headers: Mapping[str, str]) -> str | None:
+    authorization = headers.get("authorization", "")
+    found = re.search(r"Credential=([A-Za-z0-9]+)/", authorization)
+    return found[1] if authorization.startswith(_SIGNED) and found else None
 
 
 def _headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
