@@ -1,7 +1,7 @@
 # `make` alone prints what there is to make.
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 # Programs of the tests whose own dependencies suit nobody else's: each in an environment of its own.

@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,7 +68,9 @@ class Scene(msgspec.Struct, frozen=True):
                     is_bad = job_id.startswith(BAD)
                     if is_bad:
                         batch.fail(job_id, "always")
-                    notes.write("stale" if batch.stopping else "failed" if is_bad else "done", job_id)
+                    # If it has its lease still, it had it at that time; it may have lost it once this is written.
+                    at = time.monotonic()
+                    notes.write("stale" if batch.stopping else "failed" if is_bad else "done", job_id, at=at)
 
         return app.worker(Noting)
 

@@ -56,6 +56,7 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
     """The notes by id."""
     told: dict[str, Story] = defaultdict(Story)
     running: dict[tuple[int, str], Execution] = {}
+    notes = _with_last_words(notes)
     faults = [note for note in notes if note.what in ("killed", "frozen", "thawed", "cut")]
     frozen = {note.pid for note in faults if note.what == "frozen"}
     for note in notes:
@@ -77,6 +78,14 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
                 execution = running.pop(key)
                 execution.ended_at, execution.was_frozen = note.at, note.pid in frozen
     return told
+
+
+def _with_last_words(notes: Sequence[Note]) -> list[Note]:
+    """A process that is killed may write a little more before it dies: its end comes behind that."""
+    last = {note.pid: note.at for note in notes if note.what not in ("killed", "frozen", "thawed", "cut")}
+    ends = {note.pid: max(note.at, last.get(note.pid, 0.0)) for note in notes if note.what == "killed"}
+    dated = [msgspec.structs.replace(note, at=ends[note.pid]) if note.what == "killed" else note for note in notes]
+    return sorted(dated, key=lambda note: (note.at, note.what == "killed"))
 
 
 def _disturbed(execution: Execution, faults: Sequence[Note], settling: float) -> bool:

@@ -28,9 +28,17 @@ class Notebook:
         self._path = path
         self._file = path.open("ab", buffering=0)
 
-    def write(self, what: str, job_id: str = "", payloads: list[int] | None = None, pid: int | None = None) -> None:
-        """The note is in the file when this returns, even if the process dies right after."""
-        note = Note(time.monotonic(), what, os.getpid() if pid is None else pid, job_id, payloads or [])
+    def write(
+        self,
+        what: str,
+        job_id: str = "",
+        payloads: list[int] | None = None,
+        pid: int | None = None,
+        at: float | None = None,
+    ) -> None:
+        """The note is in the file when this returns, even if the process dies right after. `at`: now, by default."""
+        at = time.monotonic() if at is None else at
+        note = Note(at, what, os.getpid() if pid is None else pid, job_id, payloads or [])
         self._file.write(msgspec.json.encode(note) + b"\n")
 
     def read(self) -> list[Note]:

@@ -151,5 +151,7 @@ class Storm:
 
     def _kill(self, process: ForkServerProcess) -> None:
         process.kill()
+        # A machine that stands still may let others take its shards before this has heard of its end.
+        at = time.monotonic()
         process.join()
-        self._notes.write("killed", pid=process.pid)
+        self._notes.write("killed", pid=process.pid, at=at)
