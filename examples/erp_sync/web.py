@@ -20,6 +20,8 @@ from examples.erp_sync.jobs import (
 from lowkiq_lambda import BackendError
 from lowkiq_lambda.contrib.asgi import lifespan, mount_dashboard
 
+OVER = ("completed", "cancelled")
+
 
 class OrderWebhook(Struct):
     """What the shop sends when an order has changed."""
@@ -64,8 +66,10 @@ def tonight(_request: Request) -> Response:
 
 
 def status(_request: Request) -> Response:
-    """What is left to do, and what nobody could do."""
-    waiting = sum(queue.length + queue.in_flight for queue in app.metrics().values())
+    """What is left to do, jobs and tasks together, and what nobody could do."""
+    # First the tasks: of one whose last item ended as its process was killed, asking pushes the job that comes last.
+    waiting = sum(app.tasks.get(task.id).progress().state not in OVER for task in app.tasks.list().tasks)
+    waiting += sum(queue.length + queue.in_flight for queue in app.metrics().values())
     morgue = [
         {"queue": worker.queue_name, "id": job.id, "error": job.error}
         for worker in app.workers

@@ -142,3 +142,20 @@ def test_the_web_app_takes_webhooks_and_says_what_is_left(lowkiq: AppUnderTest, 
     lowkiq.drain()
     assert {"waiting": 0, "morgue": []} == browser.get("/status").json
     assert ({"sku-1": 5}, ["7"]) == (erp.stock, list(erp.orders))
+
+
+@pytest.mark.usefixtures("shop")
+def test_an_export_whose_process_is_killed_behind_its_last_item_is_left_to_do(
+    lowkiq: AppUnderTest, erp: Erp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks what is left completes it, and its last job tells the ERP."""
+    export_catalogue()
+    with monkeypatch.context() as killed:
+        killed.setattr(app.drainer, "look_at_tasks", None)
+        lowkiq.drain()
+    assert {} == erp.catalogues
+
+    assert {"waiting": 1, "morgue": []} == Browser(web).get("/status").json
+    lowkiq.drain()
+    assert 1 == len(erp.catalogues)
+    assert {"waiting": 0, "morgue": []} == Browser(web).get("/status").json

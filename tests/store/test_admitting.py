@@ -350,7 +350,9 @@ def test_a_process_that_was_forked_has_no_place(
         raise Left
 
     monkeypatch.setattr("lowkiq_lambda.forks._leave", leave)
-    monkeypatch.setattr(visitors.backend, "call", lambda *_, **__: pytest.fail("a call was made"))
+    calls: list[object] = []
+    monkeypatch.setattr(visitors.backend, "call", lambda *call, **_: calls.append(call))
     monkeypatch.setattr(visitor, "_pid", -1)
     with pytest.raises(Left):
         call(visitor)
+    assert [] == calls
