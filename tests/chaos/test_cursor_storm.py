@@ -23,10 +23,17 @@ def has_done(scenario: Scenario, items: int) -> bool:
     return len(items_of(scenario, "long")) >= items
 
 
-def saved_cursor(server: Server, scenario: Scenario) -> int:
-    """That of the job in flight."""
+def repeated_items(server: Server, scenario: Scenario) -> int:
+    """How many items of the job come again: what a process that is dead has done and not saved."""
     record = server.admin.hget(shard_of(scenario).key("flight"), "long")
-    assert isinstance(record, bytes)
+    if not isinstance(record, bytes):
+        # Its visit was over before it was killed: it had given the job back, with its cursor.
+        return 0
+    return max(0, items_of(scenario, "long")[-1] + 1 - saved_cursor(record))
+
+
+def saved_cursor(record: bytes) -> int:
+    """That of a job in flight."""
     if record[16:17] != b"p":
         return 0
     length = int.from_bytes(record[17:21])
@@ -49,7 +56,7 @@ def test_a_long_job_survives_processes_that_are_killed(server: Server, scenario:
                 process.kill()
                 kills += 1
                 # Whatever it was about to do is done by now: this is where the next one begins.
-                repeated += max(0, items_of(storm, "long")[-1] + 1 - saved_cursor(server, storm))
+                repeated += repeated_items(server, storm)
             else:
                 assert not process.ended().error
         if number == 1:
