@@ -167,6 +167,23 @@ def go_on(holder: Holder) -> None:
     holder.write([], "claim")
 
 
+@contextmanager
+def noting(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[Argument]]]:
+    """The calls that are sent inside the block."""
+    sent: list[list[Argument]] = []
+    execute = Backend._execute
+
+    def note(backend: Backend, command: Sequence[Argument]) -> object:
+        # A server that does not know a script yet is sent it whole behind.
+        if command[0] == "EVALSHA":
+            sent.append([*command])
+        return execute(backend, command)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Backend, "_execute", note)
+        yield sent
+
+
 @pytest.mark.parametrize("age", [0.5, 3.0], ids=["unmeasured", "measured"])
 @pytest.mark.parametrize("late", [release, go_on, settle, start, checkpoint, renew])
 def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
@@ -175,21 +192,12 @@ def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
     """The late `acquire` takes the shard under its old nonce, and nobody runs its window: no late call ends that."""
     clock = ManualClock()
     with at(server, scenario, clock) as holders:
-        sent: list[list[Argument]] = []
-        execute = Backend._execute
-
-        def note(backend: Backend, command: Sequence[Argument]) -> object:
-            sent.append([*command])
-            return execute(backend, command)
-
         holders.push(numbered("a", 1))
         first = holders.new()
-        monkeypatch.setattr(Backend, "_execute", note)
-        first.take()
-        late(first)
-        monkeypatch.undo()
-        # A server that does not know a script yet is sent it whole behind.
-        acquiring, *others = [command for command in sent if command[0] == "EVALSHA"]
+        with noting(monkeypatch) as sent:
+            first.take()
+            late(first)
+        acquiring, *others = sent
         # A session that asked for the server's time first: any age does.
         measured = 3 + int(str(acquiring[2])) + 2
         acquiring[measured] = "1" if age > 1 else ""
@@ -222,19 +230,11 @@ def test_p2_a_copy_of_an_acquire_that_its_session_has_left_behind_hands_out_noth
     """Its holder had an answer to a later attempt, and has gone on: the copy changes nothing, and names no job."""
     clock = ManualClock()
     with at(server, scenario, clock) as holders:
-        sent: list[list[Argument]] = []
-        execute = Backend._execute
-
-        def note(backend: Backend, command: Sequence[Argument]) -> object:
-            sent.append([*command])
-            return execute(backend, command)
-
         holders.push(numbered("a", 1))
         holder = holders.new()
-        monkeypatch.setattr(Backend, "_execute", note)
-        holder.take()
-        monkeypatch.undo()
-        (acquiring,) = [command for command in sent if command[0] == "EVALSHA"][:1]
+        with noting(monkeypatch) as sent:
+            holder.take()
+        (acquiring,) = sent
         holders.push(numbered("b", 1))
         late(holder)
         before = state_of(server, scenario)

@@ -26,6 +26,17 @@ def breaking(*payloads: object) -> Callable[[Batch], None]:
     return then
 
 
+def second_settlement() -> Callable[[str], bool]:
+    """Whether a call is the second settlement of a process, which is the first slice behind a dead head."""
+    settlements: list[bool] = []
+
+    def is_second(call: str) -> bool:
+        settlements.append(call == "settle")
+        return sum(settlements) == 2
+
+    return is_second
+
+
 def with_dead_head(
     app: Lowkiq, queue_name: str, dead_head: str, *, payloads: int = 3, **fields: Any
 ) -> tuple[type[Worker], Notes]:
@@ -222,13 +233,7 @@ def test_what_is_pushed_between_slices_runs(app: Lowkiq, clock: ManualClock, que
     notes, mortal = Notes(breaking(0)), Mortal(app)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
     worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
-    settlings = []
-
-    def dies(call: str) -> bool:
-        settlings.append(call == "settle")
-        return sum(settlings) == 2
-
-    mortal.dies_before = dies
+    mortal.dies_before = second_settlement()
     died = mortal.drain()
     worker.perform_async([{"id": "a", "payload": "early", "score": -5}, {"id": "a", "payload": "late", "score": 9_999}])
     outlive(app, clock, worker)
@@ -247,13 +252,7 @@ def test_an_equal_payload_that_is_pushed_between_slices_frees_all_that_is_left(
     notes, mortal = Notes(breaking(0)), Mortal(app)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
     worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
-    settlings = []
-
-    def dies(call: str) -> bool:
-        settlings.append(call == "settle")
-        return sum(settlings) == 2
-
-    mortal.dies_before = dies
+    mortal.dies_before = second_settlement()
     mortal.drain()
     worker.perform_async([{"id": "a", "payload": 3_000, "score": 3_000}])
     outlive(app, clock, worker)
@@ -298,13 +297,7 @@ def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
     fields: dict[str, Any] = {"max_retry_count": 0, "dead_head": "drop"}
     worker = declare(old, queue_name, notes, **fields)
     worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
-    settlings = []
-
-    def dies(call: str) -> bool:
-        settlings.append(call == "settle")
-        return sum(settlings) == 2
-
-    mortal.dies_before = dies
+    mortal.dies_before = second_settlement()
     mortal.drain()
     outlive(old, clock, worker)
     old.reshard(worker, to=2)
