@@ -186,7 +186,7 @@ def _push(server: Server, queue: str, function: Function, client: Path, folder: 
         # A producer has a connection and its scripts before the push that counts.
         worker.perform_async([{"id": "later", "delay": 86_400}])
         took = push(), push()
-        app.backend.client.close()
+        app.core.backend.client.close()
         return took
 
 

@@ -81,7 +81,7 @@ def table(jobs: int, queues: int, repeats: int) -> str:
     with Server() as server:
         app = fill(server, jobs, queues)
         lines = [_line(looks) for looks in measure(server.admin, app, repeats)]
-        app.backend.client.close()
+        app.core.backend.client.close()
     return markdown(head, lines)
 
 
@@ -157,7 +157,7 @@ def _leave_dead_and_retries(app: Lowkiq, workers: Sequence[FunctionWorker]) -> N
             worker.perform_async([{"id": f"{word} {number}", "payload": number} for number in range(20 * SHARDS)])
         app.drain()
         for worker in some if word == "dead" else ():
-            app.actions(worker).kill_all_failed_jobs()
+            app.operate.actions(worker).kill_all_failed_jobs()
 
 
 def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:
@@ -172,7 +172,7 @@ def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:
 
 def _claim_some(app: Lowkiq, workers: Sequence[FunctionWorker], admin: redis.Redis) -> None:
     for worker in workers:
-        leave_in_flight(admin, app.queue_of(worker).shards[::6], window=100)
+        leave_in_flight(admin, app.core.queue_of(worker).shards[::6], window=100)
 
 
 def _write_history(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
@@ -180,9 +180,9 @@ def _write_history(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
     slots = range(int((now - PAST) // SECONDS.step), int(now // SECONDS.step))
     spread = Counter({bucket: bucket + 1 for bucket in range(BUCKETS // 2)})
     for worker in workers:
-        name = app.queue_of(worker).worker.queue_name
+        name = app.core.queue_of(worker).worker.queue_name
         done = {(name, slot): Slot(slot % 900, slot % 7, spread, spread) for slot in slots}
-        send_each(app.backend.client, [*commands(done)])
+        send_each(app.core.backend.client, [*commands(done)])
 
 
 def _line(looks: Looks) -> list[str]:

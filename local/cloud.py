@@ -20,7 +20,7 @@ from local.demo.source import bundled_history
 from local.replay.jobs import FILES, ApplyChanges, app
 from lowkiq_lambda.cloud.deployment import Deployment
 from lowkiq_lambda.cloud.packages import build_packages
-from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
+from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from tests.kit.servers import LocalCloud
 
 APP: Final = Path(__file__).parent / "replay"
@@ -83,7 +83,7 @@ def _running(built: Path | None) -> Iterator[tuple[Deployment, EmbeddedValkey, L
         )
         _say(f"stack        {deployment.name}, built and deployed in {time.monotonic() - started_at:.1f} s")
         _say(f"dashboard    {deployment.dashboard_url}  (password {PASSWORD})")
-        app.configure(redis_url=server.url)
+        app.core.configure(redis_url=server.url)
         yield deployment, server, cloud
 
 
@@ -105,7 +105,7 @@ def _watch(history: History, server: EmbeddedValkey, stop: Event, *, once: bool)
     """Say how it goes until it is stopped, or with `once` until all is done; the exit code."""
     ends_at, said, good = time.monotonic() + _PATIENCE, "", False
     while not stop.wait(_LOOK_INTERVAL):
-        total = app.metrics()[ApplyChanges.queue_name]
+        total = app.operate.metrics()[ApplyChanges.queue_name]
         done = f"{total.payloads:,} of {len(history.changes):,} jobs done"
         line = f"{done}, {total.length:,} ids waiting, lag {total.lag:.0f} s"
         if line != said:

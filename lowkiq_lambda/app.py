@@ -1,41 +1,38 @@
-"""The app: settings, workers and middlewares, and all that can be done with them."""
+"""The face of the library: declares workers, schedules and ways in, pushes, drains, and opens the rest."""
 
 import math
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
-from lowkiq_lambda.app_operations import AppOperations
-from lowkiq_lambda.app_schedules import AppSchedules
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
+from lowkiq_lambda.core import Core, ListOfCore
 from lowkiq_lambda.declaring import check_queue_name, register
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.push.middlewares import Jobs, push_through
+from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
+from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.worker import FunctionWorker, P, Worker, WorkerOptions, worker_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from datetime import timedelta
+    from datetime import datetime, timedelta
+    from pathlib import Path
+    from uuid import UUID
 
-    from starlette.types import ASGIApp
-
-    from lowkiq_lambda.dashboard import Auth, Mask
-    from lowkiq_lambda.dashboard.tasks_api import Authorize
+    from lowkiq_lambda.duty import Duty
     from lowkiq_lambda.engine.batch import Batch
     from lowkiq_lambda.gather import Gather
-    from lowkiq_lambda.inboxes import Inboxes
-    from lowkiq_lambda.ingest import MappingFunction, MappingFunctions
-    from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
+    from lowkiq_lambda.ingest import MappingFunction
+    from lowkiq_lambda.operate.operations import Operations
     from lowkiq_lambda.remote import RemoteWorker
+    from lowkiq_lambda.schedules.options import DeclaredOptions
+    from lowkiq_lambda.schedules.schedules import Schedules
     from lowkiq_lambda.tasks.task import Task
     from lowkiq_lambda.tasks.tasks import Tasks
 
@@ -48,51 +45,46 @@ if TYPE_CHECKING:
         def __call__(self, target: "Handler", /) -> FunctionWorker: ...
 
 
+AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 W = TypeVar("W", bound=type[Worker[Any]])
 M = TypeVar("M", bound="MappingFunction")
 Handler: TypeAlias = Callable[[Any], object]
 Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
 
-class Lowkiq(AppSchedules, AppOperations):
+class Lowkiq:
     """One app. Without a config the settings are read from the environment, at first use.
 
     `clock` is for tests: with one, time is what it says, on the server too.
     """
 
-    _made: ClassVar["WeakSet[Lowkiq]"] = WeakSet()
-    _hooks: ClassVar["list[Callable[[Lowkiq], object]]"] = []
+    server_middlewares = ListOfCore[ServerMiddleware]()
+    """Around each batch; the first is outermost."""
+    client_middlewares = ListOfCore[ClientMiddleware]()
+    """Around each push; the first is outermost."""
+    observers = ListOfCore[Observer]()
+    """Told of each settling, once Redis has acknowledged it; what one raises is logged, and stops nothing."""
 
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
-        super().__init__(config, clock)
-        self._mapping_functions: MappingFunctions | None = None
-        self._inboxes: Inboxes | None = None
-        self.server_middlewares: list[ServerMiddleware] = []
-        """Around each batch; the first is outermost."""
-        self.client_middlewares: list[ClientMiddleware] = []
-        """Around each push; the first is outermost."""
-        self.observers: list[Observer] = []
-        """Told of each settling, once Redis has acknowledged it; what one raises is logged, and stops nothing."""
-        self.before_answer: list[Callable[[float], object]] = []
-        """Called with the seconds that they may take before a function on Lambda answers, as it is frozen then."""
-        self._made.add(self)
-        for hook in self._hooks:
+        self.core: Final = Core(config, clock, self._look_at_tasks)
+        """What code below the face needs; private."""
+        self._schedules: Schedules | None = None
+        self._lock = threading.RLock()
+        _made.add(self)
+        for hook in _hooks:
             hook(self)
 
-    @classmethod
-    def for_each(cls, hook: "Callable[[Lowkiq], object]") -> None:
-        """Call the hook with each app of the process: those there are, and each that is made from now on.
+    @property
+    def config(self) -> Config:
+        """The settings. Raises ConfigError for a bad one in the environment."""
+        return self.core.config
 
-        For what instruments a process without knowing its apps.
-        """
-        cls._hooks.append(hook)
-        for app in list(cls._made):
-            hook(app)
+    @property
+    def workers(self) -> list[type[Worker[Any]]]:
+        """The workers, in order of declaration."""
+        return self.core.workers
 
-    @classmethod
-    def no_longer_for_each(cls, hook: "Callable[[Lowkiq], object]") -> None:
-        """Leave the apps that are made from now on alone."""
-        cls._hooks.remove(hook)
+    # Declarations
 
     # A worker class can be called too, but the first form that fits counts.
     @overload
@@ -124,7 +116,9 @@ class Lowkiq(AppSchedules, AppOperations):
         which notifications of S3 come for it, too: whoever may send to that queue can claim any object.
         The ingest function calls it. Raises DeclarationError.
         """
-        return self.mapping_functions.declare(target, via)
+        from lowkiq_lambda.ingest import MappingFunctions  # noqa: PLC0415 - imported lazily: cold start
+
+        return self.core.registry(MappingFunctions).declare(target, via)
 
     def inbox(self, pattern: str, *, queues: "Collection[str] | None" = None) -> None:
         """Declare a queue of SQS of yours an inbox, as `SqsInbox` sends to: its messages may name any queue of the app.
@@ -132,51 +126,82 @@ class Lowkiq(AppSchedules, AppOperations):
         `pattern` is its ARN or name; `*` and `?` stand for any letters. `queues` are the names of the app's queues that
         its messages may name. The inbox of the template is one without this. Raises DeclarationError.
         """
-        self.inboxes.declare(pattern, queues)
+        from lowkiq_lambda.inboxes import Inboxes  # noqa: PLC0415 - imported lazily: cold start
 
-    @property
-    def inboxes(self) -> "Inboxes":
-        """Those that `inbox` has declared."""
-        with self._lock:
-            if self._inboxes is None:
-                from lowkiq_lambda.inboxes import Inboxes  # noqa: PLC0415 - imported lazily: cold start
+        self.core.registry(Inboxes).declare(pattern, queues)
 
-                self._inboxes = Inboxes()
-            return self._inboxes
-
-    @property
-    def mapping_functions(self) -> "MappingFunctions":
-        """Those that `ingest` has declared."""
-        with self._lock:
-            if self._mapping_functions is None:
-                from lowkiq_lambda.ingest import MappingFunctions  # noqa: PLC0415 - imported lazily: cold start
-
-                self._mapping_functions = MappingFunctions()
-            return self._mapping_functions
-
-    def task(
+    def cron(
         self,
-        name: str,
-        on_complete: "tuple[type[Worker[Any]] | FunctionWorker[Any], object] | None" = None,
-        expires_in: "float | timedelta | None" = None,
-    ) -> "Task":
-        """A new task: jobs pushed through it are followed together, as items.
+        expression: str,
+        worker: AnyWorker,
+        *,
+        id: "str | int | UUID",
+        **options: Unpack["DeclaredOptions"],
+    ) -> None:
+        """Push a job at the times of a cron expression: five fields, or six with the seconds first.
 
-        `on_complete`: a worker of this app and a payload; a job with the task's id and that payload is pushed once all
-        items have ended. `expires_in`: for how long it is kept then (seconds; default `task_max_age`).
-        Raises DeclarationError, JobError, BackendError.
+        `app.cron("0 4 * * *", SyncOrder, id="nightly", tz="Europe/Berlin")`. The job's score is the planned time. A new
+        entry fires first at its next planned time. Raises DeclarationError; what only an evaluation shows, `check` of
+        `app.schedules` tells.
         """
-        return self.tasks.new(name, on_complete, expires_in)
+        from lowkiq_lambda.schedules.times import parse_cron  # noqa: PLC0415 - imported lazily: cold start
 
-    @property
-    def tasks(self) -> "Tasks":
-        """The tasks: found by their ids, and listed."""
+        self.schedules.declare(worker, parse_cron(expression, options.get("tz", "UTC")), id, options)
+
+    def every(
+        self,
+        period: "float | timedelta",
+        worker: AnyWorker,
+        *,
+        id: "str | int | UUID",
+        offset: "float | timedelta" = 0.0,
+        **options: Unpack["DeclaredOptions"],
+    ) -> None:
+        """Push a job once in each period (seconds), counted from 1970, `offset` seconds later; no restart moves that.
+
+        Raises DeclarationError.
+        """
+        from lowkiq_lambda.schedules.times import parse_every  # noqa: PLC0415 - imported lazily: cold start
+
+        self.schedules.declare(worker, parse_every(period, offset, options.get("tz", "UTC")), id, options)
+
+    def at(
+        self,
+        moment: "datetime | float",
+        worker: AnyWorker,
+        *,
+        id: "str | int | UUID",
+        **options: Unpack["DeclaredOptions"],
+    ) -> None:
+        """Push a job once, ever: at an aware datetime, or Unix seconds. Raises DeclarationError."""
+        from lowkiq_lambda.schedules.times import parse_at  # noqa: PLC0415 - imported lazily: cold start
+
+        self.schedules.declare(worker, parse_at(moment, options.get("tz", "UTC")), id, options)
+
+    def entries_from(self, path: "str | Path") -> None:
+        """Declare the schedule entries of a TOML file, as if code did. Raises DeclarationError, OSError."""
+        self.schedules.declare_from(path)
+
+    def add_duty(self, duty: "Duty") -> None:
+        """Have it run once in each period by one of the app's processes: a tick, or a daemon.
+
+        Raises DeclarationError where the duty cannot work, or the app has one of that name.
+        """
+        from lowkiq_lambda.duty import check_duty  # noqa: PLC0415 - imported lazily: cold start
+
         with self._lock:
-            if self._tasks is None:
-                from lowkiq_lambda.tasks.tasks import Tasks  # noqa: PLC0415 - imported lazily: cold start
+            check_duty(duty, self.core.duties)
+            self.core.duties[duty.name] = duty
 
-                self._tasks = Tasks(self)
-            return self._tasks
+    # Pushes
+
+    def push(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """What `perform_async` does: through the client middlewares to Redis."""
+        return self.core.push(worker, jobs)
+
+    async def apush(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """What `aperform_async` does. If cancelled, the push still runs to completion but its result is lost."""
+        return await self.core.apush(worker, jobs)
 
     def remote(self, queue_name: str, *, gather: "Gather | None" = None) -> "RemoteWorker":
         """A worker that another program declares, to push to by the name of its queue: docs/ways-in.md.
@@ -188,32 +213,21 @@ class Lowkiq(AppSchedules, AppOperations):
         from lowkiq_lambda.remote import RemoteWorker  # noqa: PLC0415 - only where it is asked for
 
         check_queue_name(queue_name, "The name of a queue")
-        return RemoteWorker(self, queue_name, gather)
+        return RemoteWorker(self.core, queue_name, gather)
 
-    def push(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
-        """What `perform_async` does: through the client middlewares to Redis."""
-        return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
+    def task(
+        self,
+        name: str,
+        on_complete: "tuple[AnyWorker, object] | None" = None,
+        expires_in: "float | timedelta | None" = None,
+    ) -> "Task":
+        """A new task: jobs pushed through it are followed together, as items.
 
-    def push_or_raise(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
-        """As `push`, but Redis has the jobs when this returns: else it raises, whatever `when_unavailable` says.
-
-        For callers that can push again, and must know that they have to.
+        `on_complete`: a worker of this app and a payload; a job with the task's id and that payload is pushed once all
+        items have ended. `expires_in`: for how long it is kept then (seconds; default `task_max_age`).
+        Raises DeclarationError, JobError, BackendError.
         """
-        return push_through(self.client_middlewares, self.push_past_middlewares, worker_of(worker), jobs)
-
-    def push_past_middlewares(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
-        """As `push_or_raise`, for jobs that have been through the client middlewares elsewhere."""
-        # What this process pushed before, and keeps, goes first.
-        if self.flush(0.0):
-            raise BackendUnavailable
-        return self._parts.push_client(self.queue_of(worker)).push(jobs)
-
-    async def apush(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
-        """What `aperform_async` does: `push` in a thread, so that the event loop goes on.
-
-        Where it is cancelled the push goes on, and nobody learns whether the jobs were written.
-        """
-        return await self._parts.push_threads.run(partial(self.push, worker, list(jobs)))
+        return self.tasks.new(name, on_complete, expires_in)
 
     def flush(self, seconds: float = 5.0) -> int:
         """Write the jobs that wait in this process for Redis; how many are left after so many seconds.
@@ -221,13 +235,7 @@ class Lowkiq(AppSchedules, AppOperations):
         Jobs wait where the settings say `when_unavailable="buffer"`. The last attempt is not broken off, so this may
         take `redis_timeout` longer.
         """
-        redelivery = self._parts.redelivery
-        return redelivery.flush(seconds) if redelivery else 0
-
-    def give_up_pushes(self) -> None:
-        """Hand to `on_lost` what waits in this process: for one that ends at once, without its exit handlers."""
-        if self._parts.redelivery:
-            self._parts.redelivery.give_up()
+        return self.core.flush(seconds)
 
     def flushes(self, handler: Flushed) -> Flushed:
         """Around a handler on Lambda, where a frozen process delivers nothing: flush before it returns or raises.
@@ -237,6 +245,8 @@ class Lowkiq(AppSchedules, AppOperations):
         from lowkiq_lambda.push.flushing import flushing  # noqa: PLC0415 - only where it is asked for
 
         return flushing(self.flush, handler)
+
+    # Drains
 
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
@@ -250,7 +260,7 @@ class Lowkiq(AppSchedules, AppOperations):
         KeyboardInterrupt at once; and when the other shards are drained BackendError, QueueMismatch, or what a handler
         exited with (SystemExit).
         """
-        if self.drainer.is_on_handlers_loop():
+        if self.core.drainer.is_on_handlers_loop():
             from lowkiq_lambda.engine.event_loop import WOULD_WAIT  # noqa: PLC0415 - imported lazily: cold start
 
             raise RuntimeError(WOULD_WAIT)
@@ -275,7 +285,33 @@ class Lowkiq(AppSchedules, AppOperations):
         For handlers that share with other code what is bound to its loop. What runs by then ends where it began.
         `adrain` uses its caller's loop whatever is given here. Raises TypeError for what is no event loop.
         """
-        self.drainer.slot_pool.loop.use(loop)
+        self.core.drainer.slot_pool.loop.use(loop)
+
+    # Doors
+
+    @property
+    def operate(self) -> "Operations":
+        """What operators see of the queues, and do to them."""
+        from lowkiq_lambda.operate.operations import Operations  # noqa: PLC0415 - no push or drain has a use for it
+
+        return Operations(self.core, lambda: self.schedules)
+
+    @property
+    def schedules(self) -> "Schedules":
+        """The schedule entries: what has been declared, what is made at run time, and what became of it."""
+        with self._lock:
+            if self._schedules is None:
+                from lowkiq_lambda.schedules.schedules import Schedules  # noqa: PLC0415 - imported lazily: cold start
+
+                self._schedules = Schedules(self.core)
+            return self._schedules
+
+    @property
+    def tasks(self) -> "Tasks":
+        """The tasks: found by their ids, and listed."""
+        from lowkiq_lambda.tasks.tasks import Tasks  # noqa: PLC0415 - imported lazily: cold start
+
+        return self.core.part(Tasks)
 
     def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
         given: object = seconds
@@ -284,56 +320,38 @@ class Lowkiq(AppSchedules, AppOperations):
             kind = ValueError if isinstance(given, float) else TypeError
             raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
         limit = self.config.max_runtime if seconds is None else seconds
-        return Budget(self._parts.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
+        return Budget(self.core.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
 
     def _drain(self, budget: Budget) -> dict[str, int]:
-        drain = Drain(self.drainer, self.drainer.shards).run(budget)
+        drain = Drain(self.core.drainer, self.core.drainer.shards).run(budget)
         for error in (*drain.exits.values(), *drain.errors.values()):
             raise error
         return dict(drain.counts)
 
-    def dashboard(
-        self,
-        *,
-        auth: "Auth | None" = None,
-        base_path: str | None = None,
-        mask: "Mask | None" = None,
-        clock: Clock | None = None,
-    ) -> "ASGIApp":
-        """The dashboard as an ASGI app, to be served or mounted under any path; `dashboard.dashboard` says the rest.
-
-        Raises ConfigError where nobody may come in.
-        """
-        from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - an entrance, and a drain has no use for it
-
-        return dashboard(self, auth=auth, base_path=base_path, mask=mask, clock=clock or self._parts.clock)
-
-    def tasks_api(self, *, authorize: "Authorize | None" = None, mask: "Mask | None" = None) -> "ASGIApp":
-        """Tasks as JSON, for a front end of your own: an ASGI app to be mounted; `dashboard.tasks_api` says the rest.
-
-        `authorize` is asked with each request and the id of its task (None: the list of all) and returns whether its
-        sender may see that. Raises ConfigError without it: nobody may come in.
-        """
-        from lowkiq_lambda.dashboard.tasks_api import tasks_api  # noqa: PLC0415 - an entrance, as the dashboard is
-
-        return tasks_api(self, authorize=authorize, mask=mask)
-
-    @property
-    def drainer(self) -> Drainer:
-        """Makes visits to shards, for entrances that drain in a manner of their own."""
-        return self._parts.drainer(self._queues, self.server_middlewares, self.observers, self._look_at_tasks)
-
     def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         self.tasks.look_at(tasks, remaining)
-
-    def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
-        if self.config.when_unavailable != "raise":
-            return self._parts.reliable_client(self._queues.of(worker)).push(jobs)
-        return self._parts.push_client(self.queue_of(worker)).push(jobs)
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
         with self._lock:
             declared = register(self, target, options, self.workers)
-            worker = worker_of(declared)
-            self._queues[worker.queue_name] = Queue(worker, self._advice)
+            self.core.add(worker_of(declared))
             return declared
+
+
+_made: Final["WeakSet[Lowkiq]"] = WeakSet()
+_hooks: Final[list[Callable[[Lowkiq], object]]] = []
+
+
+def for_each_app(hook: Callable[[Lowkiq], object]) -> None:
+    """Call the hook with each app of the process: those there are, and each that is made from now on.
+
+    For what instruments a process without knowing its apps.
+    """
+    _hooks.append(hook)
+    for app in list(_made):
+        hook(app)
+
+
+def no_longer_for_each_app(hook: Callable[[Lowkiq], object]) -> None:
+    """Leave the apps that are made from now on alone."""
+    _hooks.remove(hook)

@@ -19,7 +19,7 @@ from lowkiq_lambda.worker import (
 )
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.worker import BoundApp
 
 MAX_BATCH_SIZE: Final = 1_000
 MAX_IN_FLIGHT: Final = 1_000
@@ -37,7 +37,7 @@ _ARGUMENTS: Final = {
 }
 
 
-def register(app: "Lowkiq", target: object, options: Mapping[str, Any], others: Iterable[type[Worker[Any]]]) -> Any:  # noqa: ANN401 - what it was given, or a FunctionWorker for a function
+def register(app: "BoundApp", target: object, options: Mapping[str, Any], others: Iterable[type[Worker[Any]]]) -> Any:  # noqa: ANN401 - what it was given, or a FunctionWorker for a function
     """Check the declaration and bind it to the app; what takes the declared name's place.
 
     Raises DeclarationError where it cannot work.
@@ -70,7 +70,7 @@ def worker_of_function(function: Callable[[Any], object], options: Mapping[str, 
     return type(function.__name__, (Worker,), body)
 
 
-def _bind_class(app: "Lowkiq", worker: type[Worker[Any]], others: Iterable[type[Worker[Any]]]) -> None:
+def _bind_class(app: "BoundApp", worker: type[Worker[Any]], others: Iterable[type[Worker[Any]]]) -> None:
     bound_to = worker.__dict__.get("app")
     if bound_to is not None:
         which = "this app already" if bound_to is app else "another app: declare a subclass for this one"

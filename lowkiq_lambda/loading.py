@@ -6,18 +6,18 @@ import traceback
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, TypeVar
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import is_embedded
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import AppNotFound, DeclarationError
 
+App = TypeVar("App")
 _OWN: Final = Path(__file__).parent
 
 
-def load_app(spec: str) -> Lowkiq:
-    """The app that `spec` names; its module is searched in the current folder too.
+def load_app(spec: str, kind: type[App]) -> App:
+    """The app, of this class, that `spec` names; its module is searched in the current folder too.
 
     In place of the module may stand the path of its file, in the current folder or below: without `:APP` for the only
     app that is in it.
@@ -32,7 +32,7 @@ def load_app(spec: str) -> Lowkiq:
         )
     if module_name.endswith(".py"):
         module_name = _module_of(module_name)
-        attribute = attribute or _only_app(module_name)
+        attribute = attribute or _only_app(module_name, kind)
         colon = ":"
     if not (colon and module_name and attribute):
         raise AppNotFound(f"{spec!r} names no app: expected MODULE:APP, such as shop.jobs:app.")
@@ -40,9 +40,9 @@ def load_app(spec: str) -> Lowkiq:
     try:
         value = attrgetter(attribute)(module)
     except AttributeError:
-        raise AppNotFound(f"Module {module_name!r} has no {attribute!r}{_hint(module)}.") from None
-    if not isinstance(value, Lowkiq):
-        raise AppNotFound(f"{spec} is of type {type(value).__name__}, not a Lowkiq{_hint(module)}.")
+        raise AppNotFound(f"Module {module_name!r} has no {attribute!r}{_hint(module, kind)}.") from None
+    if not isinstance(value, kind):
+        raise AppNotFound(f"{spec} is of type {type(value).__name__}, not a {kind.__name__}{_hint(module, kind)}.")
     return value
 
 
@@ -57,11 +57,11 @@ def _module_of(path: str) -> str:
     return ".".join(file.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _only_app(module_name: str) -> str:
+def _only_app(module_name: str, kind: type) -> str:
     module = _import(module_name)
-    names = [name for name, value in vars(module).items() if isinstance(value, Lowkiq)]
+    names = [name for name, value in vars(module).items() if isinstance(value, kind)]
     if len({id(vars(module)[name]) for name in names}) != 1:
-        raise AppNotFound(f"Module {module_name!r} has not one app but {len(names)}{_hint(module)}.")
+        raise AppNotFound(f"Module {module_name!r} has not one app but {len(names)}{_hint(module, kind)}.")
     return names[0]
 
 
@@ -98,6 +98,6 @@ def _failed(name: str, error: Exception) -> AppNotFound:
     return AppNotFound(f"Importing {name!r} failed: {type(error).__name__}: {error}")
 
 
-def _hint(module: ModuleType) -> str:
-    apps = sorted(name for name, value in vars(module).items() if isinstance(value, Lowkiq))
+def _hint(module: ModuleType, kind: type) -> str:
+    apps = sorted(name for name, value in vars(module).items() if isinstance(value, kind))
     return f"; it has {', '.join(f'{module.__name__}:{name}' for name in apps)}" if apps else ""

@@ -1,29 +1,61 @@
 """Pushes to a queue whose worker another program declares: what the queue was made with is read from Redis."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
-from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.errors import DeclarationError, NoSuchQueue, QueueMismatch
-from lowkiq_lambda.store.inspect.declared_queues import readable_shards
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import HASH_OF_TENANT, LAYOUT_WITH_TENANTS, Registered, read_registered
+from lowkiq_lambda.store.shard.declarations import (
+    HASH_OF_TENANT,
+    LAYOUT_WITH_TENANTS,
+    Registered,
+    read_registered,
+    readable_shards,
+)
 from lowkiq_lambda.worker import HOME, FunctionWorker, Worker
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app_core import AppCore
+    from lowkiq_lambda.config import Config
     from lowkiq_lambda.gather import Gather
 
 _SPREAD: Final = "spread"
 
 
+class Owner(Protocol):
+    """The core of the app that pushes to the queue."""
+
+    @property
+    def backend(self) -> Backend:
+        """The connections that pushes go through."""
+        ...
+
+    @property
+    def config(self) -> "Config":
+        """The settings."""
+        ...
+
+    @property
+    def queues(self) -> QueueRegistry:
+        """The queues of the app."""
+        ...
+
+    def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:
+        """The worker of the queue; None if the app has no queue of that name."""
+        ...
+
+    def advice(self, queue_name: str) -> str | None:
+        """How to remove the queue if it has another declaration."""
+        ...
+
+
 class RemoteWorker(FunctionWorker[Any]):
     """A worker of another program, by the name of its queue: it is pushed to, and nothing else."""
 
-    def __init__(self, app: "AppCore", queue_name: str, gather: "Gather | None") -> None:
+    def __init__(self, core: Owner, queue_name: str, gather: "Gather | None") -> None:
         self.queue_name: Final = queue_name
         self.__name__ = queue_name
-        self._app = app
+        self._core = core
         self._gather = gather
 
     @property
@@ -32,7 +64,9 @@ class RemoteWorker(FunctionWorker[Any]):
 
         Raises NoSuchQueue where nobody has made it, QueueMismatch where its declaration cannot be read, BackendError.
         """
-        return self._app.worker_named(self.queue_name) or self._app.remote_queue(self.queue_name, self._gather).worker
+        return (
+            self._core.worker_named(self.queue_name) or remote_queue(self._core, self.queue_name, self._gather).worker
+        )
 
     def __call__(self, _batch: object) -> NoReturn:
         """Refuse: the code is elsewhere. Raises DeclarationError."""
@@ -45,39 +79,44 @@ class RemoteWorker(FunctionWorker[Any]):
 class RemoteQueue(Queue):
     """The queue of such a worker: where it has been made anew with other terms, it goes by them."""
 
-    def __init__(
-        self, app: "AppCore", name: str, gather: "Gather | None", there: Registered, advice: Callable[[str], str | None]
-    ) -> None:
-        self._app = app
+    def __init__(self, core: Owner, name: str, gather: "Gather | None", there: Registered) -> None:
+        self._core = core
         self._gather = gather
-        super().__init__(_made_as(app, name, gather, there), advice)
+        super().__init__(_made_as(core, name, gather, there), lambda: core.config.codec_name, core.advice)
         self.learn(there)
 
-    def ensure_declared(self, backend: Backend, codec: str, retry_for: float) -> None:
+    def ensure_declared(self, backend: Backend, retry_for: float) -> None:
         """As that of any queue, by the terms that Redis has now. Raises QueueMismatch, BackendError."""
         try:
-            super().ensure_declared(backend, codec, retry_for)
+            super().ensure_declared(backend, retry_for)
         except QueueMismatch:
             there = read_registered(backend, self.worker.queue_name, retry_for)
-            if there is None or there.agrees(self.declaration(codec)):
+            if there is None or there.agrees(self.declaration):
                 raise
-            self.worker = _made_as(self._app, self.worker.queue_name, self._gather, there)
+            self.worker = _made_as(self._core, self.worker.queue_name, self._gather, there)
             self.learn(there)
-            super().ensure_declared(backend, codec, retry_for)
+            super().ensure_declared(backend, retry_for)
 
 
-def read_queue(app: "AppCore", name: str, gather: "Gather | None", advice: Callable[[str], str | None]) -> RemoteQueue:
-    """The queue as it lies in Redis. Raises NoSuchQueue, QueueMismatch, BackendError."""
-    there = read_registered(app.backend, name, app.config.retry_for)
+def remote_queue(core: Owner, name: str, gather: "Gather | None") -> Queue:
+    """The queue of a worker that another program declares, as Redis has it; read once.
+
+    Raises NoSuchQueue, QueueMismatch, BackendError.
+    """
+    return core.queues.remembered(name, lambda: _read_queue(core, name, gather))
+
+
+def _read_queue(core: Owner, name: str, gather: "Gather | None") -> RemoteQueue:
+    there = read_registered(core.backend, name, core.config.retry_for)
     if there is None:
         raise NoSuchQueue(
             f"Nobody has made the queue {name!r} on this server yet, so nobody knows its shards: the program that "
             "declares its worker makes it with its first push or drain."
         )
-    return RemoteQueue(app, name, gather, there, advice)
+    return RemoteQueue(core, name, gather, there)
 
 
-def _made_as(app: "AppCore", name: str, gather: "Gather | None", there: Registered) -> type[Worker[Any]]:
+def _made_as(core: Owner, name: str, gather: "Gather | None", there: Registered) -> type[Worker[Any]]:
     """A worker that declares just what the queue was made with. Raises QueueMismatch."""
     if not readable_shards(name, there):
         raise QueueMismatch(
@@ -87,7 +126,7 @@ def _made_as(app: "AppCore", name: str, gather: "Gather | None", there: Register
         )
     made_with = there.made_with
     terms = {"shards_count": made_with["shards_count"], "merge": made_with["merge"], "tenants": _tenants(made_with)}
-    return type(name, (Worker,), {**terms, "queue_name": name, "gather": gather, "app": app, "__module__": __name__})
+    return type(name, (Worker,), {**terms, "queue_name": name, "gather": gather, "app": core, "__module__": __name__})
 
 
 def _tenants(made_with: Mapping[str, Any]) -> str | None:

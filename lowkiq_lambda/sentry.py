@@ -14,7 +14,7 @@ import sentry_sdk
 from sentry_sdk.integrations import Integration
 from sentry_sdk.scope import Scope, use_isolation_scope
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.app import Lowkiq, for_each_app
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.errors import Failed
 from lowkiq_lambda.job import Outcome
@@ -53,7 +53,7 @@ class LowkiqIntegration(Integration):
     @staticmethod
     def setup_once() -> None:
         """Called by Sentry, once in a process."""
-        Lowkiq.for_each(_watch)
+        for_each_app(_watch)
 
 
 class _Raised(msgspec.Struct):
@@ -178,7 +178,7 @@ def _watch(app: Lowkiq) -> None:
     reporter = _Reporter()
     app.server_middlewares.insert(0, reporter)
     app.observers.append(reporter)
-    app.before_answer.append(_flush)
+    app.core.before_answer.append(_flush)
 
 
 def _flush(seconds: float) -> None:

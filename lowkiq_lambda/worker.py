@@ -11,6 +11,7 @@ from typing import (
     Final,
     Generic,
     Literal,
+    Protocol,
     Required,
     TypeAlias,
     TypedDict,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.gather import Gather
     from lowkiq_lambda.rate import Rate
 
@@ -51,6 +51,27 @@ else:
     from typing import TypeVar
 
     P, Q = TypeVar("P"), TypeVar("Q")
+
+
+class BoundApp(Protocol):
+    """The app that a worker is bound to, as far as the worker needs it."""
+
+    @property
+    def workers(self) -> "list[type[Worker[Any]]]":
+        """All workers of the app."""
+        ...
+
+    def push(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
+    ) -> list[Pushed]:
+        """Queue the jobs. Raises JobError, BackendError."""
+        ...
+
+    async def apush(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
+    ) -> list[Pushed]:
+        """As `push`, beside the event loop."""
+        ...
 
 
 class Worker(Generic[Q]):
@@ -107,7 +128,7 @@ class Worker(Generic[Q]):
     tenant_rate: ClassVar["Rate | None"] = None
     """How many ids of each tenant may begin in any so many seconds; only with `tenants = "home"`."""
 
-    app: ClassVar["Lowkiq | None"] = None
+    app: ClassVar["BoundApp | None"] = None
     """The app that the class is bound to, by `@app.worker`."""
 
     def retry_in(self, retry_count: int) -> float:
@@ -190,7 +211,7 @@ def _job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 
     return {"id": id, **given} if payload is UNSET else {"id": id, "payload": payload, **given}
 
 
-def _app_for(worker: type[Worker[Any]], jobs: object, name: str) -> "Lowkiq":
+def _app_for(worker: type[Worker[Any]], jobs: object, name: str) -> "BoundApp":
     """The app of a worker that is about to push jobs. Raises DeclarationError, JobError."""
     if worker.app is None:
         raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")

@@ -12,12 +12,12 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.ticking import ticked
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.local.invoke import LocalContext
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.shard.keys import LIMITS
 from lowkiq_lambda.store.shard.scripts import evalsha, script
 from lowkiq_lambda.store.shard.timetables import with_timetable
@@ -102,7 +102,7 @@ def nothing(_batch: Batch) -> None:
 
 def visit(app: Lowkiq, clock: ManualClock) -> DrainResult:
     """A visit to the first shard."""
-    return app.drainer.visit(app.drainer.shards()[0], Budget(clock))
+    return app.core.drainer.visit(app.core.drainer.shards()[0], Budget(clock))
 
 
 @pytest.mark.parametrize("batch_size", [1, 10, 100])
@@ -221,7 +221,7 @@ def test_p8_shards_that_are_visited_at_once_cost_no_call_more(app: Lowkiq, clock
     calls = []
     for more in (jobs(), jobs(1)):
         worker.perform_async(more)
-        drain = Drain(app.drainer, app.drainer.shards, at_once=5)
+        drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=5)
         # Not round trips: connections are made as they are needed.
         calls.append(cost_of(partial(drain.run, Budget(clock))).scripts)
 
@@ -273,7 +273,7 @@ def test_a_single_push_is_one_call_and_a_notification(app: Lowkiq, cost_of: Cost
 def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowkiq, cost_of: CostOf) -> None:
     """With a notification the shard is asked whether a drain is to be started; behind what waits nobody asks."""
     woken: list[tuple[str, int]] = []
-    app.configure(start_drain=lambda queue_name, shard: woken.append((queue_name, shard)))
+    app.core.configure(start_drain=lambda queue_name, shard: woken.append((queue_name, shard)))
     worker = warm_worker(app, nothing, shards_count=1)
     woken.clear()
 
@@ -334,7 +334,7 @@ def test_entries_cost_a_push_and_a_drain_nothing(app: Lowkiq, clock: ManualClock
     after = cost_of(push_and_drain)
 
     assert (before.round_trips, before.commands) == (after.round_trips, after.commands)
-    shard, with_entries = app.queue_of(worker).shards[0], with_timetable(app.queue_of(worker).shards)[0]
+    shard, with_entries = app.core.queue_of(worker).shards[0], with_timetable(app.core.queue_of(worker).shards)[0]
     for name in ("enqueue", "acquire", "settle"):
         plain, with_key = (evalsha(script(name, one.features), one, []) for one in (shard, with_entries))
         assert plain == with_key
@@ -381,11 +381,11 @@ def test_limits_cost_two_calls_a_visit_and_others_nothing(
     for limits in (None, 3):
         worker = app.worker(queue_name=f"at-most-{limits}", shards_count=1, max_running=limits)(nothing)
         worker.perform_async(jobs(10))
-        shard = app.queue_of(worker).shards[0]
+        shard = app.core.queue_of(worker).shards[0]
         app.drain()
         with Monitor(own_server) as monitor:
             worker.perform_async(jobs(10))
-            cost = partial(app.drainer.visit, shard, Budget(clock))
+            cost = partial(app.core.drainer.visit, shard, Budget(clock))
             costs.append(cost_of(cost))
             sent.append([_without_chance(asked, worker.worker) for asked in monitor.heard() if not asked.by_script])
     plain, limited = sent
@@ -410,9 +410,9 @@ def test_a_queue_that_waits_asks_each_queue_before_it_once_a_visit(
     for name, waits_for in (("first", ()), ("second", ()), ("third", ("first", "second"))):
         app.worker(queue_name=name, shards_count=1, waits_for=waits_for)(nothing)
     app.worker(queue_name="set", shards_count=1)(nothing)
-    app.limits(app.workers[3]).set(max_running=1)
+    app.operate.limits(app.workers[3]).set(max_running=1)
     for worker in app.workers[2:]:
-        visit = partial(app.drainer.visit, app.queue_of(worker).shards[0], Budget(clock))
+        visit = partial(app.core.drainer.visit, app.core.queue_of(worker).shards[0], Budget(clock))
         worker.perform_async(jobs(10))
         visit()
         worker.perform_async(jobs(10))

@@ -18,7 +18,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 
 import lowkiq_lambda
 from docs_build.pages import pages
-from lowkiq_lambda.local.embedded.shared import leave
+from lowkiq_lambda.providers.embedded.shared import leave
 from tests.kit.following import FOLLOWED
 from tests.kit.servers.server import Server
 

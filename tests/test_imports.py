@@ -209,7 +209,7 @@ def test_the_tick_of_an_app_without_duties_loads_none() -> None:
     found = loaded("lowkiq_lambda.aws.ticking")
     assert not [name for name in found.imported if "dut" in name]
     # Nor what starts functions, where the tick starts none.
-    assert {"lowkiq_lambda.aws.fan_out", "lowkiq_lambda.aws.invoker"}.isdisjoint(found.imported)
+    assert {"lowkiq_lambda.aws.fan_out", "lowkiq_lambda.providers.aws.invoker"}.isdisjoint(found.imported)
 
 
 @pytest.mark.parametrize("module", ["lowkiq_lambda.aws.ticking", DASHBOARD.module])
@@ -242,7 +242,7 @@ def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, 
     )
 
     assert {"done": 1} == found.drained
-    assert "lowkiq_lambda.aws.iam" in found.afterwards
+    assert "lowkiq_lambda.providers.aws.iam" in found.afterwards
     assert set() == others([name for name in found.afterwards if name != module])
 
 

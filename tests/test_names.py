@@ -73,7 +73,7 @@ def test_stop_reasons_have_their_table() -> None:
 
 @pytest.mark.parametrize("name", Metrics.__struct_fields__)
 def test_counters_are_explained(name: str) -> None:
-    """Each number of `app.metrics()` is explained where operators look for it."""
+    """Each number of `app.operate.metrics()` is explained where operators look for it."""
     assert name in quoted(DOCS / "operations.md")
 
 

@@ -69,11 +69,11 @@ def status(_request: Request) -> Response:
     """What is left to do, jobs and tasks together, and what nobody could do."""
     # First the tasks: of one whose last item ended as its process was killed, asking pushes the job that comes last.
     waiting = sum(app.tasks.get(task.id).progress().state not in OVER for task in app.tasks.list().tasks)
-    waiting += sum(queue.length + queue.in_flight for queue in app.metrics().values())
+    waiting += sum(queue.length + queue.in_flight for queue in app.operate.metrics().values())
     morgue = [
         {"queue": worker.queue_name, "id": job.id, "error": job.error}
         for worker in app.workers
-        for job in app.queries(worker).morgue_range_by_updated_at()
+        for job in app.operate.queries(worker).morgue_range_by_updated_at()
     ]
     return JSONResponse({"waiting": waiting, "morgue": morgue})
 

@@ -8,7 +8,7 @@ import msgspec
 
 from lint.reference.sources import field_docs
 from lint.reference.tables import code, table
-from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.config import Config, EnvSettings, variable_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.expected import expected

@@ -56,7 +56,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
 def _run(chosen: argparse.Namespace) -> int:
     app = Lowkiq(Config.from_env(os.environ))
     # It drains all that it pushes, whatever part of an app's shards this machine is to have.
-    app.configure(number_of_nodes=1, node_number=0)
+    app.core.configure(number_of_nodes=1, node_number=0)
     history = choose_history(chosen.repository, chosen.limit or None)
     dashboard = dashboard_at(chosen.dashboard, app)
     folder = server_for_demo(app, chosen.data_dir)

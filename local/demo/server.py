@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.local.embedded.shared import attach
-from lowkiq_lambda.local.embedded.url import default_folder
+from lowkiq_lambda.providers.embedded.shared import attach
+from lowkiq_lambda.providers.embedded.url import default_folder
 from lowkiq_lambda.local.serving import server_for
 
 
@@ -13,6 +13,6 @@ def server_for_demo(app: Lowkiq, data_dir: Path | None) -> Path:
     """As `server_for`, whatever this machine is: a demo keeps nothing that anybody would miss."""
     if app.config.redis_url is None:
         if data_dir is not None:
-            app.configure(data_dir=str(data_dir.absolute()))
-        app.configure(redis_url=attach(app.config, os.environ).url)
+            app.core.configure(data_dir=str(data_dir.absolute()))
+        app.core.configure(redis_url=attach(app.config, os.environ).url)
     return server_for(app, data_dir, default_folder())

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import generation_of
-from lowkiq_lambda.aws.invoker import InvocationRefused, Invoker, shared_invoker
 from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.providers.aws.invoker import InvocationRefused, Invoker, shared_invoker
 from lowkiq_lambda.store.shard.waking import unwake, wake
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def continue_if_due(
     left = [shard for shard, reason in drain.reasons.items() if reason == "out of time"]
     if generation >= warm.settings.continuations or not left or not _got_on(drain):
         return False
-    backend = warm.app.backend
+    backend = warm.app.core.backend
     woken = wake(backend, left, warm.app.config.wake_window, RETRY_FOR)
     for error in woken.errors.values():
         logger.warning("the drain does not go on: %s", error)

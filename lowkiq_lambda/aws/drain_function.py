@@ -81,7 +81,7 @@ def _performed(warm: Environment, event: object, context: Context) -> dict[str, 
 
     if asked == ALONE:
         return tick_alone(warm.app, warm.settings, context)
-    selection(event, warm.app.drainer, warm.settings)
+    selection(event, warm.app.core.drainer, warm.settings)
     done = ticked(warm.app, warm.settings, context, keep=warm.app.config.threads_per_node)
     try:
         told = _drained(warm, event, context, done)
@@ -97,7 +97,7 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
     telemetry = telemetry_of(warm.settings, context.function_name)
     if is_cold():
         telemetry.cold_start()
-    drainer = warm.app.drainer
+    drainer = warm.app.core.drainer
     drainer.observer = telemetry
     drain = Drain(drainer, selection(event, drainer, warm.settings, handed), at_once=warm.app.config.threads_per_node)
     drain.on_first_probe = telemetry.started
@@ -142,7 +142,7 @@ def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
 
     config = warm.app.config
     subscription = Notifications(
-        warm.app.redis_url,
+        warm.app.core.redis_url,
         drain.shards,
         timeout=config.redis_timeout,
         credentials=config.credentials,
@@ -198,7 +198,7 @@ def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
 def _prepare(warm: Environment) -> None:
     """Import what ticks, and what calls Lambda's API where that may be called: later that would take longer."""
     if warm.settings.continuations or warm.settings.fan_out or warm.app.config.wake_function:
-        from lowkiq_lambda.aws.invoker import shared_invoker  # noqa: PLC0415 - only where it is asked for
+        from lowkiq_lambda.providers.aws.invoker import shared_invoker  # noqa: PLC0415 - only where it is asked for
 
         shared_invoker().prepare()
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
-from lowkiq_lambda.duties.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
+from lowkiq_lambda.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.error_text import cut, headline
 
 MISSED: Final = "schedules_missed"
@@ -23,11 +23,11 @@ def run_duties(tick: Tick) -> dict[str, Any]:
     """What the duties returned that were due and that no other process runs."""
     keep = tick.remaining() * (1 - SHARE)
     results: dict[str, Any] = {}
-    for runner in runners_of(tick.app, tick.app.backend.clock):
+    for runner in runners_of(tick.app.core, lambda: tick.app.schedules, tick.app.core.clock):
         ran = runner.run_due(lambda: tick.remaining() - keep)
         note_errors(tick, ran)
         results |= ran.results
-    if tick.app.fires_schedules and (ticked := results.get(SCHEDULES)):
+    if tick.app.core.fires_schedules and (ticked := results.get(SCHEDULES)):
         publish_schedules(tick, ticked)
     return {name: _as_json(result) for name, result in results.items()}
 
@@ -37,7 +37,7 @@ def look_after_tasks(tick: Tick) -> dict[str, int] | None:
     from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - only where there are tasks
 
     keep = tick.remaining() * (1 - SHARE)
-    ran = task_runner(tick.app, tick.app.backend.clock).run_due(lambda: tick.remaining() - keep)
+    ran = task_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(TASKS)
 
@@ -47,7 +47,7 @@ def go_on_with_moves(tick: Tick) -> dict[str, str] | None:
     from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only while a queue moves
 
     keep = tick.remaining() * (1 - SHARE)
-    ran = move_runner(tick.app, tick.app.backend.clock).run_due(lambda: tick.remaining() - keep)
+    ran = move_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(MOVES)
 

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context, Handler
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import Config, variable_of
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.providers.aws.settings import Settings
 
 Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
@@ -37,7 +37,7 @@ class Environment:
 
     def before_answer(self, context: Context) -> None:
         """Call the app's hooks with what is left of the reserve; what one raises is logged, and changes no answer."""
-        for hook in self.app.before_answer:
+        for hook in self.app.core.before_answer:
             left = context.get_remaining_time_in_millis() / 1_000 - TO_ANSWER
             if left > 0:
                 try:
@@ -47,7 +47,7 @@ class Environment:
 
 
 def answering(handle: Handler) -> Handler:
-    """The handler of a function; `app.before_answer` is called when it is through, also where it raises."""
+    """The handler of a function; `app.core.before_answer` is called when it is through, also where it raises."""
 
     @wraps(handle)
     def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
@@ -68,7 +68,7 @@ def environment() -> Environment:
     settings = Settings.from_env(os.environ)
     if settings.app is None:
         raise ConfigError("No app is named: set LOWKIQ_APP to MODULE:APP, such as shop.jobs:app.", setting="app")
-    app = load_app(settings.app)
+    app = load_app(settings.app, Lowkiq)
     find_redis(app, settings)
     if not app.workers:
         raise ConfigError(f"{settings.app} declares no worker: import the modules that declare them.", setting="app")
@@ -97,12 +97,12 @@ def find_redis(app: Lowkiq, settings: Settings) -> None:
     if (
         (settings.redis_secret_arn or settings.redis_iam_user)
         and app.config.redis is None
-        and not app.reads_environment
+        and not app.core.connections.reads_environment
     ):
-        from lowkiq_lambda.aws.redis_server import redis_settings  # noqa: PLC0415 - only where it is asked for
+        from lowkiq_lambda.providers.aws.redis_server import redis_settings  # noqa: PLC0415 - only where it is asked for
 
-        app.configure(**redis_settings(settings))
+        app.core.configure(**redis_settings(settings))
     if not app.config.names_server:
         raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN.", setting="redis_url")
     if app.config.redis is None:
-        _ = app.redis_url  # refused here where it is for development
+        _ = app.core.redis_url  # refused here where it is for development

@@ -16,8 +16,8 @@ from lowkiq_lambda.errors import ConfigError, LowkiqError
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.aws.settings import Settings
     from lowkiq_lambda.engine.drainer import Drainer
+    from lowkiq_lambda.providers.aws.settings import Settings
 
 _MEANT: Final = {"queue": "queue", "queues": "queue", "queuename": "queue"} | {
     "shard": "shard",

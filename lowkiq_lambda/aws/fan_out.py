@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from lowkiq_lambda.aws.invoker import InvocationRefused, shared_invoker
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.shard_queue import urgency
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.providers.aws.invoker import InvocationRefused, shared_invoker
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
 from lowkiq_lambda.store.shard.waking import unwake, wake
@@ -35,7 +35,7 @@ def start_drains(tick: Tick) -> dict[str, int]:
                 tick.note(TickFailed(f"The time was over before {len(due) - at} shards with due work had a drain."))
                 break
             part = due[at : at + AT_ONCE]
-            woken = wake(tick.app.backend, part, WINDOW, tick.retry_for)
+            woken = wake(tick.app.core.backend, part, WINDOW, tick.retry_for)
             for error in woken.errors.values():
                 tick.note(error)
             refused = _start(tick, threads, woken.shards)
@@ -43,7 +43,7 @@ def start_drains(tick: Tick) -> dict[str, int]:
             started += len(woken.shards) - len(refused)
             if refused:
                 # The next would be refused too, and the next tick tries again.
-                unwake(tick.app.backend, woken.nonce, refused, tick.retry_for)
+                unwake(tick.app.core.backend, woken.nonce, refused, tick.retry_for)
                 break
     return {"due": len(found), "started": started}
 
@@ -65,15 +65,15 @@ def _due(tick: Tick) -> list[ShardRef]:
 def _probed(tick: Tick, queues: Sequence[Queue]) -> list[ProbeResult | LowkiqError]:
     """What there is to do in the shards of the queues, those too that a queue is seen to have since."""
     shards = [shard for queue in queues for shard in queue.shards]
-    states = probe_each(tick.app.backend, shards, tick.retry_for) if shards else []
+    states = probe_each(tick.app.core.backend, shards, tick.retry_for) if shards else []
     by_name = {queue.worker.queue_name: queue for queue in queues}
     for shard, state in zip(shards, states, strict=True):
         if isinstance(state, ProbeResult) and not state.is_open:
             by_name[shard.queue_name].doubt_for(shard)
     before = set(shards)
-    doubtful = [tick.app.queue_of(queue.worker) for queue in queues if not queue.is_agreed]
+    doubtful = [tick.app.core.queue_of(queue.worker) for queue in queues if not queue.is_agreed]
     new = [shard for queue in doubtful for shard in queue.shards if shard not in before]
-    return [*states, *(probe_each(tick.app.backend, new, tick.retry_for) if new else [])]
+    return [*states, *(probe_each(tick.app.core.backend, new, tick.retry_for) if new else [])]
 
 
 def _start(tick: Tick, threads: ThreadPoolExecutor, shards: Sequence[ShardRef]) -> list[ShardRef]:

@@ -13,6 +13,7 @@ import msgspec
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.inboxes import Inboxes
 from lowkiq_lambda.incoming import Incoming
 from lowkiq_lambda.job import ItemRef, id_text
 from lowkiq_lambda.worker import Worker
@@ -64,14 +65,14 @@ def jobs_in(
     incoming: Incoming, app: Lowkiq, inbox_arn: str | None
 ) -> Iterator[tuple[type[Worker[Any]], Mapping[str, Any]]]:
     """The jobs of a message, due when they would have been. Raises UnreadableMessage, and what `load_payload` does."""
-    inbox = app.inboxes.for_queue(incoming.source, inbox_arn)
+    inbox = app.core.registry(Inboxes).for_queue(incoming.source, inbox_arn)
     if inbox is None:
         raise UnreadableMessage(
             f"The message names a queue of the app, and {incoming.source} is not an inbox: declare it by app.inbox(), "
             "if all who send to it may push to any queue."
         )
     body = _body_in(incoming)
-    worker = app.worker_named(body.queue) if inbox.lets_in(body.queue) else None
+    worker = app.core.worker_named(body.queue) if inbox.lets_in(body.queue) else None
     if worker is None:
         lacking = "which this app does not declare" if inbox.lets_in(body.queue) else "which its inbox is not for"
         raise UnreadableMessage(f"The message is for the queue {body.queue!r}, {lacking}.")

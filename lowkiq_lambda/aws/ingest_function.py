@@ -10,9 +10,9 @@ from lowkiq_lambda.aws.environment import answering, environment
 from lowkiq_lambda.aws.failures import Failures
 from lowkiq_lambda.aws.ingesting import ingest
 from lowkiq_lambda.aws.logs import Context, logged
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.sources import Retrying, arrived
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.providers.aws.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     app = warm.app
     if app.config.when_unavailable != "raise":
         # A record is taken out of its source when its jobs are in Redis, and not before.
-        app.configure(when_unavailable="raise")
+        app.core.configure(when_unavailable="raise")
     retrying, records = arrived(event)
     failures = ingest(app, records, warm.settings.inbox_arn)
     failures.log()

@@ -15,6 +15,7 @@ from lowkiq_lambda.aws.sources import Record, unwrapped
 from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
 from lowkiq_lambda.incoming import Incoming
+from lowkiq_lambda.ingest import MappingFunctions
 from lowkiq_lambda.worker import LATEST, Worker, worker_of
 
 LONGEST_KEY: Final = 180
@@ -70,7 +71,7 @@ def _mapped(
 def _told_by(app: Lowkiq, record: Record) -> Iterator[Incoming]:
     """What came in by a record. A message of SQS is what its queue's sender wrote, unless the app says otherwise."""
     for incoming in record.read():
-        if incoming.kind == "sqs" and app.mapping_functions.unwraps(incoming.source):
+        if incoming.kind == "sqs" and app.core.registry(MappingFunctions).unwraps(incoming.source):
             yield from unwrapped(incoming)
         else:
             yield incoming
@@ -88,7 +89,11 @@ def _jobs_of(
     app: Lowkiq, incoming: Incoming, score: float, inbox_arn: str | None
 ) -> Iterator[tuple[_Target, Mapping[str, Any]]]:
     is_new = not says_it_is_of_an_inbox(incoming)
-    mapped = app.mapping_functions.for_source(incoming)(incoming) if is_new else jobs_in(incoming, app, inbox_arn)
+    mapped = (
+        app.core.registry(MappingFunctions).for_source(incoming)(incoming)
+        if is_new
+        else jobs_in(incoming, app, inbox_arn)
+    )
     for number, pair in enumerate(mapped or ()):
         worker, job = _checked(pair)
         target = worker_of(worker)
@@ -128,7 +133,7 @@ class _Pushing:
             self._fail(left, self._broken)
             return
         worker, is_new = target
-        push = self._app.push_or_raise if is_new else self._app.push_past_middlewares
+        push = self._app.core.push_or_raise if is_new else self._app.core.push_past_middlewares
         try:
             push(worker, [one.job for one in left])
         except BackendError as error:

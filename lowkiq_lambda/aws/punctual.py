@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.aws.duty_task import note_errors, publish_schedules
 from lowkiq_lambda.aws.fan_out import start_drains
-from lowkiq_lambda.duties.duty import SCHEDULES
+from lowkiq_lambda.duty import SCHEDULES
 
 if TYPE_CHECKING:
     from lowkiq_lambda.aws.tick import Tick
@@ -20,7 +20,7 @@ def fire_punctually(tick: "Tick") -> dict[str, Any]:
 
     It comes last, so that nothing else of the tick waits. Returns how many looks there were, and what they did.
     """
-    runner = tick.app.schedules.duty_runner(tick.app.backend.clock)
+    runner = tick.app.schedules.duty_runner(tick.app.core.backend.clock)
     summary: dict[str, Any] = {"looks": 0, "fired": 0, "missed": 0, "replaced": 0, "late": 0.0, "problems": []}
 
     def remaining() -> float:
@@ -39,7 +39,7 @@ def fire_punctually(tick: "Tick") -> dict[str, Any]:
         # Nothing is due, or another process looks.
         if ran.next_in >= remaining():
             break
-        tick.app.backend.clock.sleep(max(ran.next_in, _SHORTEST_WAIT))
+        tick.app.core.backend.clock.sleep(max(ran.next_in, _SHORTEST_WAIT))
     if summary["looks"]:
         publish_schedules(tick, summary)
     return summary

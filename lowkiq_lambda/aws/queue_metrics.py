@@ -66,7 +66,7 @@ class _Seen(NamedTuple):
     @classmethod
     def by(cls, tick: Tick) -> "_Seen":
         names = [queue.worker.queue_name for queue in tick.queues]
-        reader = ShardReader(tick.app.backend, tick.retry_for)
+        reader = ShardReader(tick.app.core.backend, tick.retry_for)
         found = untold(reader, tick.queues, tick.function_name)
         holds = [queue.worker.dead_head == "hold" for queue in tick.queues]
         numbers = {
@@ -82,7 +82,7 @@ class _Seen(NamedTuple):
         """What was told is out: it has left the process."""
         changed = {name: one.metrics.buried for name, one in self.untold.items() if one.is_changed}
         if changed:
-            note_told(tick.app.backend, tick.retry_for, changed, tick.function_name)
+            note_told(tick.app.core.backend, tick.retry_for, changed, tick.function_name)
 
 
 def _published(metrics: Metrics, may_hold: bool) -> Published:  # noqa: FBT001 - of the queue

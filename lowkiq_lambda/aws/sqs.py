@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from lowkiq_lambda.aws.clients import connect
 from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.providers.aws.clients import connect
 
 BATCH_MESSAGES: Final = 10
 BATCH_BYTES: Final = 1_048_576

@@ -139,6 +139,6 @@ def _due_at(job: Mapping[str, Any], now: float) -> float:
 
 
 def _app_of(worker: type[Worker[Any]]) -> Lowkiq:
-    if worker.app is None:
+    if not isinstance(worker.app, Lowkiq):
         raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
     return worker.app

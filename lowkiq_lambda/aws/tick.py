@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.aws.invoker import Invoker
+    from lowkiq_lambda.providers.aws.invoker import Invoker
 
 
 class TickFailed(LowkiqError):
@@ -71,7 +71,7 @@ def _declared(tick: Tick) -> list[Queue]:
     queues = []
     for worker in tick.app.workers:
         try:
-            queues.append(tick.app.current_queue_of(worker))
+            queues.append(tick.app.core.current_queue_of(worker))
         except QueueMismatch as error:
             tick.note(error)
     return queues

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context
 from lowkiq_lambda.aws.queue_metrics import publish_queues, publish_summary
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.telemetry import line_of_tick
 from lowkiq_lambda.aws.tick import Task, Tick, TickFailed, run
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.aws.invoker import Invoker
+    from lowkiq_lambda.providers.aws.invoker import Invoker
 
 logger = logging.getLogger(__name__)
 
@@ -45,16 +45,16 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
     tasks: dict[str, Task] = {}
     if settings.metrics != "none":
         tasks["queues"] = publish_queues if settings.metrics == "queues" else publish_summary
-    if app.declared_duties or app.fires_schedules:
+    if app.core.duties or app.core.fires_schedules:
         from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["duties"] = run_duties
     # An earlier tick has looked for shards with due work, which tell of them.
-    if app.follows_tasks:
+    if app.core.follows_tasks:
         from lowkiq_lambda.aws.duty_task import look_after_tasks  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["tasks"] = look_after_tasks
-    if app.follows_moves:
+    if app.core.follows_moves:
         from lowkiq_lambda.aws.duty_task import go_on_with_moves  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["moves"] = go_on_with_moves
@@ -62,7 +62,7 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["drains"] = start_drains
-    if alone and settings.punctual and app.fires_schedules:
+    if alone and settings.punctual and app.core.fires_schedules:
         from lowkiq_lambda.aws.punctual import fire_punctually  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["punctual"] = fire_punctually

@@ -45,7 +45,7 @@ RECORDING
   to. --record tells it, and reads along for as long as you say; Ctrl-C ends
   that, and the verdict comes. Recording makes pushes and claims a bit dearer.
   Without --record what there is is judged, such as after
-  app.actions(Worker).journal("all", seconds=600).
+  app.operate.actions(Worker).journal("all", seconds=600).
 
 EXIT CODES
   0  No rule is violated.
@@ -77,7 +77,7 @@ def audit(
     """Record, judge, and say so; the exit code."""
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
-    report = _recorded(loaded, worker, record) if record else loaded.audit(worker)
+    report = _recorded(loaded, worker, record) if record else loaded.operate.audit(worker)
     if json:
         sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(report)).decode()}\n")
     else:
@@ -86,7 +86,7 @@ def audit(
 
 
 def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> AuditReport:
-    actions = app.actions(worker)
+    actions = app.operate.actions(worker)
     auditor, pause, end = Auditor(actions.reader), threading.Event(), SystemClock.monotonic() + seconds
     # A look may be late.
     actions.journal("all", seconds=min(LONGEST, seconds + 60.0))

@@ -138,7 +138,7 @@ def _change(  # noqa: PLR0913 - what the three commands are given
         return DONE
     jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
     named = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
-    where = f"{change.where} {found.name} at {without_password(found.app.redis_url)}"
+    where = f"{change.where} {found.name} at {without_password(found.app.core.redis_url)}"
     if not yes and not agreed(f"{change.asked} {jobs}{named} {where}?"):
         say(NOTHING)
         return NOT_APPLIED

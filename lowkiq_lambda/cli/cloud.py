@@ -5,6 +5,7 @@ import signal
 from threading import Event
 from typing import Annotated, Final
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import app_spec, command_app, flag
@@ -46,7 +47,7 @@ def deploy(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     spec = app_spec(None, os.environ)
-    widest = max((worker.shards_count for worker in load_app(spec).workers), default=1)
+    widest = max((worker.shards_count for worker in load_app(spec, Lowkiq).workers), default=1)
     project = StackProject(project_root(), spec, widest)
     with running(project, say) as deployed:
         if once:

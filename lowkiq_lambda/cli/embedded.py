@@ -14,8 +14,8 @@ from lowkiq_lambda.cli.parts import Yes, command_app
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, LowkiqError
-from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
-from lowkiq_lambda.local.embedded.url import folder_of
+from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
+from lowkiq_lambda.providers.embedded.url import folder_of
 from lowkiq_lambda.store.inspect.erasure import erase_queue, has_queue
 
 DataDir: TypeAlias = Annotated[

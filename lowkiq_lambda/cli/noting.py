@@ -19,7 +19,7 @@ def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> Non
         target=target,
         changed=changed,
     )
-    record_action(app.backend, past)
+    record_action(app.core.backend, past)
 
 
 def _user() -> str:

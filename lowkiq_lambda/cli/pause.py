@@ -95,7 +95,7 @@ def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption =
 def _named(found: NamedQueue, tenant: str | None) -> str:
     whole = f"all {len(found.shards)} shards of {found.name}"
     what = whole if tenant is None else f"tenant {visible(tenant)} of {found.name}"
-    return f"{what} at {without_password(found.app.redis_url)}"
+    return f"{what} at {without_password(found.app.core.redis_url)}"
 
 
 def _target(tenant: str | None) -> str:

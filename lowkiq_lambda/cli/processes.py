@@ -77,7 +77,7 @@ def processes(
     if quiet is not None and stop is not None:
         raise ConfigError("--quiet and --stop are two orders: give one of them.")
     loaded = app_of(app)
-    found = loaded.processes()
+    found = loaded.operate.processes()
     if quiet is not None:
         return _order(loaded, found, quiet, "quiet", yes=yes)
     if stop is not None:
@@ -100,7 +100,7 @@ def _order(app: Lowkiq, found: Processes, named: str, order: str, *, yes: bool) 
         return FAILED
     (process,) = known
     question = f"{_QUESTIONS[order]} {process.id}, a {_KINDS.get(process.kind, process.kind)} at"
-    if not (process.is_gone or yes or agreed(f"{question} {without_password(app.redis_url)}?")):
+    if not (process.is_gone or yes or agreed(f"{question} {without_password(app.core.redis_url)}?")):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED
     is_known = found.stop(process) if order == "stop" else found.quiet(process)

@@ -124,14 +124,14 @@ def push(  # noqa: PLR0913 - the options of a command line
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
     try:
-        (pushed,) = loaded.push_or_raise(worker, [job])
+        (pushed,) = loaded.core.push_or_raise(worker, [job])
     except JobError as error:
         # Without a position: there is one job.
         raise JobError(error.reason, field=error.field) from error
     if json:
         write_json(pushed)
     else:
-        say(_line(pushed, loaded.backend.clock.time()))
+        say(_line(pushed, loaded.core.backend.clock.time()))
     return DONE
 
 

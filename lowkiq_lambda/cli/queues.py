@@ -13,7 +13,7 @@ from lowkiq_lambda.config import EMBEDDED, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, QueueMismatch
 from lowkiq_lambda.loading import load_app
-from lowkiq_lambda.local.embedded.shared import attach
+from lowkiq_lambda.providers.embedded.shared import attach
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Registered, read_registered
@@ -45,20 +45,20 @@ class NamedQueue(NamedTuple):
     @property
     def queries(self) -> Queries:
         """Its jobs."""
-        return self.app.inspector.queries(self.shards)
+        return self.app.operate.inspector.queries(self.shards)
 
     @property
     def actions(self) -> Actions:
         """What may be changed of them."""
-        return self.app.inspector.actions(self.shards, self.merge)
+        return self.app.operate.inspector.actions(self.shards, self.merge)
 
 
 def app_of(named: str | None) -> Lowkiq:
     """The app that is named, on the embedded server where it names none, as `lowkiq run` has it. Raises LowkiqError."""
-    app = load_app(app_spec(named, os.environ))
+    app = load_app(app_spec(named, os.environ), Lowkiq)
     if not app.config.names_server:
         refuse_in_deployment("No Redis is named", os.environ)
-        app.configure(redis_url=EMBEDDED)
+        app.core.configure(redis_url=EMBEDDED)
     if is_embedded(app.config.redis_url):
         refuse_in_deployment(f"redis_url={app.config.redis_url!r} is for development", os.environ)
         # Whoever reads the output knows which server it is.
@@ -81,16 +81,16 @@ def queue_of(app: Lowkiq, named: str) -> NamedQueue:
     """
     worker = _worker(app, named)
     if worker is None:
-        there = read_registered(app.backend, named, app.config.retry_for)
+        there = read_registered(app.core.backend, named, app.config.retry_for)
         if there is None:
             raise _unknown(app, named)
         remark(f"note: the app has no worker for the queue {named!r}, which is on the server.")
         return _as_it_is(app, named, None, there)
     name = worker.queue_name
     try:
-        return NamedQueue(app, name, worker, app.current_queue_of(worker).shards, worker.merge, is_agreed=True)
+        return NamedQueue(app, name, worker, app.core.current_queue_of(worker).shards, worker.merge, is_agreed=True)
     except QueueMismatch as error:
-        stored = read_registered(app.backend, name, app.config.retry_for)
+        stored = read_registered(app.core.backend, name, app.config.retry_for)
         if stored is None or error.stored is None:
             raise
         remark(
@@ -108,7 +108,7 @@ def _as_it_is(app: Lowkiq, name: str, worker: type[Worker[Any]] | None, there: R
 
 
 def _worker(app: Lowkiq, named: str) -> type[Worker[Any]] | None:
-    return app.worker_named(named) or next((one for one in app.workers if one.__name__ == named), None)
+    return app.core.worker_named(named) or next((one for one in app.workers if one.__name__ == named), None)
 
 
 def _unknown(app: Lowkiq, named: str) -> ConfigError:

@@ -99,7 +99,7 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     wanted = None if filter_ is None else _filter(filter_)
     found = app_of(app)
     worker = worker_of(found, queue)
-    actions = found.actions(worker)
+    actions = found.operate.actions(worker)
     options: RedriveOptions = {"order": order, "rate": rate, "start": start}
     try:
         action = begin(actions, ids or None, wanted, options)
@@ -108,7 +108,7 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(actions, action)))
         return NOT_APPLIED
-    where = f"{worker.queue_name} at {without_password(found.redis_url)}"
+    where = f"{worker.queue_name} at {without_password(found.core.redis_url)}"
     if not (yes or agreed(_question(actions, action, rate, where))):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED

@@ -13,7 +13,6 @@ from cyclopts import Parameter
 from msgspec import structs
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.cli.parts import app_spec, command_app, whole_number
 from lowkiq_lambda.cli.run_help import EPILOGUE, HELP
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
@@ -28,6 +27,7 @@ from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.local.traces import TRACE_FILE
 from lowkiq_lambda.misspelling import unknown_variables
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.server.address import parse_address
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def run(
 
 
 def _run_app(spec: str, options: RunOptions) -> int:
-    app = load_app(spec)
+    app = load_app(spec, Lowkiq)
     _overrides(options).apply(app)
     named = app.config.redis_url
     # What cannot work is refused before the log tells of a start.
@@ -126,7 +126,7 @@ def _run_app(spec: str, options: RunOptions) -> int:
                 "queues": [worker.queue_name for worker in app.workers],
                 "threads": config.threads_per_node,
                 **({} if options.processes is None else {"processes": options.processes}),
-                "redis": without_password(app.redis_url),
+                "redis": without_password(app.core.redis_url),
                 "pid": os.getpid(),
             },
         )

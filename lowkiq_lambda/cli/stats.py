@@ -64,7 +64,7 @@ def stats(
     only = None if queue is None else worker_of(loaded, queue)
     pause = threading.Event()
     while True:
-        with loaded.overview(worker=only) as overview:
+        with loaded.operate.overview(worker=only) as overview:
             queues = [*overview.queues]
         _tell(queues, watch=watch, json=json)
         if not watch:

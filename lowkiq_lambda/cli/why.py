@@ -55,7 +55,7 @@ def tell_why(
     loaded = app_of(app)
     found = queue_of(loaded, queue)
     situation = found.queries.explain(job_id)
-    diagnosis = why(loaded, found.agreed_worker, situation)
+    diagnosis = why(loaded.operate, found.agreed_worker, situation)
     if json:
         write_json(diagnosis)
     else:
@@ -80,8 +80,9 @@ def _commands(found: NamedQueue, job_id: str, kind: str, tenant: str | None, app
     elif kind == "head held":
         worker = found.name if found.worker is None else found.worker.__name__
         yield visible(
-            f"-> release it: on its page of the dashboard, or in Python: app.actions({worker}).release([{job_id!r}], "
-            '"retry"); "skip" sends its oldest payload to the morgue'
+            "-> release it: on its page of the dashboard, or in Python: "
+            f'app.operate.actions({worker}).release([{job_id!r}], "retry"); '
+            '"skip" sends its oldest payload to the morgue'
         )
 
 

@@ -17,7 +17,7 @@ from lowkiq_lambda.cloud.environment import cloud_program, is_installed
 from lowkiq_lambda.cloud.packages import build_packages
 from lowkiq_lambda.cloud.server import CloudServer
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.local.embedded.server import open_embedded
+from lowkiq_lambda.providers.embedded.server import open_embedded
 from lowkiq_lambda.scaffold.source import stack_folder
 from lowkiq_lambda.scaffold.stack import FOLDER, TEMPLATE
 

@@ -55,7 +55,9 @@ def mount_dashboard(web: "Starlette", path: str, app: Lowkiq, *, auth: "Auth | N
     Where neither says anything, on `embedded:`, a password is made up and written to stderr, and the dashboard serves
     only callers on this machine. Elsewhere ConfigError is raised then.
     """
-    web.mount(path, app.dashboard(auth=auth or _made_up(path, app)))
+    from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - an entrance: a web app may serve none
+
+    web.mount(path, dashboard(app, auth=auth or _made_up(path, app)))
 
 
 @asynccontextmanager
@@ -110,8 +112,8 @@ def _made_up(path: str, app: Lowkiq) -> "Auth | None":
 
 def _kept_password(app: Lowkiq) -> str:
     """That of the last start, so that a reload signs nobody out; empty where none can be kept."""
-    from lowkiq_lambda.local.embedded.folder import ServerFolder  # noqa: PLC0415 - only for development
-    from lowkiq_lambda.local.embedded.url import folder_of  # noqa: PLC0415 - as above
+    from lowkiq_lambda.providers.embedded.folder import ServerFolder  # noqa: PLC0415 - only for development
+    from lowkiq_lambda.providers.embedded.url import folder_of  # noqa: PLC0415 - as above
 
     with suppress(OSError, EmbeddedServerError):
         url, data_dir = app.config.redis_url or EMBEDDED, app.config.data_dir or os.environ.get("LOWKIQ_DATA_DIR")

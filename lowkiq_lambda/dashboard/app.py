@@ -58,7 +58,7 @@ def dashboard(
     queue's name, an id and a payload, and returns the payload to show; the default is the app's `Config.mask`.
     """
     settings = DashboardSettings.from_env(os.environ)
-    now = (clock or SystemClock()).time
+    now = (clock or (app.core.clock if isinstance(app, Lowkiq) else SystemClock())).time
     load: Callable[[], Lowkiq] = (lambda: app) if isinstance(app, Lowkiq) else app
 
     def count_together(minute: int, sources: Sequence[str], more: int) -> Sequence[int]:
@@ -79,7 +79,7 @@ def dashboard(
         tokens=TokenThrottle(now, count_together),
         refuse=refuse,
         note=lambda request, *why: audit.note_refusal(RequestContext(site, request), *why),
-        is_signed_out=lambda session: is_signed_out(load().backend, load().config.retry_for, session.id),
+        is_signed_out=lambda session: is_signed_out(load().core.backend, load().config.retry_for, session.id),
         now=now,
     )
     served = GZipMiddleware(UnhandledErrors(gate, refuse), minimum_size=_SMALL, compresslevel=5)
@@ -193,7 +193,7 @@ def under(base_path: str, app: ASGIApp) -> ASGIApp:
 def _count_attempts(app: Lowkiq, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
     # Apps with other queues on the same Redis have dashboards of their own.
     own = sha256("\n".join(worker.queue_name for worker in app.workers).encode()).hexdigest()[:16]
-    return count_attempts(app.backend, window, [f"{own} {source}" for source in sources], more)
+    return count_attempts(app.core.backend, window, [f"{own} {source}" for source in sources], more)
 
 
 def _on_http_error(site: Site) -> Callable[[Request, Exception], Response]:

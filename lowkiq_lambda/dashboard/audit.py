@@ -120,4 +120,4 @@ def _record(
         target=target[:_LONGEST_TARGET],
         **more,
     )
-    record_action(context.app.backend, past, by_step)
+    record_action(context.app.core.backend, past, by_step)

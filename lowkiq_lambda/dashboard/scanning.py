@@ -1,6 +1,7 @@
 """Few requests at once read whole lists, so that no visitor keeps Redis from pushes and drains."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import Final
@@ -26,3 +27,9 @@ def scanning(*, is_scan: bool = True) -> Iterator[None]:
         yield
     finally:
         _room.release()
+
+
+def for_seconds(seconds: float) -> Callable[[], bool]:
+    """A check that is true until the seconds are over."""
+    ends_at = time.monotonic() + seconds
+    return lambda: time.monotonic() < ends_at

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import variable_of
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.doctor.code import code_findings
 from lowkiq_lambda.doctor.durability import durability_findings
 from lowkiq_lambda.doctor.findings import CheckUp, Finding, Section, worst
@@ -18,6 +18,7 @@ from lowkiq_lambda.doctor.server import server_findings
 from lowkiq_lambda.doctor.work import work_findings
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.process_views import Process
 from lowkiq_lambda.pulse import VERSION
 from lowkiq_lambda.store.inspect.looking import LookingBackend
@@ -25,31 +26,32 @@ from lowkiq_lambda.store.inspect.processes import Processes
 from lowkiq_lambda.store.server.vitals import read_vitals, topology_of
 
 
-def check_up(app: Lowkiq, more: Iterable[Finding] = ()) -> CheckUp:
+def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
     """All that can be told of the app's server, and of `more`. It writes nothing. Raises BackendError.
 
     What the server refuses to tell is marked unknown, and hides nothing else.
     """
-    backend = LookingBackend(app.backend)
+    core = operations.core
+    backend = LookingBackend(core.backend)
     topology = topology_of(backend.client)
-    nodes = backend.retrying(app.config.retry_for, lambda: read_vitals(backend.client, backend.clock))
-    findings = [*_source(app, os.environ), *server_findings(nodes, topology), *durability_findings(nodes, topology)]
-    queues = read_queues(app, backend)
-    own = [state for state in queues.found if state.name in app.queues]
+    nodes = backend.retrying(core.config.retry_for, lambda: read_vitals(backend.client, backend.clock))
+    findings = [*_source(core, os.environ), *server_findings(nodes, topology), *durability_findings(nodes, topology)]
+    queues = read_queues(core, backend)
+    own = [state for state in queues.found if state.name in core.queues]
     memory = [*memory_views(queues.found, backend)]
     findings += memory_findings(memory)
-    findings += code_findings(app, queues, backend)
+    findings += code_findings(core, queues, backend)
     processes: list[Process] = []
-    findings += _unless_refused("processes", "processes", lambda: _processes(app, backend, processes))
-    findings += work_findings(app, own, processes)
+    findings += _unless_refused("processes", "processes", lambda: _processes(core, backend, processes))
+    findings += work_findings(core, own, processes)
     if own:
         now = own[0].now
-        findings += _unless_refused("work", "duties", lambda: duty_findings(app, now))
-        findings += _unless_refused("work", "schedules", lambda: schedule_findings(app, own, backend))
+        findings += _unless_refused("work", "duties", lambda: duty_findings(operations, now))
+        findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))
     findings += move_findings(own)
     findings += more
     return CheckUp(
-        server=without_password(app.redis_url),
+        server=without_password(core.redis_url),
         mark=worst(finding.mark for finding in findings),
         promises=promise_views(findings),
         findings=tuple(findings),
@@ -57,17 +59,17 @@ def check_up(app: Lowkiq, more: Iterable[Finding] = ()) -> CheckUp:
     )
 
 
-def _source(app: Lowkiq, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _source(core: Core, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Where the address comes from, if it is from a variable that other programs read, too."""
-    url = app.config.redis_url
+    url = core.config.redis_url
     if url and url == environ.get("REDIS_URL") and not environ.get(variable_of("redis_url"), "").strip():
         says = "the server is that of REDIS_URL, which may be the cache of other programs"
         advice = f"If it is, set {variable_of('redis_url')}."
         yield Finding(section="server", check="address", mark="ok", says=says, advice=advice)
 
 
-def _processes(app: Lowkiq, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:
-    found += Processes(backend, app.config.retry_for)
+def _processes(core: Core, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:
+    found += Processes(backend, core.config.retry_for)
     yield from process_findings(found, VERSION)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.doctor.findings import Finding, Mark
 from lowkiq_lambda.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.doctor.queue_state import FoundQueues, QueueState
@@ -19,31 +19,31 @@ from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from lowkiq_lambda.views import QueueMetrics
 
 
-def code_findings(app: Lowkiq, queues: FoundQueues, backend: Backend) -> Iterator[Finding]:
+def code_findings(core: Core, queues: FoundQueues, backend: Backend) -> Iterator[Finding]:
     """Those of each queue of the code, then of queues that only the server has."""
     found = {state.name: state for state in queues.found}
     agreed = []
-    for name, queue in app.queues.items():
-        differences = list(_of_queue(app, queue, found.get(name), backend))
+    for name, queue in core.queues.items():
+        differences = list(_of_queue(core, queue, found.get(name), backend))
         yield from differences
         agreed += [] if differences else [name]
     if agreed:
         yield _found("declarations", "ok", f"the server has {some(agreed)} as the code declares them")
-    yield from _undeclared(app, queues)
+    yield from _undeclared(core, queues)
 
 
 def _found(check: str, mark: Mark, says: str, advice: str = "", about: str = "", *promises: int) -> Finding:
     return Finding(section="code", check=check, mark=mark, says=says, advice=advice, about=about, promises=promises)
 
 
-def _of_queue(app: Lowkiq, queue: Queue, state: QueueState | None, backend: Backend) -> Iterator[Finding]:
+def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backend) -> Iterator[Finding]:
     name = queue.worker.queue_name
     if state is None:
         yield _found(
             "declarations", "ok", "the server does not know it yet: the first push or drain makes it", "", name
         )
         return
-    declared = queue.declaration(app.config.codec_name)
+    declared = queue.declaration
     if not state.there.agrees(declared):
         refusal = str(mismatch(name, declared, state.there))
         says, _, advice = refusal.partition(". ")
@@ -76,11 +76,11 @@ def _of_queue(app: Lowkiq, queue: Queue, state: QueueState | None, backend: Back
     if (least := least_version(backend, state.live)) > CONTRACT_VERSION:
         says = f"only contract version {least} or newer may write it, and this library has {CONTRACT_VERSION}"
         yield _found("least version", "broken", says, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
-    yield from _of_limits(app, queue, state, backend)
+    yield from _of_limits(core, queue, state, backend)
 
 
-def _of_limits(app: Lowkiq, queue: Queue, state: QueueState, backend: Backend) -> Iterator[Finding]:
-    reader = ShardReader(backend, app.config.retry_for, state.shards)
+def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) -> Iterator[Finding]:
+    reader = ShardReader(backend, core.config.retry_for, state.shards)
     try:
         limits = QueueLimits(reader, queue.worker).explain()
     except LowkiqError as error:
@@ -92,13 +92,13 @@ def _of_limits(app: Lowkiq, queue: Queue, state: QueueState, backend: Backend) -
             "limits",
             "warning",
             f"limits that were set at run time count in place of the code's: {here}",
-            "Take them back with app.limits(worker).reset(), or write them in the code.",
+            "Take them back with app.operate.limits(worker).reset(), or write them in the code.",
             state.name,
         )
 
 
-def _undeclared(app: Lowkiq, queues: FoundQueues) -> Iterator[Finding]:
-    others = [state for state in queues.found if state.name not in app.queues]
+def _undeclared(core: Core, queues: FoundQueues) -> Iterator[Finding]:
+    others = [state for state in queues.found if state.name not in core.queues]
     left = [state for state in others if not isinstance(state.metrics, QueueMetrics) or _is_left(state.metrics)]
     for state in left:
         yield _found(

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.doctor.words import LATE, some, time
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.process_views import Process
@@ -28,22 +28,22 @@ class DaemonHealth(msgspec.Struct, frozen=True):
     says: str
 
 
-def health_of(app: Lowkiq, host: str | None = None) -> DaemonHealth:
+def health_of(core: Core, host: str | None = None) -> DaemonHealth:
     """That of the daemons of this machine, by its host name, or of another.
 
     A daemon is well that beats, and that has begun something where its queues have had due work for two minutes. One
     that is quiet, or whose server is away, is well: a restart would not help it.
     """
-    backend, here = LookingBackend(app.backend), host or socket.gethostname()
+    backend, here = LookingBackend(core.backend), host or socket.gethostname()
     try:
         found = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
         now = backend.clock.time()
-        daemons = [one for one in found if now - one.seen_at <= BEATS * app.config.beat_interval]
+        daemons = [one for one in found if now - one.seen_at <= BEATS * core.config.beat_interval]
         if not daemons:
             return _missing(found, here, now)
         idle = [one for one in daemons if not (one.quiet or one.doing)]
         if idle and len(idle) == len([one for one in daemons if not one.quiet]):
-            return _of_idle(idle, _waiting(app, backend))
+            return _of_idle(idle, _waiting(core, backend))
     except BackendUnavailable:
         return DaemonHealth(is_well=True, says="The server is out of reach: a daemon waits until it is back.")
     return DaemonHealth(is_well=True, says=f"{_names(daemons)} beats, and does what it can.")
@@ -65,14 +65,14 @@ def _of_idle(daemons: Sequence[Process], waiting: Sequence[ProbeResult]) -> Daem
     return DaemonHealth(is_well=False, says=f"{_names(daemons)} does nothing, and {queues} has had due work for {lag}.")
 
 
-def _waiting(app: Lowkiq, backend: LookingBackend) -> list[ProbeResult]:
+def _waiting(core: Core, backend: LookingBackend) -> list[ProbeResult]:
     """The shards of the app with work that has been due for long and that nobody does; limits may be the reason."""
     shards = [
         shard
-        for name, queue in app.queues.items()
+        for name, queue in core.queues.items()
         if not (queue.worker.max_running or queue.worker.rate or queue.worker.tenant_rate)
         and not queues_before(queue.worker)
-        for shard in app.queues[name].shards
+        for shard in core.queues[name].shards
     ]
     probed = probe_each(backend, shards, RETRY_FOR) if shards else []
     return [probe for probe in probed if isinstance(probe, ProbeResult) and probe.has_work and probe.lag > LATE]

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.errors import BackendDenied, LowkiqError
-from lowkiq_lambda.store.inspect.declared_queues import declared_queues, readable_shards
+from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.inspect.limited_lag import apart
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import Registered, read_registered
+from lowkiq_lambda.store.shard.declarations import Registered, read_registered, readable_shards
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -44,20 +44,20 @@ class FoundQueues(NamedTuple):
     are_all: bool
 
 
-def read_queues(app: Lowkiq, backend: Backend) -> FoundQueues:
+def read_queues(core: Core, backend: Backend) -> FoundQueues:
     """The queues of the server; where it may not be searched, those of the app. Raises BackendError."""
-    retry_for = app.config.retry_for
+    retry_for = core.config.retry_for
     try:
         declared, are_all = declared_queues(backend, retry_for), True
     except BackendDenied:
-        own = ((name, read_registered(backend, name, retry_for)) for name in app.queues)
+        own = ((name, read_registered(backend, name, retry_for)) for name in core.queues)
         declared, are_all = {name: there for name, there in own if there is not None}, False
-    found = [_state(app, name, there, backend) for name, there in declared.items()]
+    found = [_state(core, name, there, backend) for name, there in declared.items()]
     return FoundQueues(found, are_all)
 
 
-def _state(app: Lowkiq, name: str, there: Registered, backend: Backend) -> QueueState:
-    retry_for = app.config.retry_for
+def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueState:
+    retry_for = core.config.retry_for
     shards = readable_shards(name, there)
     if not shards:
         unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
@@ -66,7 +66,7 @@ def _state(app: Lowkiq, name: str, there: Registered, backend: Backend) -> Queue
         name,
         there,
         shards,
-        _metrics(ShardReader(backend, retry_for), shards, app.worker_named(name)),
+        _metrics(ShardReader(backend, retry_for), shards, core.worker_named(name)),
         probe_each(backend, [shards[number] for number in shards.layout.live], retry_for),
         backend.now(shards[0]),
     )

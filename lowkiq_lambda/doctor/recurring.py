@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.doctor.findings import Finding, Mark
 from lowkiq_lambda.doctor.queue_state import QueueState
 from lowkiq_lambda.doctor.words import LATE, several, time
+from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.schedules.records import ScheduleView, views
-from lowkiq_lambda.store.inspect.entries import EntryRow, EntryStore
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
 from lowkiq_lambda.store.shard.timetables import with_timetable
 
 
-def duty_findings(app: Lowkiq, now: float) -> Iterator[Finding]:
+def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
     """Those of recurring work that is late, or fails. Raises BackendError."""
-    for duty in app.duties():
+    for duty in operations.duties():
         if duty.failures:
             says = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
             yield _found("duties", "warning", says, "Correct it; the log has more.", duty.name)
@@ -26,12 +26,12 @@ def duty_findings(app: Lowkiq, now: float) -> Iterator[Finding]:
             yield _found("duties", "broken", says, "Start the daemon, or deploy the tick.", duty.name)
 
 
-def schedule_findings(app: Lowkiq, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:
+def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:
     """Those of schedule entries that do not fire. Raises BackendError."""
     now = {state.name: state.now for state in states}
     shards = [shard for state in states for shard in state.shards]
-    rows = EntryStore(backend, app.config.retry_for).rows(with_timetable(shards))
-    declared = [entry for entry in app.schedules.declared if entry.queue_name in now]
+    rows = EntryStore(backend, operations.core.config.retry_for).rows(with_timetable(shards))
+    declared = [entry for entry in operations.schedules.declared if entry.queue_name in now]
     by_name: dict[tuple[str, str], list[EntryRow]] = {}
     for row in rows:
         by_name.setdefault((row.shard.queue_name, row.name), []).append(row)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.doctor.findings import Finding, Mark
 from lowkiq_lambda.doctor.promises import HONEST_NUMBERS, NOTHING_LOST
 from lowkiq_lambda.doctor.queue_state import QueueState
@@ -17,9 +17,9 @@ NEARLY: Final = 0.9
 """Of what a shard's morgue may hold."""
 
 
-def work_findings(app: Lowkiq, states: Sequence[QueueState], processes: Sequence[Process]) -> Iterator[Finding]:
+def work_findings(core: Core, states: Sequence[QueueState], processes: Sequence[Process]) -> Iterator[Finding]:
     """Those of the app's queues."""
-    found = [finding for state in states for finding in _of_queue(app, state, processes)]
+    found = [finding for state in states for finding in _of_queue(core, state, processes)]
     yield from found
     if not any(finding.check == "due work" for finding in found):
         yield _found("due work", "ok", "all that is due is looked after")
@@ -29,11 +29,11 @@ def _found(check: str, mark: Mark, says: str, advice: str = "", about: str = "",
     return Finding(section="work", check=check, mark=mark, says=says, advice=advice, about=about, promises=promises)
 
 
-def _of_queue(app: Lowkiq, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
+def _of_queue(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
     yield from _unreadable(state)
-    yield from _untaken(app, state, processes)
+    yield from _untaken(core, state, processes)
     if isinstance(state.metrics, QueueMetrics):
-        yield from _of_numbers(app, state.name, state.metrics)
+        yield from _of_numbers(core, state.name, state.metrics)
 
 
 def _unreadable(state: QueueState) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def _unreadable(state: QueueState) -> Iterator[Finding]:
         yield _found("damage", "broken", says, advice, state.name, NOTHING_LOST, HONEST_NUMBERS)
 
 
-def _untaken(app: Lowkiq, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
-    limit = 2 * app.config.poll_interval
+def _untaken(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
+    limit = 2 * core.config.poll_interval
     read = [probe for probe in state.probes if isinstance(probe, ProbeResult)]
     waiting = [probe for probe in read if probe.has_work and probe.lag > limit]
     if not waiting:
@@ -87,29 +87,29 @@ def _names(processes: Sequence[Process]) -> str:
     return some([process.id for process in processes])
 
 
-def _of_numbers(app: Lowkiq, name: str, metrics: QueueMetrics) -> Iterator[Finding]:
+def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Finding]:
     if metrics.paused:
         lag = f", and the oldest due id has waited {time(metrics.paused_lag)}" if metrics.paused_lag else ""
         says = f"{metrics.paused} of {several(len(metrics.shards), 'shard')} paused{lag}"
         yield _found("paused", "warning", says, f"Go on with it: lowkiq resume {name}.", name)
     elif metrics.paused_lag:
         says = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
-        advice = "Resume it on the page Tenants of the dashboard, or by app.actions(worker).resume_tenant."
+        advice = "Resume it on the page Tenants of the dashboard, or by app.operate.actions(worker).resume_tenant."
         yield _found("paused", "warning", says, advice, name)
     if metrics.limited_lag > LATE:
         says = f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
-        rate = "; the rate of tenants stands in the code alone (tenant_rate)" if _has_tenant_rate(app, name) else ""
+        rate = "; the rate of tenants stands in the code alone (tenant_rate)" if _has_tenant_rate(core, name) else ""
         advice = f"Raise them on the page Limits of the dashboard{rate}, if the backlog is to be gone sooner."
         yield _found("limits", "warning", says, advice, name)
     if metrics.held:
         says = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
-        advice = "Release or delete them on the dashboard, or by app.actions(worker)."
+        advice = "Release or delete them on the dashboard, or by app.operate.actions(worker)."
         yield _found("held ids", "warning", says, advice, name)
     if metrics.damaged:
         says = f"{several(metrics.damaged, 'record')} set aside as unreadable"
         advice = "Look at the page Damaged of the dashboard: find out what else writes to this server."
         yield _found("damage", "warning", says, advice, name, HONEST_NUMBERS)
-    nearly = NEARLY * app.config.morgue_max_entries
+    nearly = NEARLY * core.config.morgue_max_entries
     full = [number for number, shard in enumerate(metrics.shards) if shard.morgue_length >= nearly]
     if full:
         says = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
@@ -117,5 +117,5 @@ def _of_numbers(app: Lowkiq, name: str, metrics: QueueMetrics) -> Iterator[Findi
         yield _found("morgue", "warning", says, advice, name, NOTHING_LOST)
 
 
-def _has_tenant_rate(app: Lowkiq, name: str) -> bool:
-    return any(worker.queue_name == name and worker.tenant_rate is not None for worker in app.workers)
+def _has_tenant_rate(core: Core, name: str) -> bool:
+    return any(worker.queue_name == name and worker.tenant_rate is not None for worker in core.workers)

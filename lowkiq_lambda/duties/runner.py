@@ -3,17 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.duties.duty import Duty, RunAgain
+from lowkiq_lambda.duty import Duty, RunAgain
 from lowkiq_lambda.error_text import cut, headline, loggable
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaim, DutyClaims
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class DutyRunner:
 
     def __init__(  # noqa: PLR0913 - by name
         self,
-        app: "Lowkiq",
+        core: "Core",
         duties: Sequence[Duty],
         clock: Clock,
         *,
@@ -53,10 +53,9 @@ class DutyRunner:
     ) -> None:
         self.name = name
         self._claim_ttl = claim_ttl
-        self._app = app
         self._duties = {duty.name: duty for duty in duties}
         self._clock = clock
-        self._claims = DutyClaims(app.backend, app.queues, scope)
+        self._claims = DutyClaims(core.backend, core.queues, scope)
 
     def run_due(self, remaining: Callable[[], float]) -> DutiesRun:
         """Run what is due, each at most once, while `remaining` (seconds) is more than 0.
@@ -92,7 +91,7 @@ class DutyRunner:
 
         error, again_in = None, None
         try:
-            result = in_parent_alone(lambda app: duty.run(app, left), self._app)
+            result = in_parent_alone(lambda duty: duty.run(left), duty)
             if isinstance(result, RunAgain):
                 result, again_in = result
             ran.results[claim.name] = result
@@ -116,10 +115,18 @@ class DutyRunner:
             logger.warning(text, extra={"duty": claim.name})
 
 
-def runners_of(app: "Lowkiq", clock: Clock) -> list[DutyRunner]:
-    """What runs the duties of an app. Schedules have a runner of their own: they wait for no other duty."""
-    runners = [DutyRunner(app, app.declared_duties, clock)] if app.declared_duties else []
-    return [*runners, app.schedules.duty_runner(clock)] if app.fires_schedules else runners
+class FiresEntries(Protocol):
+    """The schedule entries of an app."""
+
+    def duty_runner(self, clock: Clock) -> DutyRunner:
+        """The runner that fires them."""
+        ...
+
+
+def runners_of(core: "Core", schedules: Callable[[], FiresEntries], clock: Clock) -> list[DutyRunner]:
+    """The runners of an app's duties. Schedules have a runner of their own: they wait for no other duty."""
+    runners = [DutyRunner(core, [*core.duties.values()], clock)] if core.duties else []
+    return [*runners, schedules().duty_runner(clock)] if core.fires_schedules else runners
 
 
 def _seconds_of(duty: Duty, remaining: Callable[[], float]) -> float:

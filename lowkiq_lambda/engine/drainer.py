@@ -149,7 +149,7 @@ class Drainer:
         """Find out which shards the queues have now, where Redis can tell."""
         for name in names:
             with suppress(BackendError, QueueMismatch):
-                self._queues[name].look_again(self._backend, self.config.codec_name, retry_for)
+                self._queues[name].look_again(self._backend, retry_for)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -270,7 +270,7 @@ class Drainer:
         return states
 
     def _ensure_declared(self, queue: Queue, retry_for: float) -> None:
-        queue.ensure_declared(self._backend, self.config.codec_name, retry_for)
+        queue.ensure_declared(self._backend, retry_for)
 
     def _new_visit(
         self, settings: DrainSettings, session: LeaseSession, budget: Budget, admission: "Admission | None"

@@ -34,12 +34,15 @@ KNOWN_FOR: Final = 1.0
 
 
 class Queue:
-    """The queue of a worker; `advice` may tell, by its name, what else helps where it is declared otherwise."""
+    """The queue of a worker. `codec`: the name of the app's; `advice`: what else helps if it is declared otherwise."""
 
-    def __init__(self, worker: type[Worker[Any]], advice: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, worker: type[Worker[Any]], codec: Callable[[], str], advice: Callable[[str], str | None]
+    ) -> None:
         self.worker = worker
+        self._codec = codec
         self._advice = advice
-        self.shards = self._featured(shards_of(worker.queue_name, asdict(self.declaration(""))))
+        self.shards = self._declared_shards()
         """Those that code declares, until Redis has told which the queue has."""
         self._is_declared = False
         self._is_doubtful = False
@@ -50,7 +53,7 @@ class Queue:
 
     def anew(self) -> "Queue":
         """The same queue, as nobody knows anything of it yet."""
-        return Queue(self.worker, self._advice)
+        return Queue(self.worker, self._codec, self._advice)
 
     def note_shards(self) -> None:
         """Have pushes go by the shards that this one knows of."""
@@ -72,41 +75,45 @@ class Queue:
 
         return fingerprint(self.worker.payload)
 
-    def declaration(self, codec: str) -> Declaration:
+    @property
+    def declaration(self) -> Declaration:
         """What it is declared with."""
+        return self._declaration(self._codec())
+
+    def _declaration(self, codec: str) -> Declaration:
         worker = self.worker
         if worker.tenants is None:
             return Declaration(worker.shards_count, codec, worker.merge)
         hash_ = HASH_OF_TENANT if worker.tenants == HOME else HASH
         return Declaration(worker.shards_count, codec, worker.merge, hash_, LAYOUT_WITH_TENANTS)
 
-    def ensure_declared(self, backend: Backend, codec: str, retry_for: float) -> None:
+    def ensure_declared(self, backend: Backend, retry_for: float) -> None:
         """Compare the declaration with the one in Redis: once, and again where it came into doubt.
 
         A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
         nothing can be, so the next call tries again. Raises QueueMismatch, BackendError.
         """
         if not self.is_agreed:
-            self._read(backend, codec, retry_for)
+            self._read(backend, retry_for)
 
-    def look_again(self, backend: Backend, codec: str, retry_for: float) -> None:
+    def look_again(self, backend: Backend, retry_for: float) -> None:
         """As `ensure_declared`, but what was read before counts for some seconds only.
 
         Who pushes or drains is told by a shard that is not open that the queue has others; who only reads is not.
         """
         if not (self.is_agreed and backend.clock.monotonic() - self._read_at < KNOWN_FOR):
-            self._read(backend, codec, retry_for)
+            self._read(backend, retry_for)
 
     def learn(self, there: Registered) -> None:
         """Somebody has read the declaration, and it agrees with this one."""
         self._take_over(there)
 
-    def refusal_of(self, there: Registered | None, codec: str) -> QueueMismatch | None:
+    def refusal_of(self, there: Registered | None) -> QueueMismatch | None:
         """Somebody has read the declaration: why the queue cannot be shown; else it has the shards that it has now."""
         if there is None:
             # Nobody has pushed to it yet.
             return None
-        declaration = self.declaration(codec)
+        declaration = self.declaration
         if not there.agrees(declaration):
             name = self.worker.queue_name
             return mismatch(name, declaration, there).advised(self._advice(name))
@@ -122,12 +129,12 @@ class Queue:
         self._read_at = now if agrees else -math.inf
         self._is_declared &= agrees
 
-    def _read(self, backend: Backend, codec: str, retry_for: float) -> None:
+    def _read(self, backend: Backend, retry_for: float) -> None:
         with self._lock:
             self._read_at = backend.clock.monotonic()
             reopen, self._is_doubtful = self._is_doubtful, False
             try:
-                there = declare(backend, self.shards, self.declaration(codec), retry_for, reopen=reopen)
+                there = declare(backend, self.shards, self.declaration, retry_for, reopen=reopen)
                 self._take_over(there)
                 self._is_declared = True
                 self._note_payload(backend, there)
@@ -174,21 +181,21 @@ class Queue:
         if shard not in self.shards.without_ids or not self.shards.layout.left:
             self.doubt()
 
-    def declare_anew(self, backend: Backend, codec: str, retry_for: float) -> QueueShards:
+    def declare_anew(self, backend: Backend, retry_for: float) -> QueueShards:
         """Open the shards where Redis agrees with the declaration, and learn which they are.
 
         Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
         """
         self.doubt()
-        self._take_over(declare_anew(backend, self.shards, self.declaration(codec), retry_for))
+        self._take_over(declare_anew(backend, self.shards, self.declaration, retry_for))
         return self.shards
 
-    def redeclare(self, backend: Backend, codec: str, retry_for: float) -> None:
+    def redeclare(self, backend: Backend, retry_for: float) -> None:
         """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.shard.redeclaring import redeclare  # noqa: PLC0415 - imported lazily: cold start
 
-        self.shards = self._featured(shards_of(self.worker.queue_name, asdict(self.declaration(""))))
-        redeclare(backend, self.shards, self.declaration(codec), retry_for)
+        self.shards = self._declared_shards()
+        redeclare(backend, self.shards, self.declaration, retry_for)
 
     def _take_over(self, there: Registered) -> None:
         """Go by the shards that the queue has; the same list as before where nothing has changed."""
@@ -206,6 +213,10 @@ class Queue:
         self.shards = self._featured(shards)
         note_resharded(self.worker, self.shards.number_for)
 
+    def _declared_shards(self) -> QueueShards:
+        # Which codec the app has, its settings say, and they may be read later.
+        return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration(""))))
+
     def _featured(self, shards: QueueShards) -> QueueShards:
         return shards.with_features((GATHERING,)) if self.worker.gather else shards
 
@@ -217,13 +228,21 @@ class QueueRegistry(dict[str, Queue]):
         super().__init__()
         self.remote: Final[dict[str, Queue]] = {}
         """Those that another program declares, by name: they are pushed to, and nothing else."""
+        self._lock = Lock()
+
+    def remembered(self, name: str, read: Callable[[], Queue]) -> Queue:
+        """A remote queue; `read` reads it from Redis, once."""
+        with self._lock:
+            if name not in self.remote:
+                self.remote[name] = read()
+            return self.remote[name]
 
     @property
     def workers(self) -> list[type[Worker[Any]]]:
         """The workers that have them."""
         return [queue.worker for queue in self.values()]
 
-    def look_again(self, backend: Backend, codec: str, retry_for: float) -> dict[str, str]:
+    def look_again(self, backend: Backend, retry_for: float) -> dict[str, str]:
         """Learn which shards the queues have now, in one round trip; and why some cannot be shown, by name.
 
         As `Queue.look_again`, for readers of many queues: it makes no queue that is not there. Raises BackendError.
@@ -233,7 +252,7 @@ class QueueRegistry(dict[str, Queue]):
         names = [queue.worker.queue_name for queue in asked]
         refused = {}
         for queue, there in zip(asked, read_each_registered(backend, names, retry_for), strict=True):
-            error = queue.refusal_of(there, codec)
+            error = queue.refusal_of(there)
             queue.note_look(now, agrees=error is None)
             if error is not None:
                 refused[queue.worker.queue_name] = str(error)

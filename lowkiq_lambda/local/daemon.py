@@ -72,7 +72,7 @@ class Daemon:
         otherwise, BackendError where Redis refuses us, or where no node of a cluster is within reach: then it may be
         called again. That a server is out of reach is waited out.
         """
-        config, drainer = self._app.config, self._app.drainer
+        config, drainer = self._app.config, self._app.core.drainer
         drainer.nonce_prefix = self._nonce_prefix
         shards, layout = drainer.shards(), drainer.layout
         if not shards:
@@ -83,7 +83,7 @@ class Daemon:
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
         if is_embedded(config.redis_url):
-            from lowkiq_lambda.local.embedded.redeclaring import redeclare_empty_queues  # noqa: PLC0415 - only there
+            from lowkiq_lambda.local.embedded_redeclaring import redeclare_empty_queues  # noqa: PLC0415 - only there
 
             redeclare_empty_queues(self._app)
         # What no waiting heals is better known before anything has begun.
@@ -138,16 +138,16 @@ class Daemon:
 
     def running_jobs(self) -> list[dict[str, object]]:
         """What the handlers that run were given, as fields of a line of the log each: queue, shard, count, ids."""
-        return self._app.drainer.running_jobs()
+        return self._app.core.drainer.running_jobs()
 
     def give_up_pushes(self) -> None:
         """Tell which jobs are lost that wait in this process for Redis, as it ends at once."""
-        self._app.give_up_pushes()
+        self._app.core.give_up_pushes()
 
     def abandon(self) -> None:
         """Give back, unfinished, what still runs. The process must exit at once: others begin it very soon."""
         # In a thread of its own, as Redis may hang, and the process may not wait for it then.
-        giving_back = Thread(target=self._app.drainer.abandon_all, args=(ABANDONED_LEASE,), daemon=True)
+        giving_back = Thread(target=self._app.core.drainer.abandon_all, args=(ABANDONED_LEASE,), daemon=True)
         giving_back.start()
         giving_back.join(ABANDON_TIMEOUT)
 
@@ -171,7 +171,7 @@ class Daemon:
     @contextmanager
     def _beating(self) -> Iterator[None]:
         config = self._app.config
-        pulse = Pulse(self._app.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
+        pulse = Pulse(self._app.core.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
         pulse.on_beat = partial(call_hooks, "on_beat", config.on_beat)
         pulse.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
         self._pulse = pulse
@@ -191,12 +191,12 @@ class Daemon:
             self._pulse.beat_soon()
 
     def _refuse_to_wait(self) -> None:
-        if self._app.drainer.is_on_handlers_loop():
+        if self._app.core.drainer.is_on_handlers_loop():
             raise RuntimeError(WOULD_WAIT)
 
     def _warn_of_shards(self, config: Config) -> None:
         threads = config.threads_per_node * config.number_of_nodes * self._dealer.processes
-        for name, queue in self._app.queues.items():
+        for name, queue in self._app.core.queues.items():
             count = queue.shards.layout.after
             if count > threads:
                 logger.warning(
@@ -207,14 +207,14 @@ class Daemon:
 
     def _deal_anew(self) -> None:
         """Give the boards the shards that there are now."""
-        dealt = self._dealer.boards(self._app.config, self._app.drainer.shards(), self._clock, self._rng)
+        dealt = self._dealer.boards(self._app.config, self._app.core.drainer.shards(), self._clock, self._rng)
         for board, like in dict(zip(self._boards, dealt, strict=True)).items():
             board.deal_as(like)
 
     def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         for number, board in enumerate(self._boards):
             scheduler = config.build_scheduler() if config.build_scheduler else None
-            drain = DrainThread(self._app.drainer, board, scheduler, outage, config, self._clock)
+            drain = DrainThread(self._app.core.drainer, board, scheduler, outage, config, self._clock)
             yield f"drain-{number}", drain
 
     def _listeners(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
@@ -226,10 +226,10 @@ class Daemon:
         yield (
             "listener",
             Listener(
-                drainer=self._app.drainer,
+                drainer=self._app.core.drainer,
                 boards=boards,
                 subscription=Notifications(
-                    self._app.redis_url,
+                    self._app.core.redis_url,
                     shards,
                     timeout=config.redis_timeout,
                     credentials=config.credentials,
@@ -246,11 +246,11 @@ class Daemon:
         )
 
     def _duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        if self._app.declared_duties or self._app.fires_schedules:
+        if self._app.core.duties or self._app.core.fires_schedules:
             from lowkiq_lambda.duties.runner import runners_of  # noqa: PLC0415 - only where an app has duties
             from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - as above
 
-            for runner in runners_of(self._app, self._clock):
+            for runner in runners_of(self._app.core, lambda: self._app.schedules, self._clock):
                 yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
@@ -261,19 +261,19 @@ class Daemon:
             yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_runners(self) -> "Iterator[DutyRunner]":
-        if self._app.follows_tasks and not self._follows_tasks:
+        if self._app.core.follows_tasks and not self._follows_tasks:
             self._follows_tasks = True
             from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - only where there are tasks
 
-            yield task_runner(self._app, self._clock)
-        if self._app.follows_moves and not self._follows_moves:
+            yield task_runner(self._app.core, self._clock)
+        if self._app.core.follows_moves and not self._follows_moves:
             self._follows_moves = True
             from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only where a queue has moved
 
-            yield move_runner(self._app, self._clock)
+            yield move_runner(self._app.core, self._clock)
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:
     with suppress(BackendError):
-        return check_server(app.backend.client)
+        return check_server(app.core.backend.client)
     return []

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.local.serving import server_for
@@ -59,11 +60,11 @@ def play(spec: str, function: Function, event: object, timeout: float, data_dir:
     """Play the event and print the answer as JSON; the exit code. Raises LowkiqError. Ends the process in time."""
     os.environ["LOWKIQ_APP"] = spec
     if not any(os.environ.get(name) for name in _SECRETS):
-        app = load_app(spec)
+        app = load_app(spec, Lowkiq)
         server_for(app, data_dir, Path(tempfile.gettempdir()))
         if app.config.redis is None:
             # Found before this plays Lambda, where the embedded server is refused.
-            os.environ["LOWKIQ_REDIS_URL"] = app.redis_url
+            os.environ["LOWKIQ_REDIS_URL"] = app.core.redis_url
     os.environ.setdefault("AWS_LAMBDA_FUNCTION_NAME", f"lowkiq-{function}")
     return _invoke(function, event, timeout)
 

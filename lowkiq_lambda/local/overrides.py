@@ -28,4 +28,4 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
         if self.scheduler is not None:
             changes["build_scheduler"] = _SCHEDULERS[self.scheduler]
         if changes:
-            app.configure(**changes)
+            app.core.configure(**changes)

@@ -6,7 +6,7 @@ from pathlib import Path
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import EMBEDDED, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
-from lowkiq_lambda.local.embedded.shared import attached
+from lowkiq_lambda.providers.embedded.shared import attached
 
 
 def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
@@ -17,8 +17,8 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
     url = app.config.redis_url
     if not app.config.names_server:
         refuse_in_deployment("No Redis is named", os.environ)
-        app.configure(redis_url=EMBEDDED)
+        app.core.configure(redis_url=EMBEDDED)
     if data_dir is not None and app.config.redis is None and (url is None or is_embedded(url)):
-        app.configure(data_dir=str(data_dir.absolute()))
-    embedded = attached(app.redis_url) if app.config.redis is None else None
+        app.core.configure(data_dir=str(data_dir.absolute()))
+    embedded = attached(app.core.redis_url) if app.config.redis is None else None
     return embedded.data_dir if embedded else data_dir or default

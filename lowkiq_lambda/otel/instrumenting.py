@@ -12,7 +12,7 @@ import msgspec
 from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.trace import TracerProvider, get_tracer_provider
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.otel.conventions import NAME, SCHEMA_URL
 from lowkiq_lambda.otel.flushing import Flush
 from lowkiq_lambda.otel.metrics import PushMetrics, QueueGauges, SettledMetrics
@@ -76,7 +76,7 @@ def instrument(  # noqa: PLR0913 - all of it by keyword
     app.server_middlewares.insert(0, parts.server)
     app.client_middlewares.extend(parts.client)
     app.observers.append(parts.observer)
-    app.before_answer.append(parts.flush)
+    app.core.before_answer.append(parts.flush)
 
 
 def uninstrument(app: Lowkiq) -> None:
@@ -91,7 +91,7 @@ def uninstrument(app: Lowkiq) -> None:
     for middleware in parts.client:
         _remove(app.client_middlewares, middleware)
     _remove(app.observers, parts.observer)
-    _remove(app.before_answer, parts.flush)
+    _remove(app.core.before_answer, parts.flush)
 
 
 def _remove(listed: list[Any], part: object) -> None:
@@ -110,12 +110,12 @@ class LowkiqInstrumentor:
         if LowkiqInstrumentor._instrument is None:
             known = {name: value for name, value in options.items() if name in _OPTIONS}
             LowkiqInstrumentor._instrument = partial(instrument, **known)
-            Lowkiq.for_each(LowkiqInstrumentor._instrument)
+            for_each_app(LowkiqInstrumentor._instrument)
 
     def uninstrument(self, **_options: Any) -> None:  # noqa: ANN401 - as above
         """Take off what was put on apps, and leave new ones alone."""
         if LowkiqInstrumentor._instrument is not None:
-            Lowkiq.no_longer_for_each(LowkiqInstrumentor._instrument)
+            no_longer_for_each_app(LowkiqInstrumentor._instrument)
             LowkiqInstrumentor._instrument = None
         for app in list(_instrumented):
             uninstrument(app)

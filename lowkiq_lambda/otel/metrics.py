@@ -107,7 +107,7 @@ class QueueGauges:
 
     def _read(self, app: Lowkiq) -> Mapping[str, Numbers]:
         with self._lock:
-            now = app.backend.clock.monotonic()
+            now = app.core.backend.clock.monotonic()
             if now >= self._known_until:
-                self._known, self._known_until = app.stats()["by_worker"], now + READ_FOR
+                self._known, self._known_until = app.operate.stats()["by_worker"], now + READ_FOR
             return self._known

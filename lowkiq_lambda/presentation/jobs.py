@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lowkiq_lambda.app_operations import AppOperations
 from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload
+from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.presentation.diagnosis import Diagnosis, diagnose
 from lowkiq_lambda.presentation.limit_words import limits_of
 from lowkiq_lambda.presentation.masking import MaskFailed, Masking
@@ -165,11 +165,11 @@ def serializer_for(worker: type[Worker[Any]], mask: Mask | None) -> JobSerialize
     return JobSerializer(worker.queue_name, partial(shard_index, worker), mask)
 
 
-def why(app: AppOperations, worker: type[Worker[Any]] | None, situation: JobExplanation) -> Diagnosis:
+def why(operations: Operations, worker: type[Worker[Any]] | None, situation: JobExplanation) -> Diagnosis:
     """Why the job runs, or does not; the app may have no worker for its queue. Raises QueueMismatch, BackendError."""
     if worker is None:
         return diagnose(situation, 1)
-    return diagnose(situation, worker.concurrency, limits_of(app, worker, situation), worker.max_retry_count)
+    return diagnose(situation, worker.concurrency, limits_of(operations, worker, situation), worker.max_retry_count)
 
 
 def job_details(

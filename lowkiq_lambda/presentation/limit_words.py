@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from lowkiq_lambda.app_operations import AppOperations
 from lowkiq_lambda.limit_views import LimitsView
+from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.presentation.formatting import duration, exact
 from lowkiq_lambda.rate import Rate
 from lowkiq_lambda.views import JobExplanation
@@ -23,11 +23,11 @@ class Limited(NamedTuple):
     more: tuple[str, ...] = ()
 
 
-def limits_of(app: AppOperations, worker: type[Worker[Any]], situation: JobExplanation) -> LimitsView | None:
+def limits_of(operations: Operations, worker: type[Worker[Any]], situation: JobExplanation) -> LimitsView | None:
     """The limits of the job's queue; None if neither code nor an operator has set any."""
     if worker.max_running is None and worker.rate is None and not queues_before(worker) and not situation.limited:
         return None
-    return app.limits(worker).explain()
+    return operations.limits(worker).explain()
 
 
 def why_limited(limits: LimitsView, shard: int) -> Limited | None:

@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.duties.duty import MOVES
 from lowkiq_lambda.duties.runner import DutyRunner
+from lowkiq_lambda.duty import MOVES
 from lowkiq_lambda.reshard.group import Moved, Postponed
 from lowkiq_lambda.reshard.of_app import resharding_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.clock import Clock
+    from lowkiq_lambda.core import Core
 
 logger = logging.getLogger(__name__)
 
@@ -25,13 +25,16 @@ class ReshardDuty:
     name: Final = MOVES
     every: Final = 60.0
 
-    def run(self, app: "Lowkiq", remaining: Callable[[], float]) -> dict[str, str]:
+    def __init__(self, core: "Core") -> None:
+        self._core = core
+
+    def run(self, remaining: Callable[[], float]) -> dict[str, str]:
         """How far each of these queues has come, by its name. Raises LowkiqError where one cannot move."""
         told = {}
-        for queue in app.queues.values():
+        for queue in self._core.queues.values():
             if not queue.shards.layout.is_moving or remaining() <= 0:
                 continue
-            name, resharding = queue.worker.queue_name, resharding_of(app, queue.worker)
+            name, resharding = queue.worker.queue_name, resharding_of(self._core, queue.worker)
             if resharding.still_for() < STANDS_STILL:
                 continue
             logger.warning("a move to another number of shards stood still, and goes on", extra={"queue": name})
@@ -41,9 +44,9 @@ class ReshardDuty:
         return told
 
 
-def move_runner(app: "Lowkiq", clock: "Clock") -> DutyRunner:
+def move_runner(core: "Core", clock: "Clock") -> DutyRunner:
     """What runs the duty: it waits for no other one."""
-    return DutyRunner(app, [ReshardDuty()], clock, name=MOVES)
+    return DutyRunner(core, [ReshardDuty(core)], clock, name=MOVES)
 
 
 def _ignore(_moved: int, _groups: int, _outcome: Moved | Postponed) -> None:

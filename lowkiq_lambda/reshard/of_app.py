@@ -9,18 +9,18 @@ from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.moving import Burials
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app_core import AppCore
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.worker import FunctionWorker, Worker
 
 
 def resharding_of(
-    app: "AppCore", worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
+    core: "Core", worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
 ) -> Resharding:
     """Those of the worker's queue; with `unreplicated` no step waits for replicas.
 
     Raises DeclarationError where it is no worker of the app.
     """
-    queue, config = app.declared_queue(worker), app.config
+    queue, config = core.declared_queue(worker), core.config
     texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
     morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
     first = queue.shards[0]
@@ -31,4 +31,4 @@ def resharding_of(
         first.features,
         Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
     )
-    return Resharding(app.backend, facts, config.retry_for, app.backend.clock, unreplicated=unreplicated)
+    return Resharding(core.backend, facts, config.retry_for, core.backend.clock, unreplicated=unreplicated)

@@ -18,7 +18,7 @@ from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.store.shard.timetables import AgendaReply, DeclaredEntry, MadeReply, agendas, with_timetable
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.timetable import Timetable
     from lowkiq_lambda.store.shard.keys import ShardRef
@@ -59,8 +59,8 @@ class Problems:
 class AgendaReader:
     """Asks the shards of an app's queues what there is to fire."""
 
-    def __init__(self, app: "Lowkiq", timetable: "Timetable") -> None:
-        self._app = app
+    def __init__(self, core: "Core", timetable: "Timetable") -> None:
+        self._core = core
         self._timetable = timetable
         self._shards: dict[str, tuple[QueueShards, list[ShardRef]]] = {}
 
@@ -69,7 +69,7 @@ class AgendaReader:
         queues = self._queues(problems)
         digests = self._digests(queues, problems)
         requests = [(shard, digests.get(shard, [])) for queue in queues.values() for shard in self.shards_of(queue)]
-        replies = agendas(self._app.backend, requests)
+        replies = agendas(self._core.backend, requests)
         if replies and all(isinstance(reply, BackendUnavailable) and not is_of_move(reply) for reply in replies):
             raise next(reply for reply in replies if isinstance(reply, LowkiqError))
         declared: dict[Key, Candidate | None] = {}
@@ -98,9 +98,9 @@ class AgendaReader:
 
     def _queues(self, problems: Problems) -> dict[str, "Queue"]:
         queues = {}
-        for worker in self._app.workers:
+        for worker in self._core.workers:
             try:
-                queues[worker.queue_name] = self._app.queue_of(worker)
+                queues[worker.queue_name] = self._core.queue_of(worker)
             except QueueMismatch as error:
                 problems.note(f"queue {worker.queue_name!r}", error)
         return queues

@@ -2,14 +2,11 @@
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lowkiq_lambda.duties.duty import SCHEDULES, RunAgain
+from lowkiq_lambda.duty import SCHEDULES, RunAgain
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.schedules.ticked import Ticked
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
 
 logger = logging.getLogger(__name__)
 
@@ -25,13 +22,16 @@ class FireDuty:
     name: Final = SCHEDULES
     every: Final = 60.0
 
-    def run(self, app: "Lowkiq", remaining: Callable[[], float]) -> RunAgain:
+    def __init__(self, tick: Callable[[Callable[[], float]], Ticked]) -> None:
+        self._tick = tick
+
+    def run(self, remaining: Callable[[], float]) -> RunAgain:
         """Fire what is due. Problems are told in the summary and in the log.
 
         They are no failure of the duty, which would rest longer and longer, and with it every entry.
         """
         try:
-            ticked = app.schedules.tick(remaining)
+            ticked = self._tick(remaining)
         except BackendError as error:
             logger.warning("no schedule entry could be looked at: %s", error)
             return RunAgain(Ticked(problems=[str(error)]).summary(), None)

@@ -2,20 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 from zlib import crc32
 
 from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import id_text
-from lowkiq_lambda.schedules.misfire import Missed
+from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.times import Times, parse_times, problem_of_seconds, seconds_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.schedules.options import EntryOptions
-
-Overlap: TypeAlias = Literal["merge", "skip"]
-"""What a firing does while its id waits or is in flight: the payload joins the others, or nothing is pushed."""
 
 _TEXTS: Final = (
     ("queue_name", 1, 65_536),

@@ -9,6 +9,8 @@ from lowkiq_lambda.schedules.times import Times
 
 Missed: TypeAlias = Literal["once", "skip", "all"]
 """What becomes of planned times that nobody was there for: the newest fires, or none, or all."""
+Overlap: TypeAlias = Literal["merge", "skip"]
+"""What a firing does while its id waits or is in flight: the payload joins the others, or nothing is pushed."""
 
 SKIP_GRACE: Final = 120.0
 """Seconds by which a firing may be late where missed times are skipped: a tick comes once a minute, and may be late."""

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from lowkiq_lambda.schedules.entry import Overlap
-    from lowkiq_lambda.schedules.misfire import Missed
+    from lowkiq_lambda.schedules.misfire import Missed, Overlap
 
 
 class EntryOptions(TypedDict, total=False):

@@ -9,7 +9,7 @@ import msgspec
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.agenda import loaded
 from lowkiq_lambda.schedules.entry import ScheduleEntry
-from lowkiq_lambda.store.inspect.entries import EntryRow, NotedFiring
+from lowkiq_lambda.store.shard.entries import EntryRow, NotedFiring
 
 MOST_NOTED: Final = 10
 """Decisions that a history shows."""

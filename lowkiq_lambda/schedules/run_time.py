@@ -9,14 +9,14 @@ from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuc
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import RUN_NOW, ScheduleView, newest, views
-from lowkiq_lambda.store.inspect.entries import EntryRecord, EntryRow, EntryStore, NotedFiring
 from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.store.shard.entries import EntryRecord, EntryRow, EntryStore, NotedFiring
 from lowkiq_lambda.store.shard.timetables import with_timetable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.timetable import Timetable
     from lowkiq_lambda.store.shard.keys import ShardRef
@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 class RunTimeEntries:
     """The entries of an app's queues as they are in Redis. Methods raise BackendError, and what else they say."""
 
-    def __init__(self, app: "Lowkiq", timetable: "Timetable") -> None:
-        self._app = app
+    def __init__(self, core: "Core", timetable: "Timetable") -> None:
+        self._core = core
         self._timetable = timetable
-        self._store = EntryStore(app.backend, app.config.retry_for)
+        self._store = EntryStore(core.backend, core.config.retry_for)
 
     def put(self, queue: "Queue", entry: ScheduleEntry) -> None:
         """Make the entry, or replace the one of its name. Raises DeclarationError where it may not be made."""
@@ -66,7 +66,7 @@ class RunTimeEntries:
     def all(self, queues: "Iterable[Queue]") -> list[ScheduleView]:
         """All entries of these queues, by queue and name."""
         asked = {queue.worker.queue_name: queue for queue in queues}
-        now = {name: self._app.backend.now(queue.shards[0]) for name, queue in asked.items()}
+        now = {name: self._core.backend.now(queue.shards[0]) for name, queue in asked.items()}
         declared = [entry for entry in self._timetable if entry.queue_name in asked]
         return views(declared, self._rows(asked.values()), now)
 
@@ -105,7 +105,7 @@ class RunTimeEntries:
         entry = next((view.entry for view in self.all([queue]) if view.name == name), None)
         if entry is None:
             raise _no_such(queue, name)
-        (pushed,) = self._app.push(queue.worker, [{"id": entry.id, "payload": entry.payload}])
+        (pushed,) = self._core.push(queue.worker, [{"id": entry.id, "payload": entry.payload}])
         try:
             for row in self._rows([queue], name):
                 self._store.note_run(row.shard, name, RUN_NOW)

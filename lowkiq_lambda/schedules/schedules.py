@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.duties.runner import DutyRunner
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.options import DeclaredOptions, FiringOptions
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from lowkiq_lambda.schedules.run_time import RunTimeEntries
     from lowkiq_lambda.schedules.tick import EntryTicker
     from lowkiq_lambda.schedules.ticked import Ticked
-    from lowkiq_lambda.store.inspect.duties import DutyState
-    from lowkiq_lambda.store.inspect.entries import NotedFiring
-    from lowkiq_lambda.wiring import Parts
+    from lowkiq_lambda.store.shard.duty_states import DutyState
+    from lowkiq_lambda.store.shard.entries import NotedFiring
 
 AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 
@@ -43,11 +42,9 @@ class Schedules:
     Methods that ask Redis raise QueueMismatch and BackendError, and what else they say.
     """
 
-    def __init__(self, app: "Lowkiq", parts: "Parts") -> None:
-        self._app = app
-        self._parts = parts
+    def __init__(self, core: "Core") -> None:
+        self._core = core
         self._timetable = Timetable()
-        self._ticker: EntryTicker | None = None
 
     @property
     def declared(self) -> list[ScheduleEntry]:
@@ -64,25 +61,21 @@ class Schedules:
         """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it. Raises DeclarationError."""
         entry = new_entry(self._scheduled(worker), times, id=id, **_without_tz(options))
         entry.check_declared()
-        self._timetable.add(_plain(worker_of(worker), entry))
+        self._add(_plain(worker_of(worker), entry))
 
     def declare_from(self, path: str | Path) -> None:
         """Declare the entries of a TOML file; `app.entries_from` calls it. Raises DeclarationError, OSError."""
         from lowkiq_lambda.schedules.toml_entries import read_toml  # noqa: PLC0415 - imported lazily: cold start
 
         for entry in read_toml(Path(path)):
-            if (declared := self._app.worker_named(entry.queue_name)) is None:
+            if (declared := self._core.worker_named(entry.queue_name)) is None:
                 raise DeclarationError(
                     f"The schedule entry {entry.name!r} of {path} names the worker {entry.queue_name!r}: the app has "
                     "no queue of that name."
                 )
             self._scheduled(declared)
             entry.check_declared()
-            self._timetable.add(_plain(declared, entry))
-
-    def go_by(self, parts: "Parts") -> None:
-        """From now on the entries fire by other settings, connections and another clock."""
-        self._parts, self._ticker = parts, None
+            self._add(_plain(declared, entry))
 
     def check(self) -> list[str]:
         """What is wrong with the entries of the code, a sentence for each; asks no Redis.
@@ -96,7 +89,7 @@ class Schedules:
         """Why the entry cannot fire, in a sentence that names it, or None; asks no Redis."""
         from lowkiq_lambda.schedules.checking import problem_of  # noqa: PLC0415 - imported lazily: cold start
 
-        return problem_of(entry, self._app.config)
+        return problem_of(entry, self._core.config)
 
     def tick(self, remaining: Callable[[], float] = lambda: math.inf) -> "Ticked":
         """Fire what is due, while `remaining` (seconds) is more than 0, but for what another process has fired.
@@ -104,14 +97,11 @@ class Schedules:
         Ticks and daemons call it by themselves. With `schedules=False` in the settings it fires nothing. Raises
         BackendError where no shard answers.
         """
-        from lowkiq_lambda.schedules.tick import EntryTicker  # noqa: PLC0415 - imported lazily: cold start
-        from lowkiq_lambda.schedules.ticked import Ticked  # noqa: PLC0415 - as above
+        from lowkiq_lambda.schedules.ticked import Ticked  # noqa: PLC0415 - imported lazily: cold start
 
-        if self._app.config.schedules is False:
+        if self._core.config.schedules is False:
             return Ticked()
-        if self._ticker is None:
-            self._ticker = EntryTicker(self._app, self._timetable, self._parts.waker)
-        return self._ticker.tick(remaining)
+        return self._core.part(self._new_ticker).tick(remaining)
 
     def put(  # noqa: PLR0913 - the forms of times, by name
         self,
@@ -146,8 +136,8 @@ class Schedules:
 
     def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
         """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
-        wanted = [self._queue_name(worker) for worker in workers or self._app.workers]
-        queues, refused = self._app.current_queues()
+        wanted = [self._queue_name(worker) for worker in workers or self._core.workers]
+        queues, refused = self._core.current_queues()
         if unreadable := [name for name in wanted if name in refused]:
             raise QueueMismatch(refused[unreadable[0]], queue_name=unreadable[0])
         return self._at_run_time.all([queues[name] for name in wanted])
@@ -188,33 +178,44 @@ class Schedules:
         from lowkiq_lambda.schedules.duty import CLAIM_TTL, FireDuty  # noqa: PLC0415 - as above
 
         scope = self._duty_scope()
-        return DutyRunner(self._app, [FireDuty()], clock, name=FireDuty.name, scope=scope, claim_ttl=CLAIM_TTL)
+        return DutyRunner(
+            self._core, [FireDuty(self.tick)], clock, name=FireDuty.name, scope=scope, claim_ttl=CLAIM_TTL
+        )
 
     def duty_states(self) -> "list[DutyState]":
         """When entries were looked at last, and what came of it."""
         from lowkiq_lambda.schedules.duty import FireDuty  # noqa: PLC0415 - imported lazily: cold start
-        from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - as above
+        from lowkiq_lambda.store.shard.duty_states import duty_states  # noqa: PLC0415 - as above
 
-        app, period = self._app, (FireDuty.name, FireDuty.every)
-        return duty_states(app.backend, app.queues, [period], app.config.retry_for, self._duty_scope())
+        core, period = self._core, (FireDuty.name, FireDuty.every)
+        return duty_states(core.backend, core.queues, [period], core.config.retry_for, self._duty_scope())
+
+    def _add(self, entry: ScheduleEntry) -> None:
+        self._timetable.add(entry)
+        self._core.declares_schedules = True
+
+    def _new_ticker(self, core: "Core") -> "EntryTicker":
+        from lowkiq_lambda.schedules.tick import EntryTicker  # noqa: PLC0415 - imported lazily: cold start
+
+        return EntryTicker(core, self._timetable, core.waker)
 
     def _duty_scope(self) -> str:
         """Processes that declare the same entries in the same shards share the work of firing them, and only they.
 
         One that a queue has left behind by `redeclare` fires nothing, so it must take no turn from the others.
         """
-        layouts = sorted((worker.queue_name, worker.shards_count, worker.merge) for worker in self._app.workers)
+        layouts = sorted((worker.queue_name, worker.shards_count, worker.merge) for worker in self._core.workers)
         return f"schedules:{self._timetable.digest()}:{digest_of(layouts)}"
 
     @property
     def _at_run_time(self) -> "RunTimeEntries":
         from lowkiq_lambda.schedules.run_time import RunTimeEntries  # noqa: PLC0415 - imported lazily: cold start
 
-        return RunTimeEntries(self._app, self._timetable)
+        return RunTimeEntries(self._core, self._timetable)
 
     def _queue_of(self, worker: AnyWorker) -> "Queue":
         self._queue_name(worker)
-        return self._app.current_queue_of(worker)
+        return self._core.current_queue_of(worker)
 
     def _scheduled(self, worker: AnyWorker) -> str:
         """The queue of a worker whose jobs may have planned times as scores. Raises DeclarationError."""
@@ -224,7 +225,7 @@ class Schedules:
 
     def _queue_name(self, worker: AnyWorker) -> str:
         declared = worker_of(worker)
-        if self._app.worker_named(declared.queue_name) is not declared:
+        if self._core.worker_named(declared.queue_name) is not declared:
             raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
         return declared.queue_name
 

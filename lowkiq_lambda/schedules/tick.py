@@ -15,7 +15,7 @@ from lowkiq_lambda.store.shard.timetables import Firing
 from lowkiq_lambda.worker import refuse_without_score
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.schedules.timetable import Timetable
     from lowkiq_lambda.store.shard.waking import Waker
 
@@ -29,9 +29,9 @@ LOG_AGAIN: Final = 60.0
 class EntryTicker:
     """Fires the entries of one app."""
 
-    def __init__(self, app: "Lowkiq", timetable: "Timetable", waker: "Waker | None") -> None:
-        self._app = app
-        self._agenda = AgendaReader(app, timetable)
+    def __init__(self, core: "Core", timetable: "Timetable", waker: "Waker | None") -> None:
+        self._core = core
+        self._agenda = AgendaReader(core, timetable)
         self._waker = waker
         self._logged_at: dict[str, float] = {}
 
@@ -47,7 +47,7 @@ class EntryTicker:
                 plans.append(self._plan(candidate))
             except (DeclarationError, JobError) as error:
                 problems.note(candidate.label, error)
-        waves = Waves(self._app, ticked, problems)
+        waves = Waves(self._core, ticked, problems)
         while (due := [plan for plan in plans if plan.left]) and remaining() > 0:
             waves.fire(due)
         for next_in in [plan.next_in for plan in plans] + [0.0] * bool(due):
@@ -60,7 +60,7 @@ class EntryTicker:
 
     def _log(self, sentences: Sequence[str]) -> None:
         """Warn of problems, of one that lasts once a minute."""
-        now = self._app.backend.clock.monotonic()
+        now = self._core.backend.clock.monotonic()
         lasting = {sentence: at for sentence, at in self._logged_at.items() if sentence in sentences}
         for sentence in sentences:
             if now - lasting.get(sentence, -math.inf) >= LOG_AGAIN:
@@ -70,7 +70,7 @@ class EntryTicker:
 
     def _plan(self, candidate: Candidate) -> EntryPlan:
         refuse_without_score(candidate.queue.worker, "its worker takes no schedule entries")
-        entry, now = candidate.entry, self._app.backend.now(candidate.shard)
+        entry, now = candidate.entry, self._core.backend.now(candidate.shard)
         decision = decide(entry.times, candidate.floor, now, entry.missed, entry.grace)
         left = [self._firing(candidate, planned) for planned in decision.fire]
         passed = decision.missed
@@ -91,7 +91,7 @@ class EntryTicker:
             "score": planned,
             "perform_in": planned + entry.jitter_of(planned),
         }
-        checker = checker_of(self._app.config, worker.shards_count)
+        checker = checker_of(self._core.config, worker.shards_count)
         ((new,),) = checker.check_all([job]).by_shard.values()
         skips = entry.overlap == "skip"
         return Firing(candidate.shard, entry.name, candidate.digest, planned, new, worker.merge, skips)

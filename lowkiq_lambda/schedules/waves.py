@@ -14,7 +14,7 @@ from lowkiq_lambda.store.shard.keys import notification_channel
 from lowkiq_lambda.store.shard.timetables import PUBLISHED, FireReply, Firing, fire
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.store.shard.keys import ShardRef
     from lowkiq_lambda.store.shard.waking import Waker
 
@@ -54,8 +54,8 @@ class Waves:
     Of two, if the server had forgotten the script, the first would be sent again behind the second, and be refused.
     """
 
-    def __init__(self, app: "Lowkiq", ticked: Ticked, problems: Problems) -> None:
-        self._app = app
+    def __init__(self, core: "Core", ticked: Ticked, problems: Problems) -> None:
+        self._core = core
         self._ticked = ticked
         self._problems = problems
         self._written: set[ShardRef] = set()
@@ -86,24 +86,24 @@ class Waves:
     def tell(self, waker: "Waker | None") -> None:
         """Tell drains which shards have work sooner, as a push does."""
         for queue_name, indexes in self._unheard.items():
-            self._app.backend.publish(notification_channel(queue_name), ",".join(map(str, sorted(indexes))))
+            self._core.backend.publish(notification_channel(queue_name), ",".join(map(str, sorted(indexes))))
         if waker and self._written:
             waker.pushed(sorted(self._written, key=lambda shard: shard.keys[0]), self._sooner)
 
     def _fired(self, plans: Sequence[EntryPlan], firings: Sequence[Firing]) -> list[FireReply | LowkiqError]:
         """An answer for each; shards that were flushed are opened, and asked again."""
-        replies = fire(self._app.backend, firings)
+        replies = fire(self._core.backend, firings)
         closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
         for number in closed:
             plans[number].candidate.queue.doubt_for(firings[number].shard)
         closed = [number for number in closed if not is_of_move(replies[number])]
         for queue in {id(plans[number].candidate.queue): plans[number].candidate.queue for number in closed}.values():
             try:
-                queue.declare_anew(self._app.backend, self._app.config.codec_name, 0.0)
+                queue.declare_anew(self._core.backend, 0.0)
             except LowkiqError:
                 logger.info("queue %r is not open to its schedule entries", queue.worker.queue_name)
         if closed:
-            again = fire(self._app.backend, [firings[number] for number in closed])
+            again = fire(self._core.backend, [firings[number] for number in closed])
             for number, reply in zip(closed, again, strict=True):
                 replies[number] = reply
         return replies

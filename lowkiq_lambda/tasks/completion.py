@@ -21,7 +21,7 @@ from lowkiq_lambda.tasks.record import COMPLETING
 from lowkiq_lambda.tasks.records import Stored, TaskRecords
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ ItemsOf = Callable[[Stored], TaskItems]
 class Completion:
     """Completes tasks of one app, as often as anybody looks at them."""
 
-    def __init__(self, app: "Lowkiq", records: TaskRecords, items_of: ItemsOf, places: Places) -> None:
-        self._app = app
+    def __init__(self, core: "Core", records: TaskRecords, items_of: ItemsOf, places: Places) -> None:
+        self._core = core
         self._places = places
         self._records = records
         self._items_of = items_of
@@ -59,7 +59,7 @@ class Completion:
     def _has_callback(self, stored: Stored) -> bool:
         """Whether this app can push what there is to be pushed; else another one has to."""
         callback = stored.record.callback
-        return callback is None or stored.record.state == "cancelled" or callback.queue_name in self._app.queues
+        return callback is None or stored.record.state == "cancelled" or callback.queue_name in self._core.queues
 
     def _complete(self, stored: Stored) -> Stored:
         now = self._records.now()
@@ -85,10 +85,10 @@ class Completion:
         callback = stored.record.callback
         if callback is None:
             return []
-        worker = self._app.queues[callback.queue_name].worker
-        load = self._app.config.load_payload or load_json
+        worker = self._core.queues[callback.queue_name].worker
+        load = self._core.config.load_payload or load_json
         job = {"id": stored.id, "payload": load(b64decode(callback.payload))}
-        return self._app.push_or_raise(worker, [{**job, "key": f"task:{stored.id}", "key_ttl": RECEIPT_TTL}])
+        return self._core.push_or_raise(worker, [{**job, "key": f"task:{stored.id}", "key_ttl": RECEIPT_TTL}])
 
     def _swapped(self, stored: Stored, *, completed_at: float) -> Stored:
         return self._records.swap(stored, stored.record.changed(completed_at=completed_at)) or self._records.get(

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.duties.duty import TASKS
 from lowkiq_lambda.duties.runner import DutyRunner
+from lowkiq_lambda.duty import TASKS
+from lowkiq_lambda.tasks.tasks import Tasks
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.clock import Clock
+    from lowkiq_lambda.core import Core
 
 
 class TaskDuty:
@@ -17,11 +18,14 @@ class TaskDuty:
     name: Final = TASKS
     every: Final = 60.0
 
-    def run(self, app: "Lowkiq", remaining: Callable[[], float]) -> dict[str, int]:
+    def __init__(self, core: "Core") -> None:
+        self._core = core
+
+    def run(self, remaining: Callable[[], float]) -> dict[str, int]:
         """ItemCounts of what was done. Raises BackendError."""
-        return app.tasks.upkeep(remaining)
+        return self._core.part(Tasks).upkeep(remaining)
 
 
-def task_runner(app: "Lowkiq", clock: "Clock") -> DutyRunner:
+def task_runner(core: "Core", clock: "Clock") -> DutyRunner:
     """What runs the duty: it waits for no other one."""
-    return DutyRunner(app, [TaskDuty()], clock, name=TASKS)
+    return DutyRunner(core, [TaskDuty(core)], clock, name=TASKS)

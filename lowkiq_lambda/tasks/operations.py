@@ -22,7 +22,7 @@ from lowkiq_lambda.tasks.running import runs_in
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
 
 logger = logging.getLogger(__name__)
 
@@ -39,18 +39,18 @@ MOVE_POLL: Final = 0.25
 class TaskOperations:
     """The tasks of one app. Each method raises NoSuchTask and BackendError, and what else it says."""
 
-    def __init__(self, app: "Lowkiq", retry_for: float) -> None:
-        self.app = app
-        config = app.config
+    def __init__(self, core: "Core", retry_for: float) -> None:
+        self.core = core
+        config = core.config
         self._retry_for = retry_for
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
-        self.records = TaskRecords(app.backend, retry_for)
-        self.places = Places(app, retry_for)
-        self.completion = Completion(app, self.records, self.items_of, self.places)
+        self.records = TaskRecords(core.backend, retry_for)
+        self.places = Places(core, retry_for)
+        self.completion = Completion(core, self.records, self.items_of, self.places)
 
     def items_of(self, stored: Stored) -> TaskItems:
         """The items of a task, in all queues that it was pushed to."""
-        reader = ShardReader(self.app.backend, self._retry_for)
+        reader = ShardReader(self.core.backend, self._retry_for)
         return TaskItems(reader, id_bytes(stored.id), self.places.layouts(stored.record.queues), self._texts.read)
 
     def register(self, task_id: str, queue_name: str, shards_count: int, count: int) -> int:
@@ -61,7 +61,7 @@ class TaskOperations:
         def change(record: TaskRecord) -> TaskRecord:
             nonlocal runs
             if record.state == "closed":
-                runs = runs_in(self.app, task_id) if runs is None else runs
+                runs = runs_in(self.core, task_id) if runs is None else runs
             if not (record.is_open or (record.state == "closed" and runs)):
                 own = ", but from its own running items" if record.state == "closed" else ""
                 raise TaskClosed(f"The task {task_id} ({record.name}) is {record.state}: it takes no more pushes{own}.")
@@ -87,7 +87,7 @@ class TaskOperations:
         given: object = seconds
         if not (isinstance(given, int | float) and not isinstance(given, bool) and seconds >= 0):
             raise ValueError(f"seconds must be a number from 0 on, not {given!r}.")
-        now, clock = self.records.now(), self.app.backend.clock
+        now, clock = self.records.now(), self.core.backend.clock
         ends_at = clock.monotonic() + min(seconds, FOREVER)
 
         def change(record: TaskRecord) -> TaskRecord:
@@ -108,9 +108,9 @@ class TaskOperations:
         """
         from lowkiq_lambda.tasks.cancelling import withdraw  # noqa: PLC0415 - few processes cancel anything
 
-        known = [self.app.queues[name] for name in stored.record.queues if name in self.app.queues]
-        queues = [self.app.queue_of(queue.worker) for queue in known]
-        clock = self.app.backend.clock
+        known = [self.core.queues[name] for name in stored.record.queues if name in self.core.queues]
+        queues = [self.core.queue_of(queue.worker) for queue in known]
+        clock = self.core.backend.clock
         stands_since, before = clock.monotonic(), None
         while True:
             items = self.items_of(stored)

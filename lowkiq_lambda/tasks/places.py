@@ -13,14 +13,14 @@ from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from lowkiq_lambda.store.shard.layout import Layout, settled
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
 
 
 class Places:
     """What one app knows of the shards of queues, its own and those that it only has tasks in."""
 
-    def __init__(self, app: "Lowkiq", retry_for: float) -> None:
-        self._app = app
+    def __init__(self, core: "Core", retry_for: float) -> None:
+        self._core = core
         self._retry_for = retry_for
         self._others: dict[str, Layout] = {}
 
@@ -33,18 +33,18 @@ class Places:
         return all(self._is_settled(name, layout) for name, layout in layouts.items())
 
     def _known(self, name: str, count: int) -> Layout:
-        queue = self._app.queues.get(name)
+        queue = self._core.queues.get(name)
         return queue.shards.layout if queue else self._others.get(name) or settled(count)
 
     def _is_settled(self, name: str, known: Layout) -> bool:
-        there = read_registered(self._app.backend, name, self._retry_for)
+        there = read_registered(self._core.backend, name, self._retry_for)
         if there is None or not there.is_readable:
             return not known.is_moving
         layout = there.shards(name).layout
-        queue = self._app.queues.get(name)
+        queue = self._core.queues.get(name)
         if queue is None:
             self._others[name] = layout
-        elif there.agrees(queue.declaration(self._app.config.codec_name)):
+        elif there.agrees(queue.declaration):
             queue.learn(there)
         return not known.is_moving and (layout.before, layout.after, layout.epoch) == (
             known.before,

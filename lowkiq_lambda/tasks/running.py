@@ -9,7 +9,7 @@ from lowkiq_lambda.store.shard.scripts import ReplyShape
 from lowkiq_lambda.tasks.record import id_bytes
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
 
 
 class TaskRunsReply(ReplyShape, frozen=True):
@@ -19,15 +19,15 @@ class TaskRunsReply(ReplyShape, frozen=True):
     runs: int
 
 
-def runs_in(app: "Lowkiq", task_id: str) -> bool:
+def runs_in(core: "Core", task_id: str) -> bool:
     """Whether a handler of this thread, or coroutine, has an item of the task in flight. Raises BackendError."""
     queue_name, batch = running.get() or ("", None)
-    queue = app.queues.get(queue_name)
+    queue = core.queues.get(queue_name)
     if queue is None or batch is None or batch.is_closed:
         return False
     ids = [*batch]
     # A batch is of one shard.
     shard = queue.shards.home_of(ids[0]).using((TRACKING,))
-    reader = ShardReader(app.backend, app.config.retry_for)
+    reader = ShardReader(core.backend, core.config.retry_for)
     (reply,) = reader.ask_each("task_runs", [(shard, (id_bytes(task_id), *ids))])
     return bool(TaskRunsReply.of(reply).runs)

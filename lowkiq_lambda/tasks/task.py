@@ -45,7 +45,7 @@ class Task:
     def push(
         self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
     ) -> list[Pushed]:
-        """As `app.push_or_raise`, and each job is an item of this task; its field `item` is a label for people.
+        """Push jobs, each an item of this task, until Redis has them all; their field `item` is a label for people.
 
         Raises what that does, and TaskClosed, with nothing written.
         """
@@ -53,7 +53,7 @@ class Task:
             raise JobError("push takes a list of jobs, not one job: write push(worker, [{...}])")
         listed = list(jobs)
         labels = [_label(position, job) for position, job in enumerate(listed)]
-        queue = self._operations.app.queue_of(worker_of(worker))
+        queue = self._operations.core.queue_of(worker_of(worker))
         if not listed:
             return []
         # The numbers and the queue stand in the record before any job does: a reader that finds the task complete has
@@ -62,7 +62,7 @@ class Task:
         numbers = range(last - len(listed) + 1, last + 1)
         items = (ItemRef(self._raw, number, label) for number, label in zip(numbers, labels, strict=True))
         # A job that waited in this process would be no item yet: the task could be complete without it.
-        return self._operations.app.push_or_raise(
+        return self._operations.core.push_or_raise(
             worker, [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
         )
 

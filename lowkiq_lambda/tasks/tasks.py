@@ -17,7 +17,7 @@ from lowkiq_lambda.tasks.views import TaskPage
 from lowkiq_lambda.worker import refuse_without_score, worker_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.worker import FunctionWorker, Worker
 
 NAME_LENGTH: Final = 200
@@ -29,11 +29,9 @@ CALLBACK_BYTES: Final = 64 * 1024
 class Tasks:
     """All tasks on the app's server. Each method raises BackendError."""
 
-    def __init__(self, app: "Lowkiq") -> None:
-        self._app = app
-        self._operations = TaskOperations(app, app.config.retry_for)
-        self.has_made_one = False
-        """Whether this process has made a task."""
+    def __init__(self, core: "Core") -> None:
+        self._core = core
+        self._operations = TaskOperations(core, core.config.retry_for)
 
     def new(
         self,
@@ -51,7 +49,7 @@ class Tasks:
             name.encode()
         except UnicodeEncodeError:
             raise DeclarationError(f"A task's name holds a lone surrogate: {name!r}.") from None
-        config = self._app.config
+        config = self._core.config
         record = TaskRecord(
             name=name,
             created_at=self._operations.records.now(),
@@ -61,7 +59,7 @@ class Tasks:
         )
         task_id = new_id()
         self._operations.records.add(task_id, record)
-        self.has_made_one = True
+        self._core.connections.has_made_task = True
         return Task(task_id, self._operations)
 
     def get(self, task_id: str) -> Task:
@@ -85,7 +83,7 @@ class Tasks:
 
         Where Redis cannot serve now, the duty "tasks" looks later.
         """
-        hasty = TaskOperations(self._app, retry_for=0.0)
+        hasty = TaskOperations(self._core, retry_for=0.0)
         for task in tasks:
             if remaining() > 0:
                 with suppress(BackendError, NoSuchTask):
@@ -102,10 +100,10 @@ class Tasks:
             raise DeclarationError(f"on_complete is a worker and a payload, in a tuple, not {on_complete!r}.")
         given, payload = on_complete
         worker = worker_of(given)
-        if worker.queue_name not in self._app.queues:
+        if worker.queue_name not in self._core.queues:
             raise DeclarationError(f"on_complete: {worker.__name__} is not a worker of this app.")
         refuse_without_score(worker, "on_complete")
-        dump = self._app.config.dump_payload or dump_json
+        dump = self._core.config.dump_payload or dump_json
         dumped = dump(_plain(worker, payload))
         if len(dumped) > CALLBACK_BYTES:
             raise JobError(f"on_complete: the payload has {len(dumped):,} bytes, more than {CALLBACK_BYTES:,}")

@@ -38,7 +38,7 @@ class Assertions:
         """Nothing waits in these queues (or in any of the app), nothing is in flight, and nothing is in the morgue."""
         for worker in workers or self.app.workers:
             self.assert_pushed(worker, count=0)
-            queries = self.app.queries(worker)
+            queries = self.app.operate.queries(worker)
             if running := queries.processing():
                 raise AssertionError(f"{self._where(worker, None)}: expected nothing in flight, found {_told(running)}")
             if dead := self._dead(worker, None):
@@ -69,7 +69,7 @@ class Assertions:
         return payload_type(kind).load(payload.payload)
 
     def _waiting(self, worker: AnyWorker, id: JobId | None) -> list[JobView]:
-        queries = self.app.queries(worker)
+        queries = self.app.operate.queries(worker)
         if id is not None:
             return queries.fetch([id])
         page = queries.range_by_id(limit=_PAGE)
@@ -80,7 +80,7 @@ class Assertions:
         return jobs
 
     def _dead(self, worker: AnyWorker, id: JobId | None) -> list[MorgueJob]:
-        queries = self.app.queries(worker)
+        queries = self.app.operate.queries(worker)
         return [*queries.morgue_range_by_id(limit=_PAGE)] if id is None else queries.morgue_fetch([id])
 
     def _where(self, worker: AnyWorker, id: JobId | None) -> str:

@@ -67,7 +67,7 @@ class FakeApp:
         """The innermost client middleware, behind which is no server."""
         config = self.app.config
         plain = list(jobs) if worker.payload is None else plain_jobs(worker.payload, jobs)
-        checker = checker_of(config, self.app.declared_queue(worker).shards, self.clock.time)
+        checker = checker_of(config, self.app.core.declared_queue(worker).shards, self.clock.time)
         load, dump = config.load_payload or load_json, config.dump_payload or dump_json
         if worker.payload is not None:
             load = loader(worker.payload, load)
@@ -98,7 +98,7 @@ def fake_app(app: Lowkiq) -> Iterator[FakeApp]:
     clock = ManualClock()
     config = app.config.evolve(redis_url=_NOWHERE, redis=None, credentials=None, start_drain=None, wake_function=None)
     fake = FakeApp(app, clock)
-    with app.rebound(config, clock, new_backend=_no_backend):
+    with app.core.rebound(config, clock, new_backend=_no_backend):
         app.client_middlewares.append(fake)
         try:
             yield fake

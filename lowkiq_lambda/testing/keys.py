@@ -1,6 +1,6 @@
 """Keys of jobs, forgotten between tests."""
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.store.inspect.forgetting import forget_all_keys
 
 
@@ -11,6 +11,6 @@ def forget_keys(*apps: Lowkiq) -> int:
     """
     found: list[Lowkiq] = []
     if not apps:
-        Lowkiq.for_each(found.append)
-        Lowkiq.no_longer_for_each(found.append)
-    return sum(forget_all_keys(app.actions(worker).reader) for app in apps or found for worker in app.workers)
+        for_each_app(found.append)
+        no_longer_for_each_app(found.append)
+    return sum(forget_all_keys(app.operate.actions(worker).reader) for app in apps or found for worker in app.workers)

@@ -49,7 +49,7 @@ class AppUnderTest(Assertions):
         """As `drain`, in a block of `drain_alone`."""
         watcher = Watcher(self._crashes)
         with watcher.watching(self.app):
-            if self.app.fires_schedules:
+            if self.app.core.fires_schedules:
                 self.app.schedules.tick()
             try:
                 self.app.drain()
@@ -101,15 +101,15 @@ class AppUnderTest(Assertions):
         return self.drain()
 
     def _queue(self, worker: AnyWorker) -> Queue:
-        return self.app.queue_of(worker)
+        return self.app.core.queue_of(worker)
 
     def _let_it_be_dead(self, queue: Queue) -> None:
-        client = self.app.backend.client
+        client = self.app.core.backend.client
         for shard in queue.shards:
             # It lives by the server's clock, which no test can move.
             client.delete(shard.key("lease"))
         self.clock.advance(self.app.config.lease_ttl + 1.0)
-        self.app._parts.drop_drainer()  # noqa: SLF001 - the face of the app has no dying
+        self.app.core.drop_drainer()
 
 
 @contextmanager
@@ -120,5 +120,5 @@ def app_under_test(app: Lowkiq, server: OwnServer) -> Iterator[AppUnderTest]:
     """
     crashes, clock = Crashes(), ManualClock()
     server.clear()
-    with app.rebound(server.settings_for(app.config), clock, new_backend=crashes.backend):
+    with app.core.rebound(server.settings_for(app.config), clock, new_backend=crashes.backend):
         yield AppUnderTest(app, clock, crashes)

@@ -43,15 +43,15 @@ class AppWithDaemon(Assertions):
         return self._watcher.drained
 
     def _is_busy(self) -> bool:
-        if any(metrics.in_flight or metrics.lag > 0 for metrics in self.app.metrics().values()):
+        if any(metrics.in_flight or metrics.lag > 0 for metrics in self.app.operate.metrics().values()):
             return True
         # What Redis has learned the watcher may not have: it is told before the visit ends.
-        return self.app.drainer.running > 0
+        return self.app.core.drainer.running > 0
 
     def _told(self) -> str:
         return ", ".join(
             f"{name}: {metrics.length} wait, {metrics.in_flight} in flight"
-            for name, metrics in self.app.metrics().items()
+            for name, metrics in self.app.operate.metrics().items()
         )
 
 
@@ -73,7 +73,7 @@ def app_with_daemon(app: Lowkiq, server: OwnServer) -> Iterator[AppWithDaemon]:
     config = server.settings_for(app.config).evolve(number_of_nodes=1, node_number=0, shutdown_timeout=_SHUTDOWN)
     watcher, settled = Watcher(Crashes()), threading.Event()
     waking = _Settled(settled)
-    with app.rebound(config), watcher.watching(app):
+    with app.core.rebound(config), watcher.watching(app):
         app.observers.append(waking)
         try:
             with Daemon(app):

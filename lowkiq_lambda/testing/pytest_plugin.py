@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.app import Lowkiq as App
     from lowkiq_lambda.testing.fake import FakeApp
     from lowkiq_lambda.testing.kit import AppUnderTest
     from lowkiq_lambda.testing.live import AppWithDaemon
@@ -50,9 +50,10 @@ def lowkiq_test_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Ow
 
 
 @pytest.fixture
-def lowkiq_app(request: pytest.FixtureRequest) -> "Lowkiq":
+def lowkiq_app(request: pytest.FixtureRequest) -> "App":
     """The app that is tested: that of the mark, else that of pyproject.toml. A project may have its own fixture."""
-    from lowkiq_lambda.errors import LowkiqError  # noqa: PLC0415 - as said above
+    from lowkiq_lambda.app import Lowkiq  # noqa: PLC0415 - as said above
+    from lowkiq_lambda.errors import LowkiqError  # noqa: PLC0415 - as above
     from lowkiq_lambda.loading import load_app  # noqa: PLC0415 - as above
     from lowkiq_lambda.project import find_app  # noqa: PLC0415 - as above
 
@@ -64,13 +65,13 @@ def lowkiq_app(request: pytest.FixtureRequest) -> "Lowkiq":
         spec = named or find_app(request.path.parent) or find_app(request.config.rootpath)
         if not spec:
             pytest.fail(_NO_APP, pytrace=False)
-        return load_app(spec)
+        return load_app(spec, Lowkiq)
     except LowkiqError as error:
         pytest.fail(f"The fixture lowkiq: {error}", pytrace=False)
 
 
 @pytest.fixture
-def lowkiq(lowkiq_app: "Lowkiq", lowkiq_test_server: "OwnServer") -> "Iterator[AppUnderTest]":
+def lowkiq(lowkiq_app: "App", lowkiq_test_server: "OwnServer") -> "Iterator[AppUnderTest]":
     """The project's app on a real server that is empty, by a clock that stands still until the test moves it."""
     from lowkiq_lambda.testing.kit import app_under_test  # noqa: PLC0415 - as said above
 
@@ -89,7 +90,7 @@ def lowkiq_inline(lowkiq: "AppUnderTest") -> "Iterator[AppUnderTest]":
 
 
 @pytest.fixture
-def lowkiq_fake(lowkiq_app: "Lowkiq") -> "Iterator[FakeApp]":
+def lowkiq_fake(lowkiq_app: "App") -> "Iterator[FakeApp]":
     """The project's app without a server: what is pushed is checked, and kept in a list."""
     from lowkiq_lambda.testing.fake import fake_app  # noqa: PLC0415 - as said above
 
@@ -99,7 +100,7 @@ def lowkiq_fake(lowkiq_app: "Lowkiq") -> "Iterator[FakeApp]":
 
 
 @pytest.fixture
-def lowkiq_daemon(lowkiq_app: "Lowkiq", lowkiq_test_server: "OwnServer") -> "Iterator[AppWithDaemon]":
+def lowkiq_daemon(lowkiq_app: "App", lowkiq_test_server: "OwnServer") -> "Iterator[AppWithDaemon]":
     """The project's app on a real server that is empty, drained by a daemon in real time."""
     from lowkiq_lambda.testing.live import app_with_daemon  # noqa: PLC0415 - as said above
 
@@ -108,8 +109,8 @@ def lowkiq_daemon(lowkiq_app: "Lowkiq", lowkiq_test_server: "OwnServer") -> "Ite
         yield live
 
 
-def _refuse_what_cannot_fire(app: "Lowkiq") -> None:
+def _refuse_what_cannot_fire(app: "App") -> None:
     """A declaration takes payloads on trust: the tests are where somebody reads that an entry never fires."""
-    if app.declares_schedules and (problems := app.schedules.check()):
+    if app.core.declares_schedules and (problems := app.schedules.check()):
         lines = "\n".join(["The fixture lowkiq: schedule entries of the app cannot fire:", *problems])
         pytest.fail(lines, pytrace=False)

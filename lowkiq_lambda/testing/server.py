@@ -49,7 +49,7 @@ def open_server(folder: Path | None = None, url: str | None = None, process_numb
             yield server
             server.clear()
         return
-    from lowkiq_lambda.local.embedded.server import open_embedded  # noqa: PLC0415 - needs an extra
+    from lowkiq_lambda.providers.embedded.server import open_embedded  # noqa: PLC0415 - needs an extra
 
     with (
         TemporaryDirectory(prefix="lowkiq") as made,

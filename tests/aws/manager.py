@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda.aws.secrets import provider
+from lowkiq_lambda.providers.aws.secrets import provider
 
 ARN: Final = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shop-redis-a1b2c3"
 

@@ -112,14 +112,14 @@ def test_a_paused_queue_rings_nothing(alarms: Alarms, minutes: Minutes, make_app
     worker = declare(app, queue_name, Notes())
     minutes.install(app)
     worker.perform_async(jobs_of("abc"))
-    app.actions(worker).pause()
+    app.operate.actions(worker).pause()
 
     minutes.go_on(15)
-    app.actions(worker).resume()
+    app.operate.actions(worker).resume()
     minutes.go_on(1)
 
     assert [0.0] * 15 == minutes["oldest_due_age"][:15]
-    assert (15 * 60.0, 0) == (minutes["oldest_due_age"][15], app.metrics()[queue_name].length)
+    assert (15 * 60.0, 0) == (minutes["oldest_due_age"][15], app.operate.metrics()[queue_name].length)
     assert {} == told(alarms, minutes.go_on(5))
 
 
@@ -150,7 +150,7 @@ def test_p9_a_morgue_that_loses_payloads_rings(
         worker.perform_async(jobs_of(job_id))
         minutes.go_on(10)
 
-    assert 2 == app.metrics()[queue_name].trimmed
+    assert 2 == app.operate.metrics()[queue_name].trimmed
     assert ["OK", "ALARM", "OK", "ALARM", "OK", "ALARM", "OK"] == told(alarms, minutes)["DeadAlarm"]
 
 
@@ -171,7 +171,7 @@ def test_jobs_that_fail_and_are_done_later_ring_nothing(
 
     minutes.go_on(10)
 
-    assert (3, 0) == (len(failed), app.metrics()[queue_name].length)
+    assert (3, 0) == (len(failed), app.operate.metrics()[queue_name].length)
     assert {} == told(alarms, minutes)
 
 
@@ -459,7 +459,7 @@ def test_e79_held_ids_ring_until_they_are_released(
     minutes.go_on(3)
     worker.perform_async(jobs_of("a"))
     minutes.go_on(10)
-    app.actions(worker).release(["a"], "skip")
+    app.operate.actions(worker).release(["a"], "skip")
     minutes.go_on(5)
 
     assert [None] * 4 == minutes["held"][:4]

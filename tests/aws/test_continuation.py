@@ -10,10 +10,10 @@ from lowkiq_lambda.aws import continuation
 from lowkiq_lambda.aws.continuation import continue_if_due, in_time
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import BadEvent, selected
-from lowkiq_lambda.aws.invoker import InvocationRefused
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.providers.aws.invoker import InvocationRefused
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction
@@ -39,7 +39,7 @@ class Function:
 
     def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Drain:
         """Drain what the event selects, for so long."""
-        drainer = self.app.drainer
+        drainer = self.app.core.drainer
         return Drain(drainer, lambda: selected(event, drainer.shards())).run(Budget(self.clock, seconds))
 
     def goes_on(self, event: Mapping[str, Any], drain: Drain) -> bool:
@@ -153,7 +153,7 @@ def test_a_backlog_behind_a_handler_that_exits_has_a_successor(function: Functio
     shard = shard_of(function.app, worker, "a")
     assert "out of time" == drain.reasons[shard]
     assert function.goes_on({}, drain)
-    assert [] == wake(function.app.backend, [shard], 50.0, retry_for=0.0).shards
+    assert [] == wake(function.app.core.backend, [shard], 50.0, retry_for=0.0).shards
 
 
 @pytest.mark.parametrize("error", [TimeoutError("no answer"), ValueError("no right")])
@@ -233,7 +233,7 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
     def compete(_batch: Batch) -> None:
         drain = function.drain({"queue": queue_name})
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
-        drain = Drain(other.drainer, other.drainer.shards)
+        drain = Drain(other.core.drainer, other.core.drainer.shards)
         drain.counts["done"] = 1
         drain.run(Budget(function.clock, 0.0))
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
@@ -273,7 +273,7 @@ def test_a_shard_has_one_start_whoever_asks_for_it(function: Function, queue_nam
     worker.perform_async(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     shard = shard_of(function.app, worker, "a")
-    assert [shard] == wake(function.app.backend, [shard], 50.0, retry_for=0.0).shards
+    assert [shard] == wake(function.app.core.backend, [shard], 50.0, retry_for=0.0).shards
 
     assert not function.goes_on({"queue": queue_name}, drain)
     assert [] == function.invocations.events
@@ -291,7 +291,7 @@ def test_a_refused_invocation_is_told_and_leaves_the_shard_free(
 
     assert ["the drain does not go on: shop-drain was not started: no right."] == caplog.messages
     shard = shard_of(function.app, worker, "a")
-    assert [shard] == wake(function.app.backend, [shard], 50.0, retry_for=0.0).shards
+    assert [shard] == wake(function.app.core.backend, [shard], 50.0, retry_for=0.0).shards
 
 
 def test_redis_out_of_reach_at_the_end_is_only_told(
@@ -301,7 +301,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
     declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     gone = Lowkiq(Config(redis_url="redis://127.0.0.1:1"), clock=function.clock)
-    monkeypatch.setattr(type(function.app), "backend", gone.backend)
+    monkeypatch.setattr(type(function.app), "backend", gone.core.backend)
 
     assert not function.goes_on({"queue": queue_name}, drain)
     assert caplog.messages[0].startswith("the drain does not go on: Nothing answers at 127.0.0.1:1: ")
@@ -311,7 +311,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
 def test_a_generation_that_is_no_number_is_a_bad_event(function: Function, generation: object) -> None:
     """It is refused before anything is drained."""
     with pytest.raises(BadEvent, match="generation"):
-        selected({"generation": generation}, function.app.drainer.shards())
+        selected({"generation": generation}, function.app.core.drainer.shards())
 
 
 def test_the_drain_function_goes_on_where_its_settings_say_so(

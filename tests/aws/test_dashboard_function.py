@@ -107,7 +107,7 @@ def test_a_program_asks_with_a_token(app: Lowkiq, queue_name: str) -> None:
     """What the API answers is what the app says."""
     answer = client_of(app).ask("/api/v1/stats", authorization=f"Bearer {TOKEN}")
 
-    assert app.stats() == json.loads(answer["raw"])
+    assert app.operate.stats() == json.loads(answer["raw"])
     assert queue_name in json.loads(answer["raw"])["by_worker"]
 
 

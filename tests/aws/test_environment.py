@@ -11,9 +11,9 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.environment import environment
-from lowkiq_lambda.aws.iam import IamCredentials
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.errors import AppNotFound, ConfigError
+from lowkiq_lambda.providers.aws.iam import IamCredentials
+from lowkiq_lambda.providers.aws.settings import Settings
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
 from tests.kit.apps import MakeApp, closing_app
@@ -235,7 +235,7 @@ def test_any_process_finds_redis_as_the_functions_do(server: Server, monkeypatch
         monkeypatch.setenv(name, "of-nobody")
 
     with closing_app(Lowkiq()) as app:
-        assert user == app.backend.client.acl_whoami()
+        assert user == app.core.backend.client.acl_whoami()
 
 
 def test_any_process_reads_the_secret(
@@ -252,7 +252,7 @@ def test_any_process_reads_the_secret(
         worker.push(1)
 
         assert environment().app is app
-        assert server_url == app.redis_url
+        assert server_url == app.core.redis_url
         assert ["secretsmanager.GetSecretValue"] == asked
 
 

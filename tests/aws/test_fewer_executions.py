@@ -111,4 +111,4 @@ def test_fourteen_shards_take_turns_in_an_account_of_ten(  # noqa: PLR0913, PLR0
     # An invocation that fails raises, and none did; of the other alarms each has its number.
     assert {*rings(late, stack.series)} <= {"OK"}
     assert rests == (stack.silence < silent["EvaluationPeriods"])
-    assert (0, 0) == (app.metrics()[queue_name].length, app.metrics()[queue_name].morgue_length)
+    assert (0, 0) == (app.operate.metrics()[queue_name].length, app.operate.metrics()[queue_name].morgue_length)

@@ -41,11 +41,11 @@ def test_sk2_an_invocation_under_load_ends_its_tour(app: Lowkiq, drain: DrainFun
     drain.install(app, continuations=3)
     with ThreadPoolExecutor(1) as executor:
         answer = executor.submit(drain)
-        (process,) = eventually(lambda: [one for one in app.processes() if len(one.doing) == 3])
+        (process,) = eventually(lambda: [one for one in app.operate.processes() if len(one.doing) == 3])
         worker.perform_async(overdue(["more"]))
-        processes = app.processes()
+        processes = app.operate.processes()
         is_known = processes.stop(process) if order == "stop" else processes.quiet(process)
-        eventually(lambda: app.processes()[0].quiet)
+        eventually(lambda: app.operate.processes()[0].quiet)
         goes_on.set()
         told = answer.result(60)
 
@@ -54,16 +54,16 @@ def test_sk2_an_invocation_under_load_ends_its_tour(app: Lowkiq, drain: DrainFun
     assert ("stopping", {"done": 3}, False) == (told["reason"], told["counts"], told["continued"])
     assert 3 == len(began)
     assert 58 == app.drain()["done"]
-    assert [] == [*app.processes()]
+    assert [] == [*app.operate.processes()]
 
 
 def test_the_next_invocation_of_the_environment_drains(app: Lowkiq, drain: DrainFunction) -> None:
     """SK-2: an order is for one invocation, and for none that comes after it."""
 
     def perform(_batch: Batch) -> None:
-        (process,) = app.processes()
-        app.processes().stop(process)
-        eventually(lambda: app.processes()[0].quiet)
+        (process,) = app.operate.processes()
+        app.operate.processes().stop(process)
+        eventually(lambda: app.operate.processes()[0].quiet)
 
     worker = app.worker(queue_name="queue", shards_count=1, batch_size=1)(perform)
     worker.perform_async(overdue("ab"))
@@ -99,7 +99,7 @@ def test_a_beat_behind_the_last_look_is_taken_back(
     worker = app.worker(queue_name="queue", shards_count=1)(print)
     worker.perform_async(overdue("a"))
     drain.install(app, stay=0)
-    probe_each = app.drainer.probe_each
+    probe_each = app.core.drainer.probe_each
     alive = ProcessesRef().keys[0]
     looks: list[int] = []
 
@@ -110,9 +110,9 @@ def test_a_beat_behind_the_last_look_is_taken_back(
             eventually(lambda: own_server.admin.hlen(alive), what="a beat of the thread")
         return found
 
-    monkeypatch.setattr(app.drainer, "probe_each", looked)
+    monkeypatch.setattr(app.core.drainer, "probe_each", looked)
     drain()
     assert [0, 0] == looks
     drain()
 
-    assert [] == [*app.processes()]
+    assert [] == [*app.operate.processes()]

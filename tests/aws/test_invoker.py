@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda.aws.clients import connect
-from lowkiq_lambda.aws.invoker import InvocationRefused, LambdaInvoker, LambdaUnreachable
-from lowkiq_lambda.aws.secrets import provider
+from lowkiq_lambda.providers.aws.clients import connect
+from lowkiq_lambda.providers.aws.invoker import InvocationRefused, LambdaInvoker, LambdaUnreachable
+from lowkiq_lambda.providers.aws.secrets import provider
 from tests.kit.servers.ports import HOST
 
 

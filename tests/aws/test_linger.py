@@ -47,7 +47,7 @@ def lingering(
 
 def listeners(app: Lowkiq) -> int:
     """How many are subscribed."""
-    return int(app.backend.client.info("clients")["pubsub_clients"])
+    return int(app.core.backend.client.info("clients")["pubsub_clients"])
 
 
 def test_what_is_pushed_meanwhile_is_drained_at_once(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
@@ -94,7 +94,7 @@ def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction,
     assert 0.99 <= time.monotonic() - began < 23
     assert ("empty", {"done": 1}) == (result["reason"], result["counts"])
     eventually(lambda: listeners(app) <= before)
-    assert 0 == app.backend.client.exists(app.queue_of(worker).shards[0].key("lease"))
+    assert 0 == app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("lease"))
 
 
 def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
@@ -140,7 +140,7 @@ def test_work_is_found_by_polling_where_subscriptions_are_forbidden(
 
     with ThreadPoolExecutor(1) as pool:
         invocation = pool.submit(drain, None, 3 + LONG_ENOUGH)
-        eventually(lambda: plain.backend.client.exists(f"lowkiq:{{{queue_name}}}:declaration"))
+        eventually(lambda: plain.core.backend.client.exists(f"lowkiq:{{{queue_name}}}:declaration"))
         worker.perform_async(jobs_of("a"))
 
         assert performed.wait(30)
@@ -158,16 +158,16 @@ def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(
     worker = declare(app, queue_name, Notes())
     worker.perform_async([{"id": "a", "delay": 2}])
     drain.install(app, linger=1)
-    probes, probe_each = list[object](), app.drainer.probe_each
+    probes, probe_each = list[object](), app.core.drainer.probe_each
 
     def count_and_probe_each(*args: Any) -> Any:
         probes.append(args)
         return probe_each(*args)
 
-    monkeypatch.setattr(app.drainer, "probe_each", count_and_probe_each)
+    monkeypatch.setattr(app.core.drainer, "probe_each", count_and_probe_each)
 
     with lingering(drain, app) as invocation:
-        server.admin.hset(app.queue_of(worker).shards[0].key("meta"), "least_version", 99)
+        server.admin.hset(app.core.queue_of(worker).shards[0].key("meta"), "least_version", 99)
 
         with pytest.raises(DrainFailed, match=f"1 of 1 shards could not be drained: shard 0 of '{queue_name}'"):
             invocation.result()

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from lowkiq_lambda import ConfigError, Lowkiq
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.ticking import tick_alone
+from lowkiq_lambda.providers.aws.settings import Settings
 from tests.aws.functions import DrainFunction, FunctionContext
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
@@ -27,7 +27,7 @@ def app(make_app: MakeApp, queue_name: str) -> Lowkiq:
 
 def drained(app: Lowkiq, queue_name: str) -> set[str]:
     """The queues of which nothing waits any more."""
-    waiting = {name for name, queue in app.metrics().items() if queue.length}
+    waiting = {name for name, queue in app.operate.metrics().items() if queue.length}
     return {queue for queue in QUEUES if f"{queue_name}-{queue}" not in waiting}
 
 

@@ -122,7 +122,7 @@ def test_the_event_of_its_schedule_drains_a_job(stack: tuple[dict[str, str], Ser
     """What was pushed from outside is done when the function had the event that the schedule has for it."""
     outputs, server = stack
     app = Lowkiq()
-    app.configure(redis_url=server.url)
+    app.core.configure(redis_url=server.url)
 
     @app.worker(shards_count=5, batch_size=10)
     def sync_order(_: object) -> None:
@@ -138,7 +138,7 @@ def test_the_event_of_its_schedule_drains_a_job(stack: tuple[dict[str, str], Ser
 
     told = json.load(answer["Payload"])
     assert "FunctionError" not in answer, told
-    (found,) = app.metrics().values()
+    (found,) = app.operate.metrics().values()
     assert (1, 0, 0) == (found.payloads, found.length, found.in_flight), told
 
 

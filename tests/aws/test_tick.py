@@ -11,11 +11,11 @@ from lowkiq_lambda.aws import ticking
 from lowkiq_lambda.aws.drain_function import handler
 from lowkiq_lambda.aws.duty_task import LONGEST_RESULT
 from lowkiq_lambda.aws.fan_out import AT_ONCE, WINDOW
-from lowkiq_lambda.aws.invoker import InvocationRefused
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.aws.ticking import tasks_of, tick_alone
 from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.providers.aws.invoker import InvocationRefused
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import FunctionContext, Install
 from tests.aws.invocations import Invocations
@@ -308,7 +308,7 @@ def test_a_shard_that_refuses_hides_no_other(app: Lowkiq, tick: Ticker, server: 
     """One wants a newer library than this environment has: its other shards, and others, have their drains."""
     worker = declare(app, queue_name, Notes(), shards_count=3)
     worker.perform_async(jobs_of([str(number) for number in range(30)]))
-    server.admin.hset(app.queue_of(worker).shards[1].key("meta"), "least_version", 99)
+    server.admin.hset(app.core.queue_of(worker).shards[1].key("meta"), "least_version", 99)
 
     with pytest.raises(TickFailed, match="contract version 99"):
         tick()
@@ -472,7 +472,7 @@ def test_entries_fire_before_drains_are_started(
     assert ({"schedules": ticked}, {"due": 1, "started": 1}) == (summary["duties"], summary["drains"])
     printed = capsys.readouterr().out
     assert {"schedules_missed": 59, "schedules_late": 30.0} == published(printed)["shop-drain", ""]
-    assert ["schedules"] == [state.name for state in app.duties()]
+    assert ["schedules"] == [state.name for state in app.operate.duties()]
 
 
 class PassingContext(TickContext):

@@ -13,12 +13,12 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.core import SPARE_CONNECTIONS
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.wiring import SPARE_CONNECTIONS
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.apps import MakeApp, closing_app
 from tests.kit.beside import TIMEOUT, Crowd, Gathering, wait_for
@@ -225,7 +225,7 @@ def test_p6_what_may_end_the_process_has_no_visit_beside_it(
 
     def note(batch: Batch) -> None:
         if "x" in batch:
-            alone.append(app.drainer.running)
+            alone.append(app.core.drainer.running)
         else:
             gather(batch)
 
@@ -243,7 +243,7 @@ def test_p6_suspects_of_two_shards_run_one_after_the_other(drain: DrainFunction,
 
     def make_way(_batch: Batch) -> None:
         if not met.is_set():
-            eventually(lambda: app.drainer.running == 1, timeout=TIMEOUT, what="the other visit to make way")
+            eventually(lambda: app.core.drainer.running == 1, timeout=TIMEOUT, what="the other visit to make way")
             met.set()
 
     def fail_in_company(batch: Batch) -> None:
@@ -278,7 +278,7 @@ def test_ctrl_c_in_one_visit_waits_for_the_others(drain: DrainFunction, spread: 
     with pytest.raises(KeyboardInterrupt):
         drain()
 
-    assert (0, [True] * (AT_ONCE - 1)) == (app.drainer.running, told)
+    assert (0, [True] * (AT_ONCE - 1)) == (app.core.drainer.running, told)
     assert [ids[0]] == [job_id for job_id in ids if look(app, worker, job_id)]
 
 
@@ -368,17 +368,17 @@ def test_a_shard_that_is_visited_at_the_end_is_left(server_url: str, queue_name:
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
         first.perform_async([*overdue(["long"]), *jobs_of(["behind"], perform_in=time.time() - 0.5)])
         second.perform_async(overdue(["short"]))
-        drain = Drain(app.drainer, app.drainer.shards, at_once=3)
+        drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=3)
         drain.run(Budget(SystemClock(), 60.0, stopping=stop.is_set))
 
-        assert (app.queue_of(first).shards, "stopping") == (drain.left, drain.reason)
+        assert (app.core.queue_of(first).shards, "stopping") == (drain.left, drain.reason)
 
 
 def test_a_shard_is_left_for_want_of_time_where_another_of_its_queue_was(app: Lowkiq, queue_name: str) -> None:
     """Its turn was over, and no further came as no batch of the queue fits: that is why it is left."""
     declare(app, queue_name, Notes(), shards_count=2)
-    first, second = app.drainer.shards()
-    drain = Drain(app.drainer, lambda: [first, second], at_once=2)
+    first, second = app.core.drainer.shards()
+    drain = Drain(app.core.drainer, lambda: [first, second], at_once=2)
     for shard in (first, second):
         drain.board.notify([shard])
         drain.board.next()
@@ -415,7 +415,7 @@ def test_a_drain_may_go_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> 
     crowd = Crowd(Gathering(3))
     worker = declare(app, queue_name, crowd, shards_count=3)
     worker.perform_async(jobs_of(ids_in(3)))
-    drain = Drain(app.drainer, app.drainer.shards, at_once=3).run(Budget(clock, 60.0))
+    drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=3).run(Budget(clock, 60.0))
     clock.advance(1)
     worker.perform_async(jobs_of(ids_in(3)))
     drain.run(Budget(clock, 60.0))

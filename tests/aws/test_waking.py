@@ -7,9 +7,9 @@ from threading import Barrier, Thread
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
-from lowkiq_lambda.aws import waking
-from lowkiq_lambda.aws.invoker import InvocationRefused, LambdaUnreachable
-from lowkiq_lambda.aws.waking import REST, LambdaStarter
+from lowkiq_lambda.providers.aws import waking
+from lowkiq_lambda.providers.aws.invoker import InvocationRefused, LambdaUnreachable
+from lowkiq_lambda.providers.aws.waking import REST, LambdaStarter
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
@@ -298,10 +298,10 @@ def test_shards_of_a_full_server_can_be_woken(make_app: MakeApp, make_server: Ma
     own.admin.config_set("maxmemory", 1)
     shard = shard_of(app, worker, "a")
 
-    woken = wake(app.backend, [shard], WINDOW, retry_for=0.0)
+    woken = wake(app.core.backend, [shard], WINDOW, retry_for=0.0)
 
     assert ([shard], {}) == (woken.shards, woken.errors)
-    assert {} == unwake(app.backend, woken.nonce, [shard], retry_for=0.0)
+    assert {} == unwake(app.core.backend, woken.nonce, [shard], retry_for=0.0)
 
 
 def test_one_shard_that_cannot_be_asked_hides_no_other(
@@ -310,13 +310,13 @@ def test_one_shard_that_cannot_be_asked_hides_no_other(
     """Each has its answer or its error."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.perform_async(jobs_of([str(number) for number in range(20)]))
-    closed, other = app.queue_of(worker).shards
+    closed, other = app.core.queue_of(worker).shards
     app.drain()
     worker.perform_async([{"id": str(number), "delay": 1} for number in range(20)])
     server.admin.hset(closed.key("meta"), "closed", 1)
     clock.advance(2.0)
 
-    woken = wake(app.backend, [closed, other], WINDOW, retry_for=0.0)
+    woken = wake(app.core.backend, [closed, other], WINDOW, retry_for=0.0)
 
     assert [other] == woken.shards
     assert [closed] == list(woken.errors)
@@ -335,7 +335,7 @@ def test_the_environment_names_the_function(
         worker.perform_async(jobs_of("a"))
 
     assert [("shop-drain", {"queue": queue_name, "shard": 0})] == invocations.accepted
-    app.backend.client.close()
+    app.core.backend.client.close()
 
 
 def test_shards_on_the_nodes_of_a_cluster_are_woken_alike(
@@ -358,7 +358,7 @@ def test_nobody_is_woken_by_default(make_app: MakeApp, queue_name: str, invocati
     worker.perform_async(jobs_of("a"))
 
     assert [] == invocations.accepted
-    assert not app.backend.client.hexists(shard_of(app, worker, "a").key("meta"), "woken_until")
+    assert not app.core.backend.client.hexists(shard_of(app, worker, "a").key("meta"), "woken_until")
 
 
 def test_only_the_wake_that_is_noted_can_be_taken_back(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -367,15 +367,15 @@ def test_only_the_wake_that_is_noted_can_be_taken_back(app: Lowkiq, queue_name: 
     app.push(worker, jobs_of("a", delay=1))
     clock.advance(1.0)
     shard = shard_of(app, worker, "a")
-    ask = partial(wake, app.backend, [shard], WINDOW, 0.0)
+    ask = partial(wake, app.core.backend, [shard], WINDOW, 0.0)
 
     early = ask()
     clock.advance(WINDOW)
     late = ask()
     assert [shard] == early.shards == late.shards
 
-    unwake(app.backend, early.nonce, [shard], 0.0)
+    unwake(app.core.backend, early.nonce, [shard], 0.0)
     assert [] == ask().shards
 
-    unwake(app.backend, late.nonce, [shard], 0.0)
+    unwake(app.core.backend, late.nonce, [shard], 0.0)
     assert [shard] == ask().shards

@@ -38,8 +38,8 @@ def app(server_url: str) -> Iterator[Lowkiq]:
     """An app without workers, by the server's clock."""
     app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0))
     yield app
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    app.core.backend.client.close()
+    app.core.drainer._backend.client.close()
 
 
 @pytest.fixture

@@ -58,11 +58,11 @@ def history(app: Lowkiq, randomness: Random) -> None:
                 slot.took[bucket(randomness.lognormvariate(-4.5, 0.7))] += 1
                 slot.waited[bucket(randomness.lognormvariate(-3.7, 1.2))] += 1
             pending[name, number] = slot
-    send_each(app.backend.client, [*commands(pending)])
+    send_each(app.core.backend.client, [*commands(pending)])
     for worker in app.workers:
-        meta, name = app.queue_of(worker).shards[0].key("meta"), worker.queue_name or ""
-        app.backend.client.hincrby(meta, "done", done[name])
-        app.backend.client.hincrby(meta, "retried", failed[name])
+        meta, name = app.core.queue_of(worker).shards[0].key("meta"), worker.queue_name or ""
+        app.core.backend.client.hincrby(meta, "done", done[name])
+        app.core.backend.client.hincrby(meta, "retried", failed[name])
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def busy(url: str, site: Lowkiq) -> Iterator[None]:
         worker.perform_async(
             [{"id": "order 48014", "score": moment + 61.7 * n, "payload": one} for n, one in enumerate(payloads)]
         )
-        eventually(lambda: app.drain(1.0) and app.metrics()["SyncOrders"].failed == len(ERRORS))
+        eventually(lambda: app.drain(1.0) and app.operate.metrics()["SyncOrders"].failed == len(ERRORS))
 
         for name, (_, _, in_flight, waiting) in QUEUES.items():
             app, worker = queue(name, lambda _batch: go_on.wait(), batch_size=max(in_flight, 1))
@@ -105,7 +105,7 @@ def busy(url: str, site: Lowkiq) -> Iterator[None]:
                 thread = Thread(target=app.drain, args=(60.0,))
                 stack.callback(thread.join)
                 thread.start()
-                eventually(app.queries(worker).processing)
+                eventually(app.operate.queries(worker).processing)
             worker.perform_async([{"id": f"waiting {n}", "delay": 20 * (n % 4)} for n in range(waiting)])
         stack.callback(go_on.set)
         yield

@@ -27,8 +27,8 @@ def app(server_url: str) -> Iterator[Lowkiq]:
     """An app whose morgues are large."""
     app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, morgue_max_entries=2 * MANY))
     yield app
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    app.core.backend.client.close()
+    app.core.drainer._backend.client.close()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
 
     def in_redis() -> tuple[int, int]:
         """How many wait, and how many are in the morgue."""
-        queue = app.metrics()[worker.queue_name]
+        queue = app.operate.metrics()[worker.queue_name]
         return queue.length, queue.morgue_length
 
     page = visit(f"morgue?queue={worker.queue_name}")
@@ -127,7 +127,10 @@ def test_a_step_without_an_answer_stops_the_action(
     expect_done(page, "12,000 ids were")
     expect(notice).to_be_empty()
     assert [] == found
-    assert (MANY, 0) == (app.metrics()[worker.queue_name].length, app.metrics()[worker.queue_name].morgue_length)
+    assert (MANY, 0) == (
+        app.operate.metrics()[worker.queue_name].length,
+        app.operate.metrics()[worker.queue_name].morgue_length,
+    )
     assert any("502" in complaint for complaint in complaints)
     complaints.clear()
 
@@ -141,4 +144,4 @@ def test_only_what_a_search_finds_is_deleted(app: Lowkiq, worker: Any, visit: Vi
     confirm(page, "Delete")
     expect_done(page, "111 ids were")  # 119, 1190 to 1199, 11900 to 11999
 
-    assert MANY - 111 == app.metrics()[worker.queue_name].morgue_length
+    assert MANY - 111 == app.operate.metrics()[worker.queue_name].morgue_length

@@ -55,7 +55,7 @@ def bury(app: Lowkiq, worker: Any, handler: FailingHandler, ids: list[str]) -> N
 
 def lengths(app: Lowkiq, worker: Any) -> tuple[int, int]:
     """How many wait, and how many are in the morgue."""
-    queue = app.metrics()[worker.queue_name]
+    queue = app.operate.metrics()[worker.queue_name]
     return queue.length, queue.morgue_length
 
 
@@ -166,7 +166,7 @@ def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> No
     expect(paused).to_be_visible()
 
     walk_back_and_forth(page, page.get_by_role("heading", name="Pause the queue?"), paused)
-    app.actions(worker).resume()
+    app.operate.actions(worker).resume()
     with nothing_sent(page):
         page.go_back()
         page.reload()
@@ -176,7 +176,7 @@ def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> No
         page.go_forward()
         expect(page.get_by_role("heading", name="Shards")).to_be_attached()
 
-    assert not any(shard.is_paused for shard in app.queries(worker).shards())
+    assert not any(shard.is_paused for shard in app.operate.queries(worker).shards())
 
 
 @pytest.mark.parametrize("path", ["job?queue={}&id=a", "waiting?queue={}&by=id", "processing?queue={}", "?span=1h"])

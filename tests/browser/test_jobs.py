@@ -58,7 +58,7 @@ def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: 
     page.keyboard.press("Enter")
     expect_done(page, "1 id was")
 
-    assert (1, 1) == (app.stats()["total"]["length"], app.stats()["total"]["morgue_length"])
+    assert (1, 1) == (app.operate.stats()["total"]["length"], app.operate.stats()["total"]["morgue_length"])
 
 
 def test_pages_lead_beyond_the_first_hundred(worker: Any, visit: Visit) -> None:
@@ -96,7 +96,7 @@ def test_an_error_of_several_lines_is_its_first_in_lists_and_all_of_it_beside_th
     worker = app.worker(queue_name=queue_name, max_retry_count=3, retry_in=lambda _count: 60)(sync_order)
     worker.perform_async([{"id": "order-77"}, {"id": "order-78"}])
     app.drain()
-    app.actions(worker.worker).perform_all_jobs_now()
+    app.operate.actions(worker.worker).perform_all_jobs_now()
     app.drain()
 
     page = visit(f"waiting?queue={queue_name}")

@@ -109,7 +109,7 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     for worker in (busy, retried):
         worker.perform_async([{"id": name, "payload": {"to": name}} for name in sorted(handler.failing)])
     app.drain()
-    app.actions(paused).pause(3_600)
+    app.operate.actions(paused).pause(3_600)
     paused.perform_async([{"id": "held-back"}])
 
     leave_started(app, declare(app, names["started"], handler, shards_count=1))
@@ -126,11 +126,11 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     busy.perform_async([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
     busy.perform_async([{"id": "a\0b"}])
     busy.perform_async([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
-    pulse = Pulse(app.drainer, "daemon", 4, print)
+    pulse = Pulse(app.core.drainer, "daemon", 4, print)
     pulse.beats.beat(pulse.told())
     target = "found by: last error contains 'met a closed warehouse'"
     done = PastAction(at=time.time() - 90, who="olga", action="kill", queue=names["queue"], target=target, changed=41)
-    record_action(app.backend, done)
+    record_action(app.core.backend, done)
     yield names
     pulse.beats.end()
     looked.set()
@@ -161,7 +161,9 @@ def leave_started(app: Lowkiq, worker: Any) -> None:
 @pytest.fixture
 def token(app: Lowkiq, queues: dict[str, str]) -> int:
     """The one of the lease on the shard with jobs that run."""
-    (shard,) = app.queries(next(worker for worker in app.workers if worker.queue_name == queues["queue"])).shards()
+    (shard,) = app.operate.queries(
+        next(worker for worker in app.workers if worker.queue_name == queues["queue"])
+    ).shards()
     assert shard.token
     return shard.token
 

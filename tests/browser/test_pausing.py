@@ -30,7 +30,7 @@ def test_a_paused_queue_says_so_and_waits_until_it_is_resumed(app: Lowkiq, worke
     expect(page.locator("tbody").get_by_text("paused", exact=True)).to_have_count(0)
     app.drain()
 
-    assert 1 == app.metrics()[worker.queue_name].done
+    assert 1 == app.operate.metrics()[worker.queue_name].done
 
 
 def test_a_pause_ends_by_itself(worker: Any, visit: Visit) -> None:

@@ -29,7 +29,7 @@ def scheduled(app: Lowkiq, worker: Any) -> Any:
     same = other.worker(type("Noting", (worker,), {"queue_name": worker.queue_name}))
     other.cron("0 3 * * *", same, id="gone")
     other.schedules.tick()
-    other.backend.client.close()
+    other.core.backend.client.close()
     app.every(1.0, worker, id="poll", missed="all", description="Asks each shop for its prices")
     app.cron("30 2,14 * * MON-FRI", worker, id=LONG, tz="America/Argentina/Buenos_Aires", jitter=60)
     app.schedules.put("made", worker, cron="0 4 1 * *", id="7")

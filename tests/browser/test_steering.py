@@ -92,14 +92,14 @@ def test_everything_can_be_done_without_scripts(
     page.get_by_label("For how long").select_option("for an hour")
     confirm(page, "Pause")
     expect(page.get_by_text("no drain claims any")).to_be_visible()
-    assert all(shard.is_paused for shard in app.queries(worker).shards())
+    assert all(shard.is_paused for shard in app.operate.queries(worker).shards())
     page.get_by_role("button", name="Resume").click()
     confirm(page, "Resume")
     expect(page.get_by_role("button", name="Resume")).to_have_count(0)
 
-    queue = app.metrics()[worker.queue_name]
+    queue = app.operate.metrics()[worker.queue_name]
     assert (1, 0) == (queue.length, queue.morgue_length)
-    assert not any(shard.is_paused for shard in app.queries(worker).shards())
+    assert not any(shard.is_paused for shard in app.operate.queries(worker).shards())
 
 
 def test_many_are_put_back_without_scripts(
@@ -118,7 +118,10 @@ def test_many_are_put_back_without_scripts(
     expect_done(page, "30 ids were")
 
     assert 1 < len(told) == len(set(told))
-    assert (30, 0) == (app.metrics()[worker.queue_name].length, app.metrics()[worker.queue_name].morgue_length)
+    assert (30, 0) == (
+        app.operate.metrics()[worker.queue_name].length,
+        app.operate.metrics()[worker.queue_name].morgue_length,
+    )
 
 
 def test_a_time_is_typed_as_it_is_shown(worker: Any, visit: Visit) -> None:

@@ -23,7 +23,7 @@ def queue(app: Lowkiq) -> str:
     app.drain()
     worker.perform_async(jobs_of(["acme:1", "acme:2", f"{'long-name-of-a-shop-' * 6}:1", "plain"]))
     worker.perform_async([{"id": "hooli:1", "perform_in": time.time() + 3_600}, {"id": "initech:1"}])
-    app.actions(worker).pause_tenant("initech", 900)
+    app.operate.actions(worker).pause_tenant("initech", 900)
     return name
 
 

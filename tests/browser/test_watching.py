@@ -34,8 +34,8 @@ def app(durable: Server) -> Iterator[Lowkiq]:
     """An app on a server of its own."""
     app = Lowkiq(Config(redis_url=durable.url, redis_timeout=0.2))
     yield app
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    app.core.backend.client.close()
+    app.core.drainer._backend.client.close()
 
 
 def watch(visit: Visit) -> Page:
@@ -198,7 +198,7 @@ def test_the_chart_speaks_of_seconds_alone(app: Lowkiq, worker: Any, visit: Visi
     """What stands beside the pointer is a rate, as what stands at the upper edge is."""
     worker.perform_async([{"id": number} for number in range(300)])
     app.drain()
-    app.drainer.history.flush()
+    app.core.drainer.history.flush()
     page = visit()
     chart = page.locator("[data-chart]")
     most = page.locator(".most").inner_text().removesuffix("/s")

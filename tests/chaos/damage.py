@@ -129,12 +129,12 @@ class Patient:
     @property
     def queries(self) -> Queries:
         """What there is to see."""
-        return self.app.queries(self.worker)
+        return self.app.operate.queries(self.worker)
 
     @property
     def actions(self) -> Actions:
         """What there is to do."""
-        return self.app.actions(self.worker)
+        return self.app.operate.actions(self.worker)
 
     def look(self) -> None:
         """At all that people can see."""
@@ -213,9 +213,9 @@ class Ward:
     def look(self) -> None:
         """At all that people can see."""
         app = self.sound.app
-        app.stats()
-        app.metrics()
-        with app.overview() as seen:
+        app.operate.stats()
+        app.operate.metrics()
+        with app.operate.overview() as seen:
             assert {patient.queue_name for patient in self.all} == {queue.name for queue in seen.queues}
         for _, patient in self.patients:
             patient.look()

@@ -63,7 +63,7 @@ def end_lease(scenario: Scenario) -> None:
     shard = shard_of(scenario)
     # By a new connection: what the holder sent last has been answered before that is accepted.
     with opened(scenario) as app:
-        client: Any = app.backend.client
+        client: Any = app.core.backend.client
         if client.delete(shard.key("lease")):
             seconds, micros = client.time()
             client.hset(shard.key("meta"), "until", f"{seconds + micros / 1_000_000:.6f}")
@@ -92,7 +92,7 @@ def state_of(server: Server, scenario: Scenario, index: int = 0) -> State:
 
 def visit(app: Lowkiq, seconds: float = 30.0) -> DrainResult:
     """One visit to the first shard."""
-    return app.drainer.visit(app.drainer.shards()[0], Budget(SystemClock(), seconds))
+    return app.core.drainer.visit(app.core.drainer.shards()[0], Budget(SystemClock(), seconds))
 
 
 def is_empty(state: State) -> bool:
@@ -145,7 +145,7 @@ def disturbed(scenario: Scenario, batches: Sequence[int], act: Callable[[], obje
 def when_waiting(app: Lowkiq, act: Callable[[], object]) -> list[float]:
     """Let something happen each time that a call under a lease is about to be tried again; how long it would wait."""
     waits: list[float] = []
-    connected = app.drainer._backend
+    connected = app.core.drainer._backend
     rest = connected._wait
 
     def wait(seconds: float) -> None:

@@ -77,7 +77,7 @@ def test_a_damaged_record_stops_no_shard(
         patient.drain()
 
     assert patient.waiting() == patient.done
-    told, numbers = [vars(record) for record in caplog.records], patient.app.metrics()
+    told, numbers = [vars(record) for record in caplog.records], patient.app.operate.metrics()
     found = {kind.name: complaints(one, kind, told, numbers[one.queue_name].damaged) for kind, one in ward.patients}
     assert {} == {name: complaint for name, complaint in found.items() if complaint}
 
@@ -96,7 +96,7 @@ def test_people_can_look_at_a_damaged_shard(patient: Patient, kinds: Sequence[Ki
 
 def test_a_list_answers_where_its_script_is_new_to_the_server(patient: Patient) -> None:
     """The first run of a script may be the one that meets damage: it is set aside, and the list is read again."""
-    key = patient.app.queue_of(patient.worker).shards[0].key("flight")
+    key = patient.app.core.queue_of(patient.worker).shards[0].key("flight")
     patient.admin.hset(key, "suspect-1", b"garbage")
     patient.admin.script_flush()
 
@@ -112,7 +112,7 @@ def test_a_push_that_meets_damage_is_applied_once(patient: Patient) -> None:
     worker = declare(patient.app, f"{patient.queue_name} never", performed, merge="never", batch_size=10)
     jobs = [{"id": job_id, "payload": "one"} for job_id in ("new", "old")]
     worker.perform_async(jobs[1:])
-    key = patient.app.queue_of(worker).shards[0].key("box")
+    key = patient.app.core.queue_of(worker).shards[0].key("box")
     patient.admin.rpush(key, "alien")
 
     worker.perform_async(jobs)
@@ -172,7 +172,7 @@ def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_damage(
     performed = Notes()
     worker = declare(app, queue_name, performed)
     worker.perform_async([{"id": "a", "payload": 1}])
-    (shard,) = app.queue_of(worker).shards
+    (shard,) = app.core.queue_of(worker).shards
     if where == "until":
         server.admin.hset(shard.key("meta"), "until", clock.time() + 1e9)
     else:
@@ -183,7 +183,7 @@ def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_damage(
     assert [] == performed.batches
     assert server.admin.pttl(shard.key("lease")) <= 1_000 * app.config.lease_ttl
     assert app.config.lease_ttl >= float(server.admin.hget(shard.key("meta"), "until") or 0) - clock.time()
-    assert (["until"] if where == "until" else []) == [one.id for one in app.queries(worker).damaged()]
+    assert (["until"] if where == "until" else []) == [one.id for one in app.operate.queries(worker).damaged()]
     server.admin.delete(shard.key("lease"))
     clock.advance(app.config.lease_ttl)
     app.drain()
@@ -196,15 +196,15 @@ def test_a_repair_finds_an_end_that_nobody_can_have_written(
     """It is one record, told and kept; one that a holder of the caller's lease time could have written is none."""
     worker = declare(app, queue_name, Notes())
     worker.perform_async([{"id": "a", "payload": 1}])
-    meta = app.queue_of(worker).shards[0].key("meta")
+    meta = app.core.queue_of(worker).shards[0].key("meta")
     server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl)
-    assert 0 == app.actions(worker).repair()
+    assert 0 == app.operate.actions(worker).repair()
 
     server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl + 2.0)
 
-    assert 1 == app.actions(worker).repair()
+    assert 1 == app.operate.actions(worker).repair()
     assert clock.time() + app.config.lease_ttl == float(server.admin.hget(meta, "until") or 0)
-    assert 0 == app.actions(worker).repair()
+    assert 0 == app.operate.actions(worker).repair()
 
 
 def test_what_is_set_aside_is_bounded(patient: Patient) -> None:
@@ -214,7 +214,7 @@ def test_what_is_set_aside_is_bounded(patient: Patient) -> None:
     assert 1_500 == patient.actions.repair()
     kept = patient.queries.damaged()
     assert 1_000 == len(kept)
-    assert 1_500 == patient.app.metrics()[patient.queue_name].damaged == max(one.number for one in kept)
+    assert 1_500 == patient.app.operate.metrics()[patient.queue_name].damaged == max(one.number for one in kept)
     assert 400 == patient.actions.delete_damaged(last=min(one.number for one in kept) + 399)
     assert 600 == patient.actions.delete_damaged()
     assert [] == patient.queries.damaged()

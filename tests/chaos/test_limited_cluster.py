@@ -42,14 +42,14 @@ def test_limits_fail_closed_where_only_the_queues_node_is_away(cluster: Cluster,
     with closing_app(Lowkiq(Config(redis_url=cluster.url, lease_ttl=1.5))) as app:
         worker = declare(app, name, outlast_the_place, batch_size=1, max_running=1)
         worker.perform_async(jobs_of("abc"))
-        shard = app.queue_of(worker).shards[0]
-        result = app.drainer.visit(shard, Budget(SystemClock(), 60.0))
+        shard = app.core.queue_of(worker).shards[0]
+        result = app.core.drainer.visit(shard, Budget(SystemClock(), 60.0))
         with pytest.raises(BackendUnavailable):
-            app.drainer.visit(shard, Budget(SystemClock(), 60.0))
+            app.core.drainer.visit(shard, Budget(SystemClock(), 60.0))
         node.thaw()
         counts = app.drain(60.0)
 
         assert ([True], "limited", {"done": 1}) == (told, result.reason, dict(result.counts))
         assert {"done": 2} == counts
         assert {} == left_behind(app, worker)
-        assert 0 == visits_running(app.backend, name, 5.0).running
+        assert 0 == visits_running(app.core.backend, name, 5.0).running

@@ -98,14 +98,14 @@ def test_x30_never_more_handlers_than_allowed_whatever_happens_to_daemons(
 ) -> None:
     """X-30: kills and stops let no third handler in, keep none out for longer than a lease, and lose no job."""
     app, chance, notes = worker.app, random.Random(5), RaceNotes(tmp_path / "notes")
-    assert app is not None
+    assert isinstance(app, Lowkiq)
     worker.perform_async(jobs_of([str(number) for number in range(JOBS)]))
     await_more(notes)
     for harm in (daemons.kill, daemons.kill, daemons.freeze, daemons.kill):
         harm(chance.randrange(3))
         await_more(notes)
     eventually(lambda: not left_behind(app, worker), timeout=120.0, what="the end of all jobs")
-    eventually(lambda: not visits_running(app.backend, worker.queue_name, 0.0).running, what="free places")
+    eventually(lambda: not visits_running(app.core.backend, worker.queue_name, 0.0).running, what="free places")
 
     assert {str(number) for number in range(JOBS)} <= {note.id for note in notes.read() if note.what == "done"}
     assert 2 == most_at_once(notes)

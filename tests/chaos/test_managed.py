@@ -11,10 +11,10 @@ import pytest
 from redis.crc import key_slot
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
-from lowkiq_lambda.aws.iam import RENEWED_AFTER, IamCredentials
-from lowkiq_lambda.aws.keychain import Keychain
 from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.providers.aws.iam import RENEWED_AFTER, IamCredentials
+from lowkiq_lambda.providers.aws.keychain import Keychain
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.admitting import visits_running
@@ -108,18 +108,18 @@ def test_everything_works_for_that_user(
     good, bad = ([f"{kind} {number}" for number in range(50)] for kind in ("good", "bad"))
     managed_cache.admin.config_resetstat()
 
-    shards = app.drainer.shards()
+    shards = app.core.drainer.shards()
     with Notifications(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as subscription:
         subscription.open()
         worker.perform_async([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
         assert set(eventually(lambda: subscription.receive(0.1).shards)) == set(shards)
-    assert 100 == len(app.queries(worker).range_by_id())
+    assert 100 == len(app.operate.queries(worker).range_by_id())
     assert 50 == app.drain()["failed"]
-    assert 50 == app.stats()["total"]["morgue_length"]
-    assert 50 == len(app.queries(worker).morgue_range_by_updated_at())
-    assert 50 == app.actions(worker).morgue_queue_up_all_jobs()
-    assert 50 == app.actions(worker).delete(bad)
-    assert [] == check_server(app.backend.client)
+    assert 50 == app.operate.stats()["total"]["morgue_length"]
+    assert 50 == len(app.operate.queries(worker).morgue_range_by_updated_at())
+    assert 50 == app.operate.actions(worker).morgue_queue_up_all_jobs()
+    assert 50 == app.operate.actions(worker).delete(bad)
+    assert [] == check_server(app.core.backend.client)
 
     assert [] == account.refusals()
     assert account.connections()
@@ -175,7 +175,7 @@ def test_no_call_has_too_many_arguments(managed_cache: ManagedCache, app: Lowkiq
         see_all_pages(app, worker)
         drain_all(app, worker)
         see_all_pages(app, worker)
-        actions = app.actions(worker)
+        actions = app.operate.actions(worker)
         assert actions.morgue_queue_up_all_jobs()
         see_all_pages(app, worker)
         actions.perform_all_jobs_now()
@@ -183,7 +183,7 @@ def test_no_call_has_too_many_arguments(managed_cache: ManagedCache, app: Lowkiq
         actions.delete_all_failed_jobs()
         actions.delete(ids)
         actions.morgue_delete_all_jobs()
-        app.queries(worker).fetch(ids)
+        app.operate.queries(worker).fetch(ids)
         asked = monitor.heard()
 
     assert 3_000 < max(each.size for each in asked) <= MOST_ARGUMENTS
@@ -192,13 +192,13 @@ def test_no_call_has_too_many_arguments(managed_cache: ManagedCache, app: Lowkiq
 
 def drain_all(app: Lowkiq, worker: FunctionWorker) -> None:
     """Until nothing waits."""
-    while app.stats()["by_worker"][worker.worker.queue_name]["length"]:
+    while app.operate.stats()["by_worker"][worker.worker.queue_name]["length"]:
         app.drain()
 
 
 def see_all_pages(app: Lowkiq, worker: FunctionWorker) -> None:
     """Everything that a dashboard can show, in the largest pages that there are."""
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
     for look in (
         queries.range_by_id,
         queries.range_by_perform_in,
@@ -210,7 +210,7 @@ def see_all_pages(app: Lowkiq, worker: FunctionWorker) -> None:
         while page.next:
             page = look(limit=10_000, after=page.next)
     queries.processing()
-    app.stats()
+    app.operate.stats()
 
 
 def test_every_script_names_its_keys(
@@ -244,7 +244,7 @@ def test_scripts_of_a_limited_queue_name_their_keys(managed_cache: ManagedCache,
     with Monitor(managed_cache.node) as monitor:
         worker.perform_async([{"id": "a"}])
         app.drain()
-        running = visits_running(app.backend, queue_name, 0.0)
+        running = visits_running(app.core.backend, queue_name, 0.0)
         asked = monitor.heard()
 
     first_keys = {each.words[3].decode() for each in asked if each.name in {"eval", "evalsha"}}

@@ -78,8 +78,10 @@ def test_p3_e93_order_holds_over_moves_between_clocks_that_are_apart(cluster: Cl
             with producer.pushing():
                 for count in (25, 3):
                     producer.await_more()
-                    app.reshard(worker, to=count)
+                    app.operate.reshard(worker, to=count)
                     producer.await_more()
-            eventually(lambda: not app.stats()["total"]["length"] and not left_behind(app, worker), timeout=60.0)
+            eventually(
+                lambda: not app.operate.stats()["total"]["length"] and not left_behind(app, worker), timeout=60.0
+            )
 
     assert {job_id: [*range(1, producer.pushed + 1)] for job_id in IDS} == handled

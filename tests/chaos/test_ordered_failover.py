@@ -38,7 +38,7 @@ class Producer:
 
     def never_ask(self) -> None:
         """Let it find out by errors alone where the primary is."""
-        pool: Any = self._app.backend.client.connection_pool  # type: ignore[union-attr]  # no cluster
+        pool: Any = self._app.core.backend.client.connection_pool  # type: ignore[union-attr]  # no cluster
         pool._asks_at = math.inf
 
     def push_until(self, stop: Event) -> None:

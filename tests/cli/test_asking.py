@@ -39,7 +39,7 @@ ARE_THE_ACT: Final = {"run", "drain", "push", "invoke", "new", "upgrade", "cloud
 @pytest.fixture
 def process(shop: ShopOfCommands) -> Iterator[str]:
     """One that drains, as far as is known."""
-    pulse = Pulse(shop.app.drainer, "daemon", 5, print)
+    pulse = Pulse(shop.app.core.drainer, "daemon", 5, print)
     pulse.beats.beat(pulse.told())
     yield pulse.id
     assert "" == pulse.beats.beat(pulse.told()), "it was given no order"
@@ -49,16 +49,16 @@ def orders(shop: ShopOfCommands, process: str) -> list[list[str]]:
     """All that can be asked for, where there is something to change."""
     shop.worker.perform_async([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
     shop.app.drain()
-    shop.app.resharding(shop.worker).accept(9)
+    shop.app.operate.resharding(shop.worker).accept(9)
     return [words for made in ASK.values() for words in made(shop.queue, process)]
 
 
 def state(shop: ShopOfCommands) -> Any:
     """What an order would change."""
-    layout = shop.app.resharding(shop.worker).layout
-    overview = shop.app.queries(shop.worker)
+    layout = shop.app.operate.resharding(shop.worker).layout
+    overview = shop.app.operate.queries(shop.worker)
     ids = ["bad 1", "bad 2", "later"]
-    past = past_actions(shop.app.backend, 0.0, [shop.queue], 10)
+    past = past_actions(shop.app.core.backend, 0.0, [shop.queue], 10)
     return layout, overview.fetch(ids), overview.morgue_fetch(ids), past
 
 
@@ -87,7 +87,7 @@ def test_without_a_terminal_and_without_yes_every_change_is_refused(shop: ShopOf
 
     assert [(2, "")] * len(wanted) == [(code, out) for code, out, _ in ended]
     for words, (_, _, told) in zip(wanted, ended, strict=True):
-        assert f" at {shop.app.redis_url}" in told, words
+        assert f" at {shop.app.core.redis_url}" in told, words
         assert told.endswith("There is no terminal to ask at: give --yes.\n"), words
     assert before == state(shop)
 
@@ -135,14 +135,14 @@ def test_a_redrive_begins_when_the_answer_is_given(
     answer, answered = sys.stdin.readline, []
 
     def think() -> str:
-        answered.append(shop.app.backend.now(shop.app.drainer.shards()[0]))
+        answered.append(shop.app.core.backend.now(shop.app.core.drainer.shards()[0]))
         return answer()
 
     monkeypatch.setattr(sys.stdin, "readline", think)
 
     code, out, _ = shop.run("redrive", shop.queue, "--filter", "all", "--rate", "1")
 
-    first = min(job.perform_in for job in shop.app.queries(shop.worker).fetch(["bad 1", "bad 2"]))
+    first = min(job.perform_in for job in shop.app.operate.queries(shop.worker).fetch(["bad 1", "bad 2"]))
     assert 0 == code
     assert "Redrive 2 ids in the morgue of " in out
     assert answered[0] <= first

@@ -38,7 +38,7 @@ def test_a_sound_queue_passes(app: Lowkiq, worker: type[Worker], capsys: pytest.
     """Nothing is judged before something was recorded; then the verdict says how much it is about."""
     words = ["audit", worker.queue_name, "--app", SPEC]
     codes = [main(words)]
-    app.actions(worker).journal("all")
+    app.operate.actions(worker).journal("all")
     worker.perform_async(jobs_of("ab"))
     app.drain()
     codes += [main(words), main([*words, "--record", "0.01"])]
@@ -46,7 +46,7 @@ def test_a_sound_queue_passes(app: Lowkiq, worker: type[Worker], capsys: pytest.
 
     assert [1, 0, 0] == codes
     assert ["nothing was recorded: give --record SECONDS", "no violation in 5 events of 2 ids in 2 shards"] == told[:2]
-    (meta,) = {app.backend.client.hget(shard.key("meta"), "in_use") for shard in app.queue_of(worker).shards}
+    (meta,) = {app.core.backend.client.hget(shard.key("meta"), "in_use") for shard in app.core.queue_of(worker).shards}
     assert meta is None
 
 
@@ -54,10 +54,10 @@ def test_a_violation_is_told_with_its_rule(
     app: Lowkiq, worker: type[Worker], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A payload that somebody has deleted by hand is missing."""
-    app.actions(worker).journal("all")
+    app.operate.actions(worker).journal("all")
     worker.perform_async(jobs_of("a"))
-    shard = app.queue_of(worker).shards.home_of("a")
-    app.backend.client.delete(shard.key("jobs"), shard.key("due"))
+    shard = app.core.queue_of(worker).shards.home_of("a")
+    app.core.backend.client.delete(shard.key("jobs"), shard.key("due"))
 
     codes = [
         main(["audit", worker.queue_name, "--app", SPEC]),

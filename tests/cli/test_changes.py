@@ -29,12 +29,13 @@ def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfComma
     type_in("yes\n")
     done = shop.run("requeue", shop.queue, "bad 1", "bad 2")
 
-    question = (
-        f"Requeue 2 jobs (bad 1, bad 2) in the morgue of {shop.queue} at {shop.app.redis_url}? Only 'yes' will do: "
-    )
+    url = shop.app.core.redis_url
+    question = f"Requeue 2 jobs (bad 1, bad 2) in the morgue of {shop.queue} at {url}? Only 'yes' will do: "
     assert (1, f"{question}Nothing was changed.\n", "") == refused
     assert (0, f"{question}requeued 2 jobs\n", "") == done
-    assert ["bad 3"] == [job.id for job in shop.app.queries(shop.worker).morgue_fetch(["bad 1", "bad 2", "bad 3"])]
+    assert ["bad 3"] == [
+        job.id for job in shop.app.operate.queries(shop.worker).morgue_fetch(["bad 1", "bad 2", "bad 3"])
+    ]
 
 
 def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfCommands) -> None:
@@ -46,7 +47,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfComma
     assert (2, "") == (code, out)
     assert f"error: Delete for good 2 jobs waiting in {shop.queue} at " in told
     assert "There is no terminal to ask at: give --yes." in told
-    assert 2 == len(shop.app.queries(shop.worker).fetch([*"ab"]))
+    assert 2 == len(shop.app.operate.queries(shop.worker).fetch([*"ab"]))
 
 
 def test_what_runs_is_told_apart_from_what_is_not_there(shop: ShopOfCommands) -> None:
@@ -113,7 +114,7 @@ def test_what_broke_off_says_how_far_it_came(
 
     assert (code, "", told) == ended
     assert 0 == shop.run("delete", shop.queue, "--all", "--yes")[0]
-    assert [] == shop.app.queries(shop.worker).fetch(ONE_IN_EACH_SHARD)
+    assert [] == shop.app.operate.queries(shop.worker).fetch(ONE_IN_EACH_SHARD)
 
 
 def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> None:
@@ -126,7 +127,9 @@ def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> N
     still = shop.run("drain")
     ended = [shop.run("pause", shop.queue, "--seconds", "600", "--yes"), shop.run("resume", shop.queue, "--yes")]
 
-    question = f"Pause all 3 shards of {shop.queue} at {shop.app.redis_url}, until it is resumed? Only 'yes' will do: "
+    question = (
+        f"Pause all 3 shards of {shop.queue} at {shop.app.core.redis_url}, until it is resumed? Only 'yes' will do: "
+    )
     assert (1, f"{question}Nothing was changed.\n", "") == refused
     assert (0, f"{question}paused until it is resumed\n", "") == paused
     assert (0, f"nothing was performed: a queue is paused ({shop.queue})\n", "") == still
@@ -147,7 +150,7 @@ def test_the_dashboard_tells_who_did_it(shop: ShopOfCommands) -> None:
     shop.run("delete", shop.queue, "a", "--yes")
     shop.run("pause", shop.queue, "--yes")
 
-    past = past_actions(shop.app.backend, 0.0, [shop.queue], 10)
+    past = past_actions(shop.app.core.backend, 0.0, [shop.queue], 10)
 
     assert [("pause", 3), ("delete", 1)] == [(action.action, action.changed) for action in past]
     assert "1 selected: 'a'" == past[-1].target

@@ -28,6 +28,6 @@ def test_the_dashboard_is_served_until_a_signal_and_jobs_wait(server: Server, qu
             process.send(signal.SIGTERM)
 
             assert (HTTPStatus.OK, 0) == (status, process.exit_code())
-            assert 1 == app.stats()["by_worker"][queue_name]["length"]
+            assert 1 == app.operate.stats()["by_worker"][queue_name]["length"]
     finally:
         process.close()

@@ -76,7 +76,7 @@ def test_a_shard_that_another_process_holds_is_not_told_as_nothing_due(shop: Sho
         began.set()
         may_end.wait(60)
 
-    with closing_app(Lowkiq(Config(redis_url=shop.app.redis_url))) as other:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as other:
         body = {"queue_name": shop.queue, "shards_count": 3, "max_retry_count": 0}
         other.worker(type("SyncOrder", (Worker,), {**body, "perform": lambda _self, batch: hold(batch)}))
         shop.worker.perform_async(jobs_of("a"))
@@ -104,7 +104,7 @@ def test_ctrl_c_gives_back_what_ran(shop: ShopOfCommands) -> None:
     worker.perform_async(jobs_of("a"))
 
     assert 130 == shop.run("drain", "--log-level", "critical")[0]
-    assert ["a"] == [job.id for job in shop.app.queries(worker).fetch(["a"])]
+    assert ["a"] == [job.id for job in shop.app.operate.queries(worker).fetch(["a"])]
 
 
 @pytest.mark.parametrize("words", [["--queue", "Nobody"], ["--seconds", "nan"]])
@@ -154,7 +154,7 @@ def test_a_drain_that_is_told_to_end_gives_back_what_runs(
             drain.send_signal(ending)
             _, told = drain.communicate(timeout=60)
 
-        (job,) = app.queries(worker.worker).fetch(["a"])
+        (job,) = app.operate.queries(worker.worker).fetch(["a"])
         assert (code, "") == (drain.returncode, told)
         assert -1 == job.retry_count
         assert {"done": 1} == app.drain()

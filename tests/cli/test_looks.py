@@ -22,7 +22,7 @@ def test_a_table_has_a_line_for_each_queue(shop: ShopOfCommands) -> None:
     """Numbers for people, and what is odd about a queue behind them; the same for programs, as the API has it."""
     shop.worker.perform_async([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
     shop.app.drain()
-    shop.app.actions(shop.worker).pause()
+    shop.app.operate.actions(shop.worker).pause()
 
     code, out, _ = shop.run("stats")
     numbers = msgspec.json.decode(shop.run("stats", "SyncOrder", "--json")[1], type=Queues)
@@ -78,7 +78,7 @@ def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:
 
 def test_what_the_mask_hides_is_hidden(shop: ShopOfCommands) -> None:
     """A terminal shows no more than the dashboard does, and a mask that fails shows nothing."""
-    shop.app.configure(mask=lambda _queue, _id, _payload: "hidden")
+    shop.app.core.configure(mask=lambda _queue, _id, _payload: "hidden")
     shop.worker.perform_async([{"id": "17", "payload": "secret", "score": 1}])
     masked = shop.run("show", shop.queue, "17")[1]
 
@@ -120,8 +120,8 @@ def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
     spread: Any = shop.app.worker(type("SyncShop", (Worker,), tenants))
     shop.worker.perform_async([{"id": "17"}])
     spread.perform_async([{"id": "-my shop:17"}])
-    shop.app.actions(shop.worker).pause()
-    shop.app.actions(spread).pause_tenant("-my shop")
+    shop.app.operate.actions(shop.worker).pause()
+    shop.app.operate.actions(spread).pause_tenant("-my shop")
 
     queue, tenant = shop.run("why", shop.queue, "17")[1], shop.run("why", f"{shop.queue}-t", "--", "-my shop:17")[1]
 
@@ -141,7 +141,7 @@ def test_why_tells_how_a_held_id_is_released(shop: ShopOfCommands) -> None:
 
     assert "\nIts error was ZeroDivisionError: division by zero.\n-> show it: " in out
     assert "\n-> release it: on its page of the dashboard" in out
-    assert "app.actions(Holds).release(['17'], \"retry\")" in out
+    assert "app.operate.actions(Holds).release(['17'], \"retry\")" in out
 
 
 @pytest.mark.parametrize("command", ["show", "why"])
@@ -156,7 +156,7 @@ def test_an_unknown_id_ends_with_1(shop: ShopOfCommands, command: str) -> None:
 def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: ShopOfCommands) -> None:
     """Who has edited a declaration still finds the jobs, and is told of the difference; what is pushed is refused."""
     shop.worker.perform_async(jobs_of("abc"))
-    with closing_app(Lowkiq(Config(redis_url=shop.app.redis_url))) as edited:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as edited:
         edited.worker(queue_name=shop.queue, shards_count=2)(print)
         vars(sys.modules[MODULE])["app"] = edited
 
@@ -171,13 +171,13 @@ def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: Sh
     assert [True] * 3 == [told.startswith(note) for _, _, told in (shown, why, deleted)]
     assert "  declared otherwise\n" in table[1]
     assert "error: Queue " in refused[2]
-    assert ["b", "c"] == [job.id for job in shop.app.queries(shop.worker).fetch([*"abc"])]
+    assert ["b", "c"] == [job.id for job in shop.app.operate.queries(shop.worker).fetch([*"abc"])]
 
 
 def test_a_queue_that_the_app_does_not_have_is_found_on_the_server(shop: ShopOfCommands) -> None:
     """Of another app on the server, or of a worker that was deleted: what was made can be looked at, and ended."""
     shop.worker.perform_async(jobs_of("ab"))
-    with closing_app(Lowkiq(Config(redis_url=shop.app.redis_url))) as other:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as other:
         vars(sys.modules[MODULE])["app"] = other
 
         why = shop.run("why", shop.queue, "a")

@@ -30,7 +30,7 @@ def app(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lowkiq]
 
 def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: pytest.CaptureFixture[str]) -> None:
     """SK-2: the beginning of a name will do; one that fits none, or two, is refused, and nobody is told anything."""
-    first, second = (Pulse(app.drainer, "daemon", 5, print) for _ in range(2))
+    first, second = (Pulse(app.core.drainer, "daemon", 5, print) for _ in range(2))
     codes = [main(["processes", SPEC])]
     for pulse in (first, second):
         pulse.beats.beat(pulse.told())
@@ -46,7 +46,7 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
     codes.append(main(["processes", SPEC]))
     told = capsys.readouterr()
 
-    past = past_actions(app.backend, 0.0, [OF_NO_QUEUE], 10)
+    past = past_actions(app.core.backend, 0.0, [OF_NO_QUEUE], 10)
 
     assert [0, 0, 1, 1, 0, 0, 0] == codes
     assert [("stop", f"process {second.id}"), ("quiet", f"process {first.id}")] == [
@@ -65,7 +65,7 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
 
 def test_the_list_is_told_as_json(app: Lowkiq, capsys: pytest.CaptureFixture[str]) -> None:
     """For other programs: each process with all that it told."""
-    pulse = Pulse(app.drainer, "lambda", 5, print)
+    pulse = Pulse(app.core.drainer, "lambda", 5, print)
     pulse.beats.beat(pulse.told())
 
     code = main(["processes", SPEC, "--json"])

@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from lowkiq_lambda import BackendUnavailable, Lowkiq, Pushed, PushInterrupted, Worker
+from lowkiq_lambda import BackendUnavailable, Pushed, PushInterrupted, Worker
+from lowkiq_lambda.core import Core
 from tests.cli.conftest import TWO_DAYS, ShopOfCommands
 
 NOTHING_ANSWERS: Final = "Nothing answers at 127.0.0.1:1"
@@ -18,7 +19,7 @@ NOTHING_ANSWERS: Final = "Nothing answers at 127.0.0.1:1"
 
 def stored(shop: ShopOfCommands, job_id: str) -> list[object]:
     """The payloads that wait under the id."""
-    return [scored.payload for job in shop.app.queries(shop.worker).fetch([job_id]) for scored in job.payloads]
+    return [scored.payload for job in shop.app.operate.queries(shop.worker).fetch([job_id]) for scored in job.payloads]
 
 
 def lines(path: Path, jobs: Sequence[Any]) -> str:
@@ -163,13 +164,13 @@ def test_a_wrong_line_is_named_and_those_before_it_are_written(
 
 def breaking(error: BaseException, after: int) -> Any:
     """The app's push, which raises the error at the call behind so many."""
-    real, calls = Lowkiq.push_or_raise, list[int]()
+    real, calls = Core.push_or_raise, list[int]()
 
-    def push(app: Lowkiq, worker: type[Worker], jobs: Any) -> list[Pushed]:
+    def push(core: Core, worker: type[Worker], jobs: Any) -> list[Pushed]:
         calls.append(len(jobs))
         if len(calls) > after:
             raise error
-        return real(app, worker, jobs)
+        return real(core, worker, jobs)
 
     return push
 
@@ -186,7 +187,7 @@ def test_a_file_that_broke_off_says_where_to_go_on(
 ) -> None:
     """Whatever ends it, what is written is counted, and the first line that may not be is named."""
     monkeypatch.setattr("lowkiq_lambda.cli.push_file.JOBS_AT_ONCE", 2)
-    monkeypatch.setattr(Lowkiq, "push_or_raise", breaking(error, after=1))
+    monkeypatch.setattr(Core, "push_or_raise", breaking(error, after=1))
     name = lines(tmp_path / "jobs.jsonl", [{"id": job_id} for job_id in "abcd"])
 
     code, out, told = shop.run("push", shop.queue, "--file", name)
@@ -201,7 +202,7 @@ def test_a_call_that_was_written_in_part_is_told_by_lines(
     """What is written behind the first line that is not would be pushed again, and the error says how much that is."""
     error = PushInterrupted("broken", written=[0, 3], not_written=[1], unknown=[2])
     error.__cause__ = BackendUnavailable(NOTHING_ANSWERS)
-    monkeypatch.setattr(Lowkiq, "push_or_raise", breaking(error, after=0))
+    monkeypatch.setattr(Core, "push_or_raise", breaking(error, after=0))
     name = lines(tmp_path / "jobs.jsonl", ["", *({"id": job_id} for job_id in "abcd")])
 
     code, _, told = shop.run("push", shop.queue, "--file", name)
@@ -215,7 +216,7 @@ def test_a_call_that_was_written_in_part_is_told_by_lines(
 
 def test_a_server_that_is_away_is_told_apart(shop: ShopOfCommands) -> None:
     """Exit code 3: the same command may work a little later."""
-    shop.app.configure(redis_url="redis://127.0.0.1:1/0", redis_timeout=0.1)
+    shop.app.core.configure(redis_url="redis://127.0.0.1:1/0", redis_timeout=0.1)
 
     code, out, told = shop.run("push", shop.queue, "17")
 

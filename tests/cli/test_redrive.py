@@ -101,7 +101,7 @@ def test_the_dashboard_tells_who_has_redriven_what(worker: type[Worker], capsys:
         main([*words, *more])
     capsys.readouterr()
 
-    past = past_actions(sys.modules["app_to_redrive"].app.backend, 0.0, [worker.queue_name], 10)
+    past = past_actions(sys.modules["app_to_redrive"].app.core.backend, 0.0, [worker.queue_name], 10)
 
     assert [
         ("redrive", "all, 2 a second", 1),
@@ -115,10 +115,12 @@ def test_nothing_has_to_run_while_a_rate_is_kept(worker: type[Worker], capsys: p
     assert 0 == main(["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
     capsys.readouterr()
     app = sys.modules["app_to_redrive"].app
-    waiting = app.queries(worker).range_by_perform_in()
+    waiting = app.operate.queries(worker).range_by_perform_in()
     due_at = sorted(job.perform_in for job in waiting)
 
     assert [100.0, 100.0] == [round(after - before) for before, after in pairwise(due_at)]
     assert {"failed": 1, "buried": 1} == {name: count for name, count in app.drain().items() if count}
-    assert 2 == app.actions(worker).bury([job.id for job in waiting if job.perform_in > due_at[0]], error="not now")
-    assert 3 == app.metrics()[worker.queue_name].morgue_length
+    assert 2 == app.operate.actions(worker).bury(
+        [job.id for job in waiting if job.perform_in > due_at[0]], error="not now"
+    )
+    assert 3 == app.operate.metrics()[worker.queue_name].morgue_length

@@ -32,26 +32,26 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class DyingApp(Lowkiq):
-    """Tells of its pushes."""
+def die_at_pushes(app: Lowkiq, steps: Steps) -> None:
+    """Reach the steps around a push of the relay, and behind a wake-up."""
+    push = app.core.push_past_middlewares
 
-    steps: Steps
-
-    def push_past_middlewares(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
-        """Around a push of the relay, and behind a wake-up."""
+    def pushing(worker: type[Worker], jobs: Jobs) -> list[Pushed]:
         is_relay = worker.queue_name.startswith("outbox-")
         if not is_relay:
-            self.steps.reach("read")
-        pushed = super().push_past_middlewares(worker, jobs)
-        self.steps.reach("wake" if is_relay else "push")
+            steps.reach("read")
+        pushed = push(worker, jobs)
+        steps.reach("wake" if is_relay else "push")
         return pushed
+
+    app.core.push_past_middlewares = pushing  # type: ignore[method-assign]  # as said above
 
 
 def main(point: str, redis_url: str, database_url: str, queue_name: str) -> None:
     """Push, or relay, until the point."""
     steps, clock = Steps(point), ManualClock()
-    app = DyingApp(Config(redis_url=redis_url), clock=clock)
-    app.steps = steps
+    app = Lowkiq(Config(redis_url=redis_url), clock=clock)
+    die_at_pushes(app, steps)
     shop = OrderShop(app, engine_for(database_url), queue_name, clock)
 
     def executed(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:

@@ -68,7 +68,7 @@ def test_the_relay_fails_with_the_reason_and_new_rows_pass(shop: OrderShop, cloc
     spoil(shop, "a")
     shop.push(*orders("b"))
     shop.app.drain()
-    [job] = shop.app.queries(shop.outbox.worker).fetch(["outbox"])
+    [job] = shop.app.operate.queries(shop.outbox.worker).fetch(["outbox"])
     shop.push(*orders("c"))
     clock.advance(10.0)
     shop.app.drain()
@@ -128,7 +128,7 @@ def test_p3_nothing_overtakes_what_redis_did_not_take(shop: OrderShop, monkeypat
     """A queue whose push broke off gets nothing more in this run, another one does; of the push the written rows go."""
     other = Notes()
     second = declare(shop.app, f"second-{shop.worker.queue_name}", other)
-    push, calls = shop.app.push_past_middlewares, []
+    push, calls = shop.app.core.push_past_middlewares, []
 
     def broken(worker: Any, jobs: Any) -> list[Pushed]:
         calls.append((worker, [job["id"] for job in jobs]))
@@ -170,7 +170,7 @@ def test_p5_a_relay_stops_with_its_drain_and_goes_on(
     shop: OrderShop, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
     """A backlog that one drain has no time for is pushed by several, in order, without a failure."""
-    push = shop.app.push_past_middlewares
+    push = shop.app.core.push_past_middlewares
 
     def slow(worker: Any, jobs: Any) -> list[Pushed]:
         clock.advance(2.0)

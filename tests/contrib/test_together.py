@@ -95,14 +95,14 @@ def test_p3_a_smaller_serial_that_is_committed_later_goes_first(
         session.commit()
         next(slices)
 
-        (waiting,) = shop.app.queries(shop.worker).fetch(["a"])
+        (waiting,) = shop.app.operate.queries(shop.worker).fetch(["a"])
         assert [1] == [payload for payload, _ in waiting.payloads]
 
 
 def test_a_slow_sweep_that_comes_too_late_changes_nothing(busy: OrderShop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has read rows that the relay pushes, has performed and removes before it pushes them itself."""
     busy.push({"id": "a", "payload": 1}, {"id": "a", "payload": 2})
-    push = busy.app.push_past_middlewares
+    push = busy.app.core.push_past_middlewares
 
     def overtaken(worker: Any, jobs: Any) -> Any:
         monkeypatch.undo()

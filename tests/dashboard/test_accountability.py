@@ -231,7 +231,7 @@ def test_an_id_is_kept_until_the_session_could_not_be_renewed(
     app: Lowkiq, make_browser: MakeBrowser, clock: ManualClock
 ) -> None:
     """And no longer: Redis forgets it then. Who does not sign out has no key."""
-    client, pattern = app.backend.client, "lowkiq:dashboard:signed_out:*"
+    client, pattern = app.core.backend.client, "lowkiq:dashboard:signed_out:*"
     before = {*client.scan_iter(pattern)}
     browser = make_browser()
     clock.advance(600)
@@ -264,6 +264,6 @@ def test_signing_out_works_without_redis(
 def test_the_key_of_a_signed_out_session_is_found_again(app: Lowkiq) -> None:
     """Any id is a key of its own."""
     for session_id in ("a", "a:b", "é{x}"):
-        assert not signed_out.is_signed_out(app.backend, 1.0, session_id)
-        signed_out.sign_out(app.backend, 1.0, session_id, 0.2)
-        assert signed_out.is_signed_out(app.backend, 1.0, session_id)
+        assert not signed_out.is_signed_out(app.core.backend, 1.0, session_id)
+        signed_out.sign_out(app.core.backend, 1.0, session_id, 0.2)
+        assert signed_out.is_signed_out(app.core.backend, 1.0, session_id)

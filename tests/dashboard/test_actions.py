@@ -56,7 +56,7 @@ def go_on(browser: Browser, answer: Answer, **typed: str) -> Answer:
 
 def key_of(desk: Desk) -> bytes:
     """What the dashboard signs with."""
-    return signing_key(desk.app.backend, 0.0)
+    return signing_key(desk.app.core.backend, 0.0)
 
 
 def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -223,7 +223,7 @@ def test_all_are_performed_now(browser: Browser, desk: Desk) -> None:
     due = {job_id: job[1] for job_id, job in desk.state()["waiting"].items()}
     assert [*"cab"] == sorted(due, key=lambda job_id: due[job_id])
     assert all(desk.clock.time() - 1 < at <= desk.clock.time() for at in due.values())
-    assert desk.app.stats()["total"]["lag"] < 1
+    assert desk.app.operate.stats()["total"]["lag"] < 1
 
 
 @pytest.mark.parametrize(
@@ -322,12 +322,12 @@ def test_a_queue_of_many_shards(
 
     assert "10 ids were changed" in go_on(browser, order("picked:expedite", *map(str, range(10)))).words
     assert "90 ids of the queue" in order("found:expedite").words
-    asked, key = order("found:expedite"), signing_key(app.backend, 0.0)
+    asked, key = order("found:expedite"), signing_key(app.core.backend, 0.0)
     other = unpack(key, action_state(asked), BulkActionState)
     other = structs.replace(other, action=structs.replace(other.action, shards_count=6))
     assert 400 == browser.send("/actions/step", {"action_state": pack(key, other)}).status
     assert "90 ids were changed" in go_on(browser, asked).words
-    assert 100 == app.stats()["total"]["length"]
+    assert 100 == app.operate.stats()["total"]["length"]
 
 
 @pytest.mark.parametrize(

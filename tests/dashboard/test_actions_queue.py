@@ -27,7 +27,7 @@ def order(browser: Browser, worker: Any, do: str, **fields: str) -> Answer:
 
 def paused_for(app: Lowkiq, worker: Any) -> float | None:
     """Seconds that are left of a pause."""
-    (shard,) = app.queries(worker).shards()
+    (shard,) = app.operate.queries(worker).shards()
     return shard.paused_until - shard.at if shard.paused_until is not None else None
 
 
@@ -71,7 +71,7 @@ def test_a_holder_is_evicted(
     buttons: list[str] = []
 
     def meanwhile() -> None:
-        (shard,) = app.queries(worker).shards()
+        (shard,) = app.operate.queries(worker).shards()
         buttons.append(f"evict:0:{shard.token}")
         pages.append(browser.get(f"/shards?queue={worker.queue_name}"))
         answers.append(asked(browser, worker, buttons[0]))
@@ -90,7 +90,7 @@ def test_a_holder_is_evicted(
     assert "Shard 0 : its holder was evicted or gave up" in answers[2].words
     assert "fenced" in answers[2].words
     assert "which was evicted or gave up. The lease ends in" in answers[3].words
-    assert 1 == app.metrics()[worker.queue_name].in_flight
+    assert 1 == app.operate.metrics()[worker.queue_name].in_flight
     (record,) = (record for record in caplog.records if record.name == AUDIT)
     assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it
     assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text

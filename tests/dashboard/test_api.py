@@ -72,7 +72,7 @@ def test_stats_are_those_of_lowkiq(robot: Robot, app: Lowkiq, worker: Any, queue
     numbers = {"length": 2, "morgue_length": 0, "lag": 5.0}
     answer = robot.read("stats")
 
-    assert {"total": numbers, "by_worker": {queue_name: numbers}} == answer.json == app.stats()
+    assert {"total": numbers, "by_worker": {queue_name: numbers}} == answer.json == app.operate.stats()
     assert "application/json" == answer.headers["content-type"]
 
 
@@ -109,7 +109,7 @@ def test_a_queue_that_was_made_otherwise_darkens_no_other(
     stats, queues, errors = robot.read("stats"), robot.read("queues"), robot.read("errors")
     schedules, processes, metrics = robot.read("schedules"), robot.read("processes"), robot.get("/metrics")
     alone = [robot.read(what, queue=wrong) for what in ("shards", "errors", "schedules")]
-    other.backend.client.close()
+    other.core.backend.client.close()
 
     assert [200] * 6 == [answer.status for answer in (stats, queues, errors, schedules, processes, metrics)]
     assert [queue_name] == [*stats.json["by_worker"]] == [queue["name"] for queue in queues.json["queues"]]
@@ -322,7 +322,7 @@ def test_chosen_jobs_are_requeued_and_deleted(
 
     assert [2, 1, 1] == [one.json["changed"] for one in (requeued, buried, waiting)]
     assert {"length": 1, "morgue_length": 3} == {
-        name: value for name, value in app.stats()["by_worker"][queue_name].items() if name != "lag"
+        name: value for name, value in app.operate.stats()["by_worker"][queue_name].items() if name != "lag"
     }
     assert ["robot", "robot", "robot"] == [record.__dict__["who"] for record in caplog.records]
     assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["target"]
@@ -345,7 +345,7 @@ def test_a_whole_list_is_done_in_steps(
     assert len(steps) > 1
     assert [one["handled"] for one in steps] == sorted(one["handled"] for one in steps)
     assert {"length": 1_200, "morgue_length": 0} == {
-        name: value for name, value in app.stats()["by_worker"][queue_name].items() if name != "lag"
+        name: value for name, value in app.operate.stats()["by_worker"][queue_name].items() if name != "lag"
     }
 
 
@@ -365,7 +365,7 @@ def test_failed_jobs_are_killed_deleted_or_run_now(
     answer = robot.act(path, queue=worker.queue_name)
 
     assert (4, None) == (answer.json["changed"], answer.json["next"])
-    total = worker.app.stats()["total"]
+    total = worker.app.operate.stats()["total"]
     assert left == (total["length"], total["morgue_length"])
 
 
@@ -392,7 +392,7 @@ def test_an_action_is_done_to_what_a_filter_finds(
     answer = robot.act("morgue/requeue_all", queue=mortal.queue_name, filter=wanted)
 
     assert (changed, None) == (answer.json["changed"], answer.json["next"])
-    total = mortal.app.stats()["total"]
+    total = mortal.app.operate.stats()["total"]
     assert (changed, 4 - changed) == (total["length"], total["morgue_length"])
 
 
@@ -444,7 +444,7 @@ def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: 
     worker.perform_async([{"id": 1}])
 
     assert 400 == robot.act("waiting/delete_found", queue=worker.queue_name, **body).status
-    assert 1 == worker.app.stats()["total"]["length"]
+    assert 1 == worker.app.operate.stats()["total"]["length"]
 
 
 @pytest.mark.parametrize(
@@ -470,7 +470,7 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
         answer = robot.act(path, queue=worker.queue_name, ids=["0", "1", "unknown"])
     if path == "waiting/expedite":
         app.drain()
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
 
     assert 2 - len(left[1]) == answer.json["changed"]
     assert left == ({job.id for job in queries.range_by_id()}, {job.id for job in queries.morgue_range_by_id()})
@@ -607,7 +607,7 @@ def test_each_call_of_an_action_has_its_filter(
 
     assert (1_111, None) == (last["changed"], last["next"])
     assert {"length": 1_111, "morgue_length": 1_889} == {
-        name: value for name, value in app.stats()["total"].items() if name != "lag"
+        name: value for name, value in app.operate.stats()["total"].items() if name != "lag"
     }
     lines = [record.__dict__ for record in caplog.records]
     assert 1 == len({line["run"] for line in lines})
@@ -620,7 +620,7 @@ def test_redis_breaks_off_an_action(
 ) -> None:
     """E-83: what was done is answered, with a `next`; where nothing could be done it is a 503."""
     bury(app, mortal, handler, 2_000)
-    run, calls = app.backend.run, list[str]()
+    run, calls = app.core.backend.run, list[str]()
 
     def run_once(name: str, *args: Any, **options: Any) -> Any:
         calls.append(name)
@@ -628,14 +628,14 @@ def test_redis_breaks_off_an_action(
             raise BackendUnavailable("It is gone.")
         return run(name, *args, **options)
 
-    monkeypatch.setattr(app.backend, "run", run_once)
+    monkeypatch.setattr(app.core.backend, "run", run_once)
     body = {"queue": mortal.queue_name}
     first = robot.act("morgue/requeue_all", **body)
     assert 200 == first.status
     assert 0 < first.json["changed"] < 2_000
     assert 503 == robot.act("morgue/requeue_all", **body, next=first.json["next"]).status
 
-    monkeypatch.setattr(app.backend, "run", run)
+    monkeypatch.setattr(app.core.backend, "run", run)
     last = robot.act("morgue/requeue_all", **body, next=first.json["next"]).json
     assert (2_000, None) == (last["changed"], last["next"])
 
@@ -828,7 +828,7 @@ def test_a_queue_that_was_made_otherwise_hides_no_other(
     declare(other, f"{queue_name}-sound", FailingHandler()).perform_async([{"id": 1}])
 
     lines = _robot(other, clock, READER).get("/metrics").text.splitlines()
-    other.backend.client.close()
+    other.core.backend.client.close()
 
     assert f'lowkiq_queue_mismatched{{queue="{queue_name}"}} 1' in lines
     assert f'lowkiq_queue_mismatched{{queue="{queue_name}-sound"}} 0' in lines
@@ -937,7 +937,7 @@ def test_a_job_that_moves_between_two_looks_is_found(
             found = look(self, ids)
             looks.append(name)
             if len(looks) == 1:
-                app.actions(worker).bury(["a"], error="enough")
+                app.operate.actions(worker).bury(["a"], error="enough")
             return found
 
         return looked

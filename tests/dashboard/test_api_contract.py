@@ -50,7 +50,7 @@ def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler
     handler.failing = {"1", "2", "3"}
     worker.perform_async([{"id": n, "payload": {"n": n}} for n in range(6)])
     app.drain()
-    app.actions(worker).kill_all_failed_jobs()
+    app.operate.actions(worker).kill_all_failed_jobs()
     handler.failing = {"4", "5"}
     worker.perform_async([{"id": n} for n in range(4, 9)])
     app.drain()

@@ -53,14 +53,14 @@ def worker(app: Lowkiq, queue_name: str) -> Any:
     ids = [*ids_of("throttled", THROTTLED), *ids_of("down", 300), *ids_of("other", 1_494), *ids_of("named", 6)]
     worker.perform_async([{"id": job_id} for job_id in ids])
     app.drain()
-    app.actions(worker).kill_failed_jobs([f"throttled-{each}" for each in range(0, THROTTLED, 2)])
+    app.operate.actions(worker).kill_failed_jobs([f"throttled-{each}" for each in range(0, THROTTLED, 2)])
     return worker
 
 
 @pytest.fixture
 def throttled(app: Lowkiq, worker: Any) -> ErrorGroup:
     """The group of it."""
-    return app.errors(worker).groups[0]
+    return app.operate.errors(worker).groups[0]
 
 
 def step_through(browser: Browser, asked: str) -> None:
@@ -88,16 +88,16 @@ def test_the_most_frequent_error_is_the_first_with_its_whole_count(
     row = browser.get(f"/errors?queue={worker.queue_name}").text.partition('id="group-0"')[2].partition("</tr>")[0]
     assert WORDS in row.replace("<wbr>", "")
     assert f"morgue?queue={worker.queue_name}&amp;fingerprint={throttled.fingerprint}" in row
-    assert 3_000 == sum(group.count for group in app.errors(worker, limit=1_000).groups)
+    assert 3_000 == sum(group.count for group in app.operate.errors(worker, limit=1_000).groups)
     assert ("HTTPError: 503 Service Unavailable for url https://api.x.com/#", 300) in {
-        (group.line, group.count) for group in app.errors(worker).groups
+        (group.line, group.count) for group in app.operate.errors(worker).groups
     }
 
 
 @pytest.mark.parametrize("by", ["line", "type"])
 def test_other_groups_have_no_fingerprint(app: Lowkiq, worker: Any, by: Any) -> None:
     """Errors of one type are several, and one line is less than all that are alike."""
-    assert {None} == {group.fingerprint for group in app.errors(worker, by=by).groups}
+    assert {None} == {group.fingerprint for group in app.operate.errors(worker, by=by).groups}
 
 
 def test_an_action_on_a_group_changes_exactly_its_ids(
@@ -114,11 +114,11 @@ def test_an_action_on_a_group_changes_exactly_its_ids(
     step_through(browser, asked.text)
 
     assert {f"throttled-{each}" for each in range(THROTTLED)} == {
-        job.id for job in app.queries(worker).morgue_range_by_id(limit=10_000)
+        job.id for job in app.operate.queries(worker).morgue_range_by_id(limit=10_000)
     }
-    again = app.errors(worker).groups[0]
+    again = app.operate.errors(worker).groups[0]
     assert (0, THROTTLED, throttled.fingerprint) == (again.waiting, again.buried, again.fingerprint)
-    assert 1_800 == app.stats()["total"]["length"]
+    assert 1_800 == app.operate.stats()["total"]["length"]
 
 
 def test_a_filter_by_fingerprint_is_exact_wherever_filters_are(
@@ -129,16 +129,16 @@ def test_a_filter_by_fingerprint_is_exact_wherever_filters_are(
     waiting = {f"throttled-{each}" for each in range(1, THROTTLED, 2)}
     where = f"queue={worker.queue_name}&fingerprint={wanted}"
 
-    assert waiting == {job.id for job in app.queries(worker).search(limit=10_000, fingerprint=wanted)}
-    assert [] == [*app.queries(worker).search(text="gave up", fingerprint=wanted)]
+    assert waiting == {job.id for job in app.operate.queries(worker).search(limit=10_000, fingerprint=wanted)}
+    assert [] == [*app.operate.queries(worker).search(text="gave up", fingerprint=wanted)]
     assert waiting == set(pages_of(browser, f"/api/v1/waiting/search?limit=500&{where}"))
     assert half == len(pages_of(browser, f"/api/v1/morgue/search?limit=500&{where}"))
     assert {"count": half, "is_all": True} == browser.get(f"/api/v1/waiting/count?{where}").json
     lines = csv.DictReader(browser.get(f"/export?list=waiting&format=csv&{where}").text.lstrip("\ufeff").splitlines())
     assert waiting == {line["id"] for line in lines if line["error"]}
     assert 100 == browser.get(f"/waiting?{where}").text.count('data-name="Last error"')
-    assert half == app.redrive(worker, filter={"fingerprint": wanted}, rate=None)
-    assert 0 == app.redrive(worker, filter={"fingerprint": wanted}, rate=None)
+    assert half == app.operate.redrive(worker, filter={"fingerprint": wanted}, rate=None)
+    assert 0 == app.operate.redrive(worker, filter={"fingerprint": wanted}, rate=None)
 
 
 def pages_of(browser: Browser, path: str) -> list[str]:
@@ -162,7 +162,7 @@ def test_the_api_acts_on_a_group(app: Lowkiq, worker: Any, throttled: ErrorGroup
     done = Browser(served).ask("POST", "/api/v1/morgue/delete_all", headers, json.dumps(body).encode()).json
 
     assert (THROTTLED // 2, None) == (done["changed"], done["next"])
-    assert 0 == app.stats()["total"]["morgue_length"]
+    assert 0 == app.operate.stats()["total"]["morgue_length"]
 
 
 @pytest.mark.parametrize("bad", ["x", "0" * 15, "0" * 17, "G" * 16])
@@ -175,7 +175,7 @@ def test_what_is_no_fingerprint_is_refused(app: Lowkiq, worker: Any, browser: Br
     assert "is not the fingerprint of an error" in page.words
     assert "Requeue" not in page.words
     with pytest.raises(ValueError, match="is not the fingerprint of an error"):
-        app.redrive(worker, filter={"fingerprint": bad})
+        app.operate.redrive(worker, filter={"fingerprint": bad})
 
 
 def test_errors_of_an_own_codec_have_fingerprints(server_url: str, queue_name: str, clock: ManualClock) -> None:
@@ -190,8 +190,8 @@ def test_errors_of_an_own_codec_have_fingerprints(server_url: str, queue_name: s
         worker.perform_async([{"id": job_id} for job_id in [*ids_of("throttled", 3), *ids_of("down", 2)]])
         app.drain()
 
-        group = app.errors(worker).groups[0]
-        found = app.queries(worker).search(fingerprint=group.fingerprint or "")
+        group = app.operate.errors(worker).groups[0]
+        found = app.operate.queries(worker).search(fingerprint=group.fingerprint or "")
 
     assert (WORDS, 3) == (group.line, group.count)
     assert {"throttled-0", "throttled-1", "throttled-2"} == {job.id for job in found}

@@ -35,13 +35,13 @@ def worker(app: Lowkiq, queue_name: str, clock: ManualClock) -> Any:
     clock.advance(7_200.0)
     worker.perform_async([{"id": "key-1"}, {"id": "key-2"}])
     app.drain()
-    app.actions(worker).kill_failed_jobs(["key-2"])
+    app.operate.actions(worker).kill_failed_jobs(["key-2"])
     return worker
 
 
 def test_errors_are_grouped_by_their_first_line(app: Lowkiq, worker: Any, clock: ManualClock) -> None:
     """SK-21: retries and the morgue together, the largest group first, with its first and last failure and hours."""
-    found = app.errors(worker, by="line")
+    found = app.operate.errors(worker, by="line")
 
     assert [("shop.Late: no parcel", "shop.Late", 3, 0), ("KeyError: 1", "KeyError", 1, 0)] == [
         (group.line, group.type, group.waiting, group.buried) for group in found.groups[:2]
@@ -51,7 +51,7 @@ def test_errors_are_grouped_by_their_first_line(app: Lowkiq, worker: Any, clock:
     assert (now - 7_200.0, now) == (late.first_at, late.last_at)
     assert (3, 3) == (sum(late.hours), late.hours[-1])
     clock.advance(7_200.0)
-    assert 3 == app.errors(worker).groups[0].hours[-3]
+    assert 3 == app.operate.errors(worker).groups[0].hours[-3]
 
 
 def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -> None:
@@ -68,7 +68,7 @@ def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -
     app.worker(Importing).perform_async([{"id": "prices"}])
     app.drain()
 
-    found = app.errors(Importing)
+    found = app.operate.errors(Importing)
 
     assert (1, 1, 1) == (found.groups[0].buried, found.counted, found.total)
 
@@ -76,7 +76,7 @@ def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -
 def test_errors_are_grouped_by_their_type_alone(app: Lowkiq, worker: Any) -> None:
     """For errors whose messages differ by the id."""
     assert [("shop.Late", 3, 0), ("KeyError", 1, 1)] == [
-        (group.line, group.waiting, group.buried) for group in app.errors(worker, by="type").groups
+        (group.line, group.waiting, group.buried) for group in app.operate.errors(worker, by="type").groups
     ]
 
 
@@ -88,9 +88,9 @@ def test_errors_of_all_queues_are_counted_in_parts(app: Lowkiq, worker: Any, mon
     monkeypatch.setattr(error_groups, "READ_AT_ONCE", 1)
     monkeypatch.setattr(error_groups, "_ABREAST", 1)
 
-    parts = [app.errors(by="line")]
+    parts = [app.operate.errors(by="line")]
     while parts[-1].next is not None:
-        parts.append(app.errors(by="line", after=parts[-1].next))
+        parts.append(app.operate.errors(by="line", after=parts[-1].next))
 
     counts: dict[tuple[str, str], int] = {}
     for group in (group for part in parts for group in part.groups):
@@ -101,7 +101,7 @@ def test_errors_of_all_queues_are_counted_in_parts(app: Lowkiq, worker: Any, mon
     assert {6} == {part.total for part in parts}
     for damaged in ("", "x", "9", "1/5:0", f"1/0:{1 << 64}"):
         with pytest.raises(ValueError, match="is not the `next`"):
-            app.errors(after=damaged)
+            app.operate.errors(after=damaged)
 
 
 def test_a_group_leads_to_the_actions_on_its_jobs(
@@ -119,7 +119,7 @@ def test_a_group_leads_to_the_actions_on_its_jobs(
     state = re.findall(r'name="action_state" value="(.*?)"', asked.text)[0]
     browser.send("/actions/step", {"action_state": state})
 
-    groups = {group.line: (group.waiting, group.buried) for group in app.errors(worker, by="line").groups}
+    groups = {group.line: (group.waiting, group.buried) for group in app.operate.errors(worker, by="line").groups}
     assert {"shop.Late: no parcel": (0, 3), "KeyError: 1": (1, 0), "KeyError: 2": (0, 1)} == groups
     assert "Bury" not in make_browser(READER).get("/errors").words
     assert (404, 400) == (browser.get("/errors?queue=nobody").status, browser.get("/errors?after=x").status)
@@ -147,7 +147,9 @@ def test_an_error_that_cannot_be_read_hides_no_other(app: Lowkiq, worker: Any) -
     def raising(_stored: bytes) -> str:
         raise RuntimeError
 
-    reader = ShardReader(app.backend, app.config.retry_for)
-    found = error_groups.error_groups(reader, {worker.queue_name: app.queue_of(worker).shards}, StoredErrors(raising))
+    reader = ShardReader(app.core.backend, app.config.retry_for)
+    found = error_groups.error_groups(
+        reader, {worker.queue_name: app.core.queue_of(worker).shards}, StoredErrors(raising)
+    )
 
     assert "shop.Late: no parcel" == found.groups[0].line

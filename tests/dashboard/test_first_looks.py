@@ -13,7 +13,7 @@ import pytest
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.dashboard import dashboard
-from lowkiq_lambda.duties.duty import MOVES
+from lowkiq_lambda.duty import MOVES
 from lowkiq_lambda.presentation.queues import Queues
 from lowkiq_lambda.store.shard.layout import SLICE_RECORDS
 from lowkiq_lambda.store.shard.moving import MovingShards
@@ -57,7 +57,7 @@ Look: TypeAlias = Callable[[Fresh], object]
 
 
 def _overview(fresh: Fresh) -> int:
-    with fresh.app.overview() as overview:
+    with fresh.app.operate.overview() as overview:
         (queue,) = overview.queues
     return queue.now.length
 
@@ -82,11 +82,11 @@ def _watched(fresh: Fresh) -> list[str]:
 
 
 LOOKS: Final[Mapping[str, tuple[Look, object]]] = {
-    "app.stats": (lambda fresh: fresh.app.stats()["by_worker"][fresh.name]["length"], 20),
-    "app.metrics": (lambda fresh: fresh.app.metrics()[fresh.name].length, 20),
+    "app.stats": (lambda fresh: fresh.app.operate.stats()["by_worker"][fresh.name]["length"], 20),
+    "app.metrics": (lambda fresh: fresh.app.operate.metrics()[fresh.name].length, 20),
     "app.overview": (_overview, 20),
-    "app.errors": (lambda fresh: sum(group.waiting for group in fresh.app.errors().groups), 20),
-    "app.find": (lambda fresh: len(fresh.app.find("1").similar), 10),
+    "app.errors": (lambda fresh: sum(group.waiting for group in fresh.app.operate.errors().groups), 20),
+    "app.find": (lambda fresh: len(fresh.app.operate.find("1").similar), 10),
     "lowkiq stats": (lambda fresh: fresh.run("stats").splitlines()[1].split()[1], "20"),
     "lowkiq stats of a queue": (lambda fresh: fresh.run("stats", "{queue}").splitlines()[1].split()[1], "20"),
     "lowkiq stats --json": (
@@ -164,7 +164,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
         received.append(receive(*given))
 
     monkeypatch.setattr(MovingShards, "receive", note)
-    resharding = mover.resharding(worker)
+    resharding = mover.operate.resharding(worker)
     resharding.begin(8)
     resharding.go_on(lambda *_: None, lambda: 0.0 if received else math.inf)
     module = ModuleType(MODULE)
@@ -172,7 +172,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
     monkeypatch.setitem(sys.modules, MODULE, module)
     monkeypatch.setenv("LOWKIQ_APP", f"{MODULE}:app")
 
-    with fresh.app.overview() as overview:
+    with fresh.app.operate.overview() as overview:
         (queue,) = overview.queues
 
     assert 20 < queue.now.length <= 20 + queue.twice
@@ -181,7 +181,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
     page = fresh.page("/")
     assert "moves to 8 shards" in page.words
     assert "Of what is on its way up to 4,000 records may count twice." in page.text
-    mover.reshard(worker, to=8)
+    mover.operate.reshard(worker, to=8)
     assert "moves to" not in fresh.run("stats") + fresh.page("/").words
 
 
@@ -191,12 +191,12 @@ def test_a_fresh_process_lists_the_duty_of_a_move_that_is_under_way(make_app: Ma
     worker = declare(mover, queue_name, FailingHandler(), shards_count=4)
     declare(fresh, queue_name, FailingHandler(), shards_count=4)
     worker.perform_async(jobs_of(IDS))
-    before = [duty.name for duty in fresh.duties()]
+    before = [duty.name for duty in fresh.operate.duties()]
     _move(mover, worker, "in the middle")
     later = make_app()
     declare(later, queue_name, FailingHandler(), shards_count=4)
 
-    assert ([], [MOVES]) == (before, [duty.name for duty in later.duties()])
+    assert ([], [MOVES]) == (before, [duty.name for duty in later.operate.duties()])
 
 
 def _interrupted(_event: object, _seconds: float) -> bool:
@@ -206,12 +206,12 @@ def _interrupted(_event: object, _seconds: float) -> bool:
 def _move(app: Lowkiq, worker: Any, stage: str) -> None:
     if stage == "in the middle":
         moved = list[object]()
-        resharding = app.resharding(worker)
+        resharding = app.operate.resharding(worker)
         resharding.begin(8)
         resharding.go_on(lambda *told: moved.append(told), lambda: 0.0 if moved else math.inf)
         assert 1 == len(moved)
         assert 3 == len(resharding.layout.left)
     if stage.startswith("after"):
-        app.reshard(worker, to=6)
+        app.operate.reshard(worker, to=6)
     if stage == "after two":
-        app.reshard(worker, to=3)
+        app.operate.reshard(worker, to=3)

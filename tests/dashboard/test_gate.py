@@ -787,7 +787,7 @@ def test_it_works_under_any_prefix(
 
 def test_it_can_be_mounted_in_another_app(app: Lowkiq, clock: ManualClock) -> None:
     """In any ASGI app, below any path, with the host's own pages beside it."""
-    host = Starlette(routes=[Mount("/ops/queues", app.dashboard(auth=AUTH))])
+    host = Starlette(routes=[Mount("/ops/queues", dashboard(app, auth=AUTH))])
     browser = Browser(host, mounted_at="/ops/queues")
     browser.come_in(AUTH, OPERATOR, clock.time())
 
@@ -801,11 +801,11 @@ def test_it_can_be_mounted_in_another_app(app: Lowkiq, clock: ManualClock) -> No
 def test_an_apps_dashboard_is_made_as_any_other(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """`app.dashboard` takes what `dashboard` takes: base path, mask and clock are heeded, and nobody is no auth."""
     with pytest.raises(ConfigError):
-        app.dashboard()
+        dashboard(app)
     app.push(app.workers[0], [{"id": "a", "payload": "secret"}])
     later = ManualClock()
     later.advance(clock.time() + AUTH.session_lifetime - later.time())
-    served = app.dashboard(auth=AUTH, base_path="/jobs", mask=lambda *_: "hidden", clock=later)
+    served = dashboard(app, auth=AUTH, base_path="/jobs", mask=lambda *_: "hidden", clock=later)
     browser = Browser(served, mounted_at="/jobs")
 
     browser.come_in(AUTH, OPERATOR, clock.time())

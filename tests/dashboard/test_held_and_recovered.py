@@ -43,12 +43,12 @@ def test_e79_an_operator_releases_it(
     fields = {"queue": holding.queue_name, "do": f"picked:{act}", "ids": "stuck"}
     asked = browser.follow(browser.send("/actions/ask", fields))
     state = asked.text.partition('name="action_state" value="')[2].partition('"')[0]
-    assert 1 == app.metrics()[holding.queue_name].held
+    assert 1 == app.operate.metrics()[holding.queue_name].held
 
     browser.send("/actions/step", {"action_state": state})
 
-    (job,) = app.queries(holding).fetch(["stuck"])
-    assert (left, 0) == ([one.payload for one in job.payloads], app.metrics()[holding.queue_name].held)
+    (job,) = app.operate.queries(holding).fetch(["stuck"])
+    assert (left, 0) == ([one.payload for one in job.payloads], app.operate.metrics()[holding.queue_name].held)
 
 
 def test_an_action_that_has_no_confirmation_is_refused(holding: type[Worker], browser: Browser) -> None:

@@ -20,10 +20,10 @@ LONG: Final = 10.0
 """Seconds after which everything is read anew."""
 Look: TypeAlias = Callable[[Lowkiq, Browser], object]
 LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
-    "app.find": (lambda app, _: app.find("1"), 5),
-    "app.stats": (lambda app, _: app.stats(), 2),
-    "app.metrics": (lambda app, _: app.metrics(), 2),
-    "app.errors": (lambda app, _: app.errors(), 6),
+    "app.find": (lambda app, _: app.operate.find("1"), 5),
+    "app.stats": (lambda app, _: app.operate.stats(), 2),
+    "app.metrics": (lambda app, _: app.operate.metrics(), 2),
+    "app.errors": (lambda app, _: app.operate.errors(), 6),
     "app.schedules.all": (lambda app, _: app.schedules.all(), 2),
     "the first page": (lambda _, browser: browser.get("/"), 6),
     "GET stats": (lambda _, browser: browser.get("/api/v1/stats"), 2),
@@ -34,7 +34,7 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "the search": (lambda _, browser: browser.get("/search?q=1"), 6),
     "the page of errors": (lambda _, browser: browser.get("/errors"), 6),
     "the page of schedules": (lambda _, browser: browser.get("/schedules"), 6),
-    "a job's page": (lambda app, browser: browser.get(f"/job?queue={next(iter(app.queues))}&id=1"), 11),
+    "a job's page": (lambda app, browser: browser.get(f"/job?queue={next(iter(app.core.queues))}&id=1"), 11),
 }
 """Each with the most round trips that it may take: those of errors read 16 of the 60 lists of ids at a time."""
 

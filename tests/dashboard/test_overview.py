@@ -50,7 +50,7 @@ def test_ln_32_a_row_has_every_number_of_its_queue(
     handler.failing = {"0", "1", "2"}
     handler.meanwhile = lambda: clock.advance(2.0)
     app.drain()
-    app.actions(worker).kill_all_failed_jobs()
+    app.operate.actions(worker).kill_all_failed_jobs()
     handler.failing = {"x"}
     worker.perform_async([{"id": "x"}])
     app.drain()
@@ -171,7 +171,7 @@ def test_the_redis_card_tells_no_password(
         quiet = browser.get("/")
         server.admin.config_set("maxmemory-policy", "allkeys-lru")
         loud = browser.get("/")
-        app.backend.client.close()
+        app.core.backend.client.close()
     finally:
         server.admin.config_set("requirepass", "")
 
@@ -198,7 +198,7 @@ def test_a_redis_that_is_away_is_told(
     page, part = browser.get("/"), browser.part("/")
     fault_proxy.heal()
     back = browser.part("/")
-    app.backend.client.close()
+    app.core.backend.client.close()
 
     assert (503, 503, 200) == (page.status, part.status, back.status)
     assert "Unavailable Nothing answers at " in page.words
@@ -210,10 +210,10 @@ def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str
     """Jobs pile up there on purpose; where the pause did not reach every shard, that is said too."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=3)
     assert "paused" not in browser.get("/").words
-    app.actions(worker).pause(3_600.0)
+    app.operate.actions(worker).pause(3_600.0)
     assert " paused " in browser.get("/").words
     with redis.Redis.from_url(server_url) as admin:
-        admin.hdel(app.queue_of(worker).shards[1].key("meta"), "paused_until")
+        admin.hdel(app.core.queue_of(worker).shards[1].key("meta"), "paused_until")
     assert "paused: 2 of 3 shards" in browser.get("/").words
 
 
@@ -244,7 +244,7 @@ def test_a_queue_that_was_made_otherwise_is_marked(
     words = make_browser(app=other).get("/").words
     assert "mismatched The queue's declaration in Redis differs from the app's" in words
     assert "declared otherwise" not in make_browser().get("/").words
-    other.backend.client.close()
+    other.core.backend.client.close()
 
 
 def test_the_lag_of_a_paused_queue_stands_apart(
@@ -253,7 +253,7 @@ def test_the_lag_of_a_paused_queue_stands_apart(
     """P9: it is told in the queue's own row, and the total above the queues knows nothing of it."""
     worker: Any = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": 1}])
-    app.actions(worker).pause()
+    app.operate.actions(worker).pause()
     clock.advance(90)
     words = browser.get("/").words
 

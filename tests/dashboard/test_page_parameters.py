@@ -22,7 +22,7 @@ def buried(app: Lowkiq, worker: Any) -> Any:
     """The worker, with two jobs in its morgue."""
     worker.perform_async(jobs_of("ab"))
     app.drain()
-    app.actions(worker).kill_failed_jobs(["a", "b"])
+    app.operate.actions(worker).kill_failed_jobs(["a", "b"])
     return worker
 
 

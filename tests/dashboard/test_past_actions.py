@@ -39,7 +39,7 @@ def test_an_action_is_listed_with_who_and_how_many(
     name = worker.queue_name
     worker.perform_async([{"id": "a"}, {"id": "b"}])
     assert "No action yet" in browser.get(f"/past-actions?queue={name}").words
-    assert not app.backend.client.exists(actions_key(name))
+    assert not app.core.backend.client.exists(actions_key(name))
 
     browser.send("/actions/queue", {"queue": name, "do": "pause", "seconds": "300"})
     clock.advance(60.0)
@@ -57,12 +57,12 @@ def test_an_action_is_listed_with_who_and_how_many(
 def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """However many requests it takes: with what it has changed in all, and what became of it last."""
     worker.perform_async([{"id": number} for number in range(3)])
-    action = prepare(app.actions(worker), "expedite")
+    action = prepare(app.operate.actions(worker), "expedite")
     for _ in range(2):
         state = BulkActionState(queue=worker.queue_name, action=action, run="0000001f")
-        browser.send("/actions/step", {"action_state": pack(signing_key(app.backend, 0.0), state)})
+        browser.send("/actions/step", {"action_state": pack(signing_key(app.core.backend, 0.0), state)})
 
-    assert 2 == app.backend.client.llen(actions_key(worker.queue_name))
+    assert 2 == app.core.backend.client.llen(actions_key(worker.queue_name))
     (only,) = listed(browser, queue=worker.queue_name)
     assert ("expedite", "all", "0000001f") == (only["action"], only["target"], only["run"])
 
@@ -70,8 +70,8 @@ def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser
 def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """Neither how many ids an action has changed, nor which records are steps of one: it is refused, and jobs stay."""
     worker.perform_async([{"id": number} for number in range(3)])
-    name, key = worker.queue_name, signing_key(app.backend, 0.0)
-    state = BulkActionState(queue=name, action=prepare(app.actions(worker), "delete", chosen=["1"]))
+    name, key = worker.queue_name, signing_key(app.core.backend, 0.0)
+    state = BulkActionState(queue=name, action=prepare(app.operate.actions(worker), "delete", chosen=["1"]))
     body, _, signature = pack(key, state).partition(".")
     forged = zlib.compress(msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, run="7445f43f")))
     text = base64.urlsafe_b64encode(forged).decode().rstrip("=")
@@ -86,7 +86,7 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
         assert 400 == browser.send("/actions/step", {"action_state": each}).status
 
     assert [] == listed(browser, queue=name)
-    assert 3 == app.stats()["total"]["length"]
+    assert 3 == app.operate.stats()["total"]["length"]
     assert 303 == browser.send("/actions/step", {"action_state": f"{body}.{signature}"}).status
     assert [("delete", 1)] == [(action["action"], action["changed"]) for action in listed(browser, queue=name)]
 
@@ -97,9 +97,9 @@ def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> Non
     past = PastAction(at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, run="0000000a")
     others: list[dict[str, Any]] = [{"who": "rita"}, {"action": "requeue"}, {"target": "found by: x"}, {"run": ""}]
     for at, fields in enumerate([{}, {"changed": 5}, *others, {"run": ""}]):
-        record_action(app.backend, msgspec.structs.replace(past, at=float(at), **fields))
+        record_action(app.core.backend, msgspec.structs.replace(past, at=float(at), **fields))
 
-    found = past_actions.past_actions(app.backend, 0.0, [name], 10)
+    found = past_actions.past_actions(app.core.backend, 0.0, [name], 10)
 
     assert [6.0, 5.0, 4.0, 3.0, 2.0, 1.0] == [action.at for action in found]
     assert 50 == found[-1].changed
@@ -112,10 +112,10 @@ def test_a_state_that_is_sent_again_counts_what_it_changes_then(
     monkeypatch.setattr(actions, "IDS_IN_A_STEP", 500)
     name = worker.queue_name
     worker.perform_async([{"id": number} for number in range(1_500)])
-    action = prepare(app.actions(worker), "delete", whole_list=True)
-    text = pack(signing_key(app.backend, 0.0), BulkActionState(queue=name, action=action, run="0000002f"))
+    action = prepare(app.operate.actions(worker), "delete", whole_list=True)
+    text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, run="0000002f"))
     sent = 0
-    while app.stats()["total"]["length"]:
+    while app.operate.stats()["total"]["length"]:
         assert 303 == browser.send("/actions/step", {"action_state": text}).status
         sent += 1
         assert sent <= 20
@@ -129,12 +129,12 @@ def test_dashboards_of_a_server_share_what_they_sign_with(own_server: Server) ->
     """So any process takes the next step; a server that is full takes no key, and actions go on all the same."""
     app = Lowkiq(Config(redis_url=own_server.url))
     own_server.admin.config_set("maxmemory", "1")
-    while_full = signing_key(app.backend, 0.0)
+    while_full = signing_key(app.core.backend, 0.0)
     own_server.admin.config_set("maxmemory", "0")
-    stored = signing_key(app.backend, 0.0)
+    stored = signing_key(app.core.backend, 0.0)
 
     assert own_server.admin.keys("lowkiq:dashboard:signing")
-    assert [32, stored, stored] == [len(while_full), while_full, signing_key(app.backend, 0.0)]
+    assert [32, stored, stored] == [len(while_full), while_full, signing_key(app.core.backend, 0.0)]
     close_app(app)
 
 
@@ -142,12 +142,12 @@ def test_so_many_actions_are_kept(app: Lowkiq, worker: Any, monkeypatch: pytest.
     """The last of each queue, and for a time; what another version wrote in another form hides nothing."""
     monkeypatch.setattr(past_actions, "KEPT", 3)
     key = actions_key(worker.queue_name)
-    app.backend.client.lpush(key, b"other")
+    app.core.backend.client.lpush(key, b"other")
     for number in range(5):
-        record_action(app.backend, PastAction(at=number, who="me", action="x", queue=worker.queue_name))
-    app.backend.client.lpush(key, b"other")
+        record_action(app.core.backend, PastAction(at=number, who="me", action="x", queue=worker.queue_name))
+    app.core.backend.client.lpush(key, b"other")
 
-    found = past_actions.past_actions(app.backend, 0.0, [worker.queue_name], 10)
+    found = past_actions.past_actions(app.core.backend, 0.0, [worker.queue_name], 10)
 
     assert [4.0, 3.0] == [action.at for action in found]
-    assert past_actions.KEPT_FOR - 60 < app.backend.client.ttl(key) <= past_actions.KEPT_FOR
+    assert past_actions.KEPT_FOR - 60 < app.core.backend.client.ttl(key) <= past_actions.KEPT_FOR

@@ -42,7 +42,7 @@ def beats(app: Lowkiq, queue_name: str, clock: ManualClock) -> Beats:
         round_trip=0.08,
         is_slow=True,
     )
-    beats = Beats(app.backend, told.host)
+    beats = Beats(app.core.backend, told.host)
     beats.beat(told)
     return beats
 
@@ -50,7 +50,7 @@ def beats(app: Lowkiq, queue_name: str, clock: ManualClock) -> Beats:
 @pytest.fixture
 def process(app: Lowkiq, beats: Beats) -> Process:
     """The same, as it is listed: other tests have processes on the server too."""
-    return next(process for process in app.processes() if process.id == beats._id)
+    return next(process for process in app.operate.processes() if process.id == beats._id)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_sk2_an_operator_is_asked_before_a_process_gets_an_order(
     caplog.set_level(logging.INFO, logger=AUDIT)
     asked = browser.get(f"/actions/process?{urlencode({'id': process.id, 'do': 'quiet'})}")
     assert "Quiet the process?" in asked.words
-    assert "" == next(one.order for one in app.processes() if one.id == process.id)
+    assert "" == next(one.order for one in app.operate.processes() if one.id == process.id)
 
     answer = browser.send("/actions/process", {"id": process.id, "do": "quiet"})
 
@@ -146,7 +146,7 @@ def test_a_process_that_is_gone_does_nothing_now(
     process: Process, browser: Browser, app: Lowkiq, clock: ManualClock
 ) -> None:
     """What it did when it was heard of last may have been taken over since: it is told as the past."""
-    beats = Beats(app.backend, process.host)
+    beats = Beats(app.core.backend, process.host)
     beats.beat(process)
     row = row_of(browser, process)
     assert "nothing; when it was heard of last" not in row
@@ -176,15 +176,15 @@ def test_a_process_that_has_lost_its_shard_is_marked(
         threads=1,
         state="running",
     )
-    beats = Beats(app.backend, process.host)
+    beats = Beats(app.core.backend, process.host)
 
     def look() -> None:
         doing = Doing(queue=queue_name, shard=0, since=clock.time(), count=1, ids=("a",))
         clock.advance(1.0)
         beats.beat(msgspec.structs.replace(process, doing=(doing,)))
         rows.append(row_of(browser, process))
-        (shard,) = app.queries(worker).shards()
-        app.actions(worker).evict(0, shard.token)
+        (shard,) = app.operate.queries(worker).shards()
+        app.operate.actions(worker).evict(0, shard.token)
         rows.append(row_of(browser, process))
 
     notes.then = lambda _batch: look()

@@ -134,7 +134,7 @@ def test_a_queue_that_was_made_otherwise_is_not_searched(
 
     assert [["1", workers[1].queue_name, "waiting"]] == found(page)
     assert f"{workers[0].queue_name} is not searched. Queue '{workers[0].queue_name}' is declared with" in page.words
-    other.backend.client.close()
+    other.core.backend.client.close()
 
 
 def test_every_page_has_the_box(workers: list[Any], browser: Browser, make_browser: MakeBrowser) -> None:

@@ -164,7 +164,7 @@ def test_a_program_cancels_a_task(app: Lowkiq, task: Task, robot: Browser, caplo
 
     assert ("cancelled", 2, 6) == (told["state"], told["counts"]["cancelled"], told["ended"])
     assert caplog.records[-1].getMessage().startswith(f"'robot': cancel, task {task.id} 'enrol products': 2 changed, ")
-    assert 0 == app.stats()["total"]["length"]
+    assert 0 == app.operate.stats()["total"]["length"]
     assert "cancelled" == robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel").json["state"]
     assert 404 == robot.ask("POST", f"/api/v1/tasks/{UNKNOWN}/cancel").status
 
@@ -315,9 +315,9 @@ def test_a_task_that_is_forgotten_while_the_list_is_made_spoils_no_page(
     def progress_of_none(self: Task) -> Progress:
         if self.id == task.id:
             records, *orders = TasksRef.keys
-            app.backend.client.hdel(records, task.id)
+            app.core.backend.client.hdel(records, task.id)
             for order in orders:
-                app.backend.client.zrem(order, task.id)
+                app.core.backend.client.zrem(order, task.id)
         return progress(self)
 
     monkeypatch.setattr(Task, "progress", progress_of_none)

@@ -14,6 +14,7 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp
 
 from lowkiq_lambda import ConfigError, Lowkiq
+from lowkiq_lambda.dashboard.tasks_api import tasks_api
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.tasks import Tasks
@@ -46,17 +47,17 @@ def customer(app: Lowkiq, task: Task) -> Browser:
     def authorize(request: Request, task_id: str | None) -> bool:
         return request.headers.get("x-customer") == "eva" and task_id == task.id
 
-    return Browser(app.tasks_api(authorize=authorize), headers={"x-customer": "eva"})
+    return Browser(tasks_api(app, authorize=authorize), headers={"x-customer": "eva"})
 
 
 def test_nobody_comes_in_without_authorize(app: Lowkiq) -> None:
     """P10: an API that would show everybody all tasks is not made."""
     with pytest.raises(ConfigError, match="authorize"):
-        app.tasks_api()
+        tasks_api(app)
     with pytest.raises(ConfigError, match="authorize"):
-        app.tasks_api(authorize=cast("Any", "everybody"))
+        tasks_api(app, authorize=cast("Any", "everybody"))
     with pytest.raises(ConfigError, match="authorize is called with a request and the id of a task"):
-        app.tasks_api(authorize=cast("Any", lambda request: request is not None))
+        tasks_api(app, authorize=cast("Any", lambda request: request is not None))
 
 
 def test_a36_a_front_end_polls_its_task(customer: Browser, task: Task) -> None:
@@ -85,7 +86,7 @@ def test_what_one_may_not_see_looks_as_if_it_were_not_there(customer: Browser, t
 
 def test_a_task_that_was_forgotten_is_not_told_from_one_of_others(app: Lowkiq, customer: Browser) -> None:
     """Also where `authorize` would let its owner in."""
-    generous = Browser(app.tasks_api(authorize=lambda _request, _task_id: True))
+    generous = Browser(tasks_api(app, authorize=lambda _request, _task_id: True))
     assert customer.get(f"/tasks/{UNKNOWN}").text == generous.get(f"/tasks/{UNKNOWN}").text
     assert customer.get(f"/tasks/{UNKNOWN}/items").text == generous.get(f"/tasks/{UNKNOWN}/items").text
 
@@ -97,7 +98,7 @@ def test_a_coroutine_may_decide(app: Lowkiq, task: Task, other: Task) -> None:
         await asyncio.sleep(0)
         return task_id in {task.id, None}
 
-    front = Browser(app.tasks_api(authorize=authorize))
+    front = Browser(tasks_api(app, authorize=authorize))
 
     assert [200, 404, 200] == [front.get(f"/tasks{path}").status for path in (f"/{task.id}", f"/{other.id}", "")]
 
@@ -105,7 +106,7 @@ def test_a_coroutine_may_decide(app: Lowkiq, task: Task, other: Task) -> None:
 @pytest.mark.parametrize("answer", [1, "yes", None, object()])
 def test_what_is_not_true_lets_nobody_in(app: Lowkiq, task: Task, answer: object) -> None:
     """P10: a mistake in `authorize` opens nothing: what is no bool is an error, and is logged."""
-    front = Browser(app.tasks_api(authorize=lambda _request, _task_id: cast("bool", answer)))
+    front = Browser(tasks_api(app, authorize=lambda _request, _task_id: cast("bool", answer)))
     refused = front.get(f"/tasks/{task.id}")
     assert (500, "internal_error") == (refused.status, refused.json["code"])
 
@@ -119,8 +120,8 @@ def test_an_authorize_that_raises_lets_nobody_in(app: Lowkiq, task: Task, caplog
     def strict(_request: Request, _task_id: str | None) -> bool:
         raise HTTPException(401, "Sign in first.", {"www-authenticate": "Bearer"})
 
-    failed = Browser(app.tasks_api(authorize=broken)).get(f"/tasks/{task.id}")
-    unknown = Browser(app.tasks_api(authorize=strict)).get(f"/tasks/{task.id}")
+    failed = Browser(tasks_api(app, authorize=broken)).get(f"/tasks/{task.id}")
+    unknown = Browser(tasks_api(app, authorize=strict)).get(f"/tasks/{task.id}")
 
     assert (500, False) == (failed.status, "secret" in failed.text)
     assert "secret of the database" in caplog.text
@@ -171,7 +172,7 @@ def test_texts_of_items_can_be_masked(app: Lowkiq, task: Task) -> None:
         raise ValueError
 
     def label(mask: Any) -> str | None:
-        front = Browser(app.tasks_api(authorize=lambda _request, _id: True, mask=mask))
+        front = Browser(tasks_api(app, authorize=lambda _request, _id: True, mask=mask))
         (item,) = front.get(f"/tasks/{task.id}/items").json["items"]
         return str(item["label"])
 
@@ -192,7 +193,7 @@ def by_lambda(api: ASGIApp, event: dict[str, Any]) -> Any:
 
 def test_it_can_be_mounted_and_served_by_lambda(app: Lowkiq, task: Task) -> None:
     """Below any path of an ASGI app, and as a function behind API Gateway."""
-    api = app.tasks_api(authorize=lambda request, _id: request.headers.get("x-customer") == "eva")
+    api = tasks_api(app, authorize=lambda request, _id: request.headers.get("x-customer") == "eva")
     mounted = Browser(Starlette(routes=[Mount("/shop/api", api)]), headers={"x-customer": "eva"})
     event = {
         "version": "2.0",

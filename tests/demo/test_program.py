@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from local.demo.run import FAILURE, INTERRUPTED, SUCCESS
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.demo.repositories import Repository
 from tests.kit.waiting import eventually
 

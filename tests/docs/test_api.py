@@ -51,8 +51,8 @@ def test_every_name_that_a_module_exports_has_an_entry(module: str) -> None:
 
 
 def test_every_member_of_an_app_has_an_entry() -> None:
-    """An app has so many that they stand by purpose: none is left out."""
-    public = {f"{OF_AN_APP}{name}" for name in dir(Lowkiq()) if not name.startswith("_")}
+    """They stand by purpose, and none is left out but `core`, which is private by contract."""
+    public = {f"{OF_AN_APP}{name}" for name in dir(Lowkiq()) if not name.startswith("_")} - {f"{OF_AN_APP}core"}
 
     assert public == {entry for entry in ENTRIES if entry.startswith(OF_AN_APP)}
 

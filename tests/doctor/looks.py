@@ -7,7 +7,7 @@ from lowkiq_lambda.doctor.findings import CheckUp, Finding
 
 def found(app: Lowkiq, check: str) -> list[tuple[str, str]]:
     """Mark and words of each finding of that name."""
-    return marks(check_up(app), check)
+    return marks(check_up(app.operate), check)
 
 
 def marks(checked: CheckUp, check: str) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ BUSY = {"doing": (Doing(queue="orders", shard=0, since=0.0, count=1, ids=("a",))
 @pytest.fixture
 def beat(app: Lowkiq) -> Callable[..., None]:
     """Has a daemon of this machine tell that it lives, and more of itself."""
-    pulse = Pulse(app.drainer, "daemon", 5, str)
+    pulse = Pulse(app.core.drainer, "daemon", 5, str)
 
     def tell(**more: Any) -> None:
         told: Process = msgspec.structs.replace(pulse.told(), **more)
@@ -36,13 +36,13 @@ def beat(app: Lowkiq) -> Callable[..., None]:
 def test_a_daemon_that_beats_is_well(app: Lowkiq, clock: ManualClock, beat: Callable[..., None]) -> None:
     """Until three of its beats are missing; one of another machine, or an invocation, is not asked for."""
     declare(app, "orders", Notes())
-    before = health_of(app)
+    before = health_of(app.core)
     beat(host="elsewhere")
-    elsewhere = health_of(app)
+    elsewhere = health_of(app.core)
     beat()
-    well = health_of(app)
+    well = health_of(app.core)
     clock.advance(BEATS * app.config.beat_interval + 1)
-    missing = health_of(app)
+    missing = health_of(app.core)
 
     here = socket.gethostname()
     assert [DaemonHealth(is_well=False, says=f"No daemon of {here} has been heard of.")] * 2 == [before, elsewhere]
@@ -63,10 +63,10 @@ def test_a_daemon_that_beats_and_does_nothing_is_not_well(
     """Where work has been due for two minutes, and nobody has told it to be quiet; one that is busy is well."""
     declare(app, "orders", Notes()).perform_async(jobs_of("a"))
     beat(**told)
-    fresh = health_of(app)
+    fresh = health_of(app.core)
     clock.advance(LATE + 1)
     beat(**told)
-    late = health_of(app)
+    late = health_of(app.core)
 
     assert (True, is_well) == (fresh.is_well, late.is_well)
     assert is_well or "does nothing, and 'orders' has had due work for" in late.says
@@ -77,11 +77,11 @@ def test_what_may_not_be_begun_is_no_reason(app: Lowkiq, clock: ManualClock, bea
     paused, limited = declare(app, "paused", Notes()), declare(app, "limited", Notes(), rate=Rate(1, 3_600.0))
     for worker in (paused, limited):
         worker.perform_async(jobs_of("a"))
-    app.actions(paused).pause()
+    app.operate.actions(paused).pause()
     clock.advance(LATE + 1)
     beat()
 
-    assert health_of(app).is_well
+    assert health_of(app.core).is_well
 
 
 def test_a_server_that_is_away_is_no_reason(make_server: MakeServer) -> None:
@@ -93,4 +93,4 @@ def test_a_server_that_is_away_is_no_reason(make_server: MakeServer) -> None:
 
         assert DaemonHealth(
             is_well=True, says="The server is out of reach: a daemon waits until it is back."
-        ) == health_of(app)
+        ) == health_of(app.core)

@@ -27,7 +27,7 @@ def test_what_the_code_declares_otherwise_is_told(own: Server, app: Lowkiq, cloc
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as other:
         declare(other, "orders", Notes(), shards_count=4)
         declare(other, "new", Notes())
-        checked = check_up(other)
+        checked = check_up(other.operate)
 
     broken, fresh = marks(checked, "declarations")
     assert "broken" == broken[0]
@@ -55,8 +55,8 @@ def test_another_type_of_payloads_is_told(own: Server, app: Lowkiq, clock: Manua
 def test_a_resharded_queue_has_another_count_than_the_code(own: Server, app: Lowkiq, clock: ManualClock) -> None:
     """That count holds, and the code may say so when it suits."""
     worker = declare(app, "orders", Notes(), shards_count=2)
-    app.queue_of(worker)
-    app.reshard(worker, to=4)
+    app.core.queue_of(worker)
+    app.operate.reshard(worker, to=4)
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as other:
         declare(other, "orders", Notes(), shards_count=2)
 
@@ -67,7 +67,7 @@ def test_a_resharded_queue_has_another_count_than_the_code(own: Server, app: Low
 def test_limits_that_were_set_at_run_time_are_told(app: Lowkiq) -> None:
     """They count in place of those of the code, which does not tell."""
     worker = declare(app, "orders", Notes(), rate=Rate(10, per=1))
-    app.limits(worker).set(max_running=1)
+    app.operate.limits(worker).set(max_running=1)
 
     ((mark, says),) = found(app, "limits")
     assert ("warning", True) == (mark, "max_running=1, rate=" in says)
@@ -94,7 +94,7 @@ def test_a_queue_of_another_library_is_told_and_left_alone(own: Server, app: Low
     declare(app, "orders", Notes())
     for name in ("orders", "others"):
         own.admin.set(declaration_key(name), b'{"layout": 9}')
-    checked = check_up(app)
+    checked = check_up(app.operate)
 
     assert ["broken"] == [mark for mark, _ in marks(checked, "declarations")]
     ((mark, says),) = marks(checked, "other queues")
@@ -149,7 +149,7 @@ def test_who_could_have_taken_it_is_told(
     """A daemon that is free, busy or quiet, or an invocation, of which the next comes by a schedule."""
     declare(app, "orders", Notes()).perform_async(jobs_of("a"))
     kind, threads, state = process
-    pulse = Pulse(app.drainer, kind, threads, print, lambda: state)
+    pulse = Pulse(app.core.drainer, kind, threads, print, lambda: state)
     clock.advance(seconds)
     pulse.beats.beat(pulse.told())
 
@@ -163,7 +163,7 @@ def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: Ma
     limited = declare(app, "limited", Notes(), rate=Rate(1, per=3_600))
     limited.perform_async(jobs_of("ab"))
     tenants = declare(app, "tenants", Notes(), tenants="spread")
-    app.actions(tenants).pause_tenant("acme")
+    app.operate.actions(tenants).pause_tenant("acme")
     app.drain()
     tenants.perform_async([{"id": "acme:1"}])
     clock.advance(600.0)
@@ -190,21 +190,21 @@ def test_the_advice_knows_where_a_rate_stands(app: Lowkiq, clock: ManualClock) -
     app.drain()
     clock.advance(600.0)
 
-    told = {finding.about: finding.advice for finding in check_up(app).findings if finding.check == "limits"}
+    told = {finding.about: finding.advice for finding in check_up(app.operate).findings if finding.check == "limits"}
     assert {"queue": False, "tenants": True} == {name: "(tenant_rate)" in advice for name, advice in told.items()}
 
 
 def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """Paused shards, held ids and a morgue that is nearly full; a pause is no due work."""
-    app.configure(morgue_max_entries=2)
+    app.core.configure(morgue_max_entries=2)
     declare(app, "buried", Notes(raising()), max_retry_count=0).perform_async(jobs_of("ab"))
     declare(app, "held", Notes(raising()), max_retry_count=0, dead_head="hold").perform_async(jobs_of("c"))
     paused = declare(app, "paused", Notes())
     app.drain()
     paused.perform_async(jobs_of("d"))
-    app.actions(paused).pause()
+    app.operate.actions(paused).pause()
     clock.advance(600.0)
-    checked = check_up(app)
+    checked = check_up(app.operate)
 
     assert [("warning", "paused: 1 of 1 shard paused, and the oldest due id has waited 10 minutes")] == marks(
         checked, "paused"
@@ -223,7 +223,7 @@ def test_a_damaged_shard_is_told_and_left_as_it_is(own: Server, app: Lowkiq) -> 
     worker.perform_async(jobs_of("a"))
     own.admin.zadd(shard_of(app, worker, "a").key("due"), {"odd": float("-inf")})
     before = own.admin.zscore(shard_of(app, worker, "a").key("due"), "odd")
-    checked = check_up(app)
+    checked = check_up(app.operate)
 
     ((mark, says),) = marks(checked, "damage")
     assert ("broken", True) == (mark, says.startswith("orders: shard 0 cannot be read: "))
@@ -249,7 +249,7 @@ def test_keys_that_the_user_may_not_read_hide_nothing_else(own: Server, app: Low
     url = own.add_user("narrow", "~lowkiq:{orders:*", "~lowkiq:{orders}:declaration", "+@all")
     with closing_app(Lowkiq(Config(redis_url=url))) as narrow:
         declare(narrow, "orders", Notes())
-        checked = check_up(narrow)
+        checked = check_up(narrow.operate)
 
     unknown = {finding.check for finding in checked.findings if finding.mark == "unknown"}
     assert {"processes", "limits"} == unknown
@@ -259,7 +259,7 @@ def test_keys_that_the_user_may_not_read_hide_nothing_else(own: Server, app: Low
 
 def test_a_queue_that_is_being_declared_anew_is_told(own: Server, app: Lowkiq) -> None:
     """Its pushes are refused until that has come to its end, which somebody may have to do."""
-    app.queue_of(declare(app, "orders", Notes()))
+    app.core.queue_of(declare(app, "orders", Notes()))
     stored: Any = own.admin.get(declaration_key("orders"))
     own.admin.set(declaration_key("orders"), stored.replace(b'"changing":false', b'"changing":true'))
 
@@ -275,12 +275,12 @@ def test_nothing_is_written(own: Server, app: Lowkiq, clock: ManualClock, settin
     app.every(600, worker, id="x")
     app.schedules.tick()
     HandMade(own, app, "orders").begin(4)
-    pulse = Pulse(app.drainer, "daemon", 5, print)
+    pulse = Pulse(app.core.drainer, "daemon", 5, print)
     pulse.beats.beat(pulse.told())
     clock.advance(3_600.0)
     settings(appendfsync="no")
     before = own.admin.info("persistence")["rdb_changes_since_last_save"], sorted(own.admin.keys())
-    checked = check_up(app)
+    checked = check_up(app.operate)
 
     assert (own.admin.info("persistence")["rdb_changes_since_last_save"], sorted(own.admin.keys())) == before
     checks = {finding.check for finding in checked.findings if finding.mark != "ok"}

@@ -18,7 +18,7 @@ def test_on_a_good_server_all_promises_hold(own: Server) -> None:
     """A server with an append-only file that evicts nothing, and a queue without jobs: nothing is left to do."""
     with app_on(own.url) as app:
         declare(app, "orders", Notes())
-        checked = check_up(app)
+        checked = check_up(app.operate)
 
     assert ("ok", []) == (checked.mark, not_ok(checked))
     assert ["", "", "", ""] == [finding.advice for finding in checked.findings if finding.section == "server"][:4]
@@ -29,9 +29,9 @@ def test_an_address_that_other_programs_read_too_is_told(own: Server, monkeypatc
     """REDIS_URL serves if LOWKIQ_REDIS_URL is missing, and is the cache of many platforms. Nothing is broken by it."""
     monkeypatch.setenv("REDIS_URL", own.url)
     with app_on(own.url) as app:
-        told = check_up(app)
+        told = check_up(app.operate)
         monkeypatch.setenv("LOWKIQ_REDIS_URL", own.url)
-        named = check_up(app)
+        named = check_up(app.operate)
 
     ((mark, says),) = marks(told, "address")
     assert ("ok", True) == (mark, "REDIS_URL" in says)
@@ -42,9 +42,9 @@ def test_s9_e42_a_server_that_evicts_breaks_promises(own: Server, settings: Set)
     """S-9, E-42: with a limit of memory jobs, leases and tokens are lost; without one that is still to come."""
     with app_on(own.url) as app:
         settings(maxmemory_policy="allkeys-lru")
-        without = check_up(app)
+        without = check_up(app.operate)
         settings(maxmemory="1gb")
-        limited = check_up(app)
+        limited = check_up(app.operate)
 
     ((mark, says),) = marks(without, "eviction")
     assert ("warning", True) == (mark, "as soon as a maxmemory is set" in says)
@@ -59,9 +59,9 @@ def test_a_full_memory_is_told_before_it_is_full(own: Server, settings: Set) -> 
         worker = declare(app, "orders", Notes())
         worker.perform_async(jobs_of("ab"))
         settings(maxmemory=int(own.admin.info("memory")["used_memory"] * 1.15))
-        nearly = check_up(app)
+        nearly = check_up(app.operate)
         settings(maxmemory=500_000)
-        full = check_up(app)
+        full = check_up(app.operate)
 
     assert ["warning"] == [mark for mark, _ in marks(nearly, "memory")]
     ((mark, says),) = marks(full, "memory")
@@ -112,7 +112,7 @@ def test_who_may_not_ask_is_told_where_to_look(own: Server) -> None:
         declare(app, "orders", Notes()).perform_async(jobs_of("ab"))
     with app_on(own.add_user("poor", *rights)) as app:
         declare(app, "orders", Notes())
-        checked = check_up(app)
+        checked = check_up(app.operate)
 
     unknown = {finding.check for finding in checked.findings if finding.mark == "unknown"}
     assert {"version", "user", "eviction", "memory", "durability", "other queues"} == unknown
@@ -138,7 +138,7 @@ def test_each_node_of_a_cluster_is_looked_at(cluster: Cluster) -> None:
     try:
         with app_on(cluster.url) as app:
             declare(app, "doctor-on-a-cluster", Notes(), shards_count=6).perform_async(jobs_of("abcdef"))
-            checked = check_up(app)
+            checked = check_up(app.operate)
     finally:
         second.admin.config_set("maxmemory-policy", "noeviction")
 

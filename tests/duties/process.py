@@ -17,7 +17,7 @@ class Report:
     name = "report"
     every = 3_600.0
 
-    def run(self, _app: Lowkiq, _remaining: Callable[[], float]) -> None:
+    def run(self, _remaining: Callable[[], float]) -> None:
         """Tell it, and hang where that is asked for."""
         sys.stdout.write(f"ran {os.getpid()}\n")
         sys.stdout.flush()
@@ -28,8 +28,8 @@ class Report:
 app = Lowkiq(Config(redis_url=URL))
 app.worker(queue_name=QUEUE, shards_count=1)(print)
 app.add_duty(Report())
-runner = DutyRunner(app, app.declared_duties, app.backend.clock)
-app.duties()
+runner = DutyRunner(app.core, [*app.core.duties.values()], app.core.backend.clock)
+app.operate.duties()
 sys.stdout.write("ready\n")
 sys.stdout.flush()
 for _ in sys.stdin:

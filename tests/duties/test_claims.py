@@ -54,7 +54,7 @@ def test_apps_with_other_queues_have_duties_of_their_own(make_app: MakeApp, queu
 def test_a_run_of_a_process_that_died_is_taken_over_when_its_claim_ends(apps: list[Lowkiq], clock: ManualClock) -> None:
     """Not earlier, as it may still be at it; not a whole period later."""
     _, second = each_with(apps, every=3_600.0)
-    claim, _ = DutyClaims(apps[0].backend, apps[0].queues).claim([ClaimRequest("sweep", 3_600.0, 65.0)], 0.0)
+    claim, _ = DutyClaims(apps[0].core.backend, apps[0].core.queues).claim([ClaimRequest("sweep", 3_600.0, 65.0)], 0.0)
 
     assert claim
     assert [65.0] == runs_of(apps[1], second, clock, 120)
@@ -62,7 +62,7 @@ def test_a_run_of_a_process_that_died_is_taken_over_when_its_claim_ends(apps: li
 
 def test_a_duty_that_ends_its_process_each_time_rests_longer_each_time(app: Lowkiq, clock: ManualClock) -> None:
     """A process that is started anew is not ended by it at once again."""
-    claims, claimed_at, began_at = DutyClaims(app.backend, app.queues), list[float](), clock.time()
+    claims, claimed_at, began_at = DutyClaims(app.core.backend, app.core.queues), list[float](), clock.time()
     for _ in range(400):
         if claims.claim([ClaimRequest("sweep", 60.0, 5.0)], 0.0)[0]:
             claimed_at.append(clock.time() - began_at)
@@ -74,7 +74,7 @@ def test_a_duty_that_ends_its_process_each_time_rests_longer_each_time(app: Lowk
 
 def test_a_call_that_is_sent_twice_claims_one_run(app: Lowkiq) -> None:
     """The answer of the first was lost."""
-    claims = DutyClaims(app.backend, app.queues)
+    claims = DutyClaims(app.core.backend, app.core.queues)
     args: list[str | bytes | int | float] = ["nonce", "a", 60.0, 5.0, "b", 60.0, 5.0]
     assert [[b"a", b"0"]] * 2 == [claims._call("claim_duty", args, 0.0) for _ in range(2)]
     claim, _ = claims.claim([ClaimRequest("a", 60.0, 5.0), ClaimRequest("b", 60.0, 5.0)], 0.0)
@@ -99,7 +99,7 @@ def test_a_run_that_outlasts_its_claim_says_nothing_of_the_next_one(
     with caplog.at_level(logging.WARNING):
         run_due(apps[0])
 
-    (state,) = apps[0].duties()
+    (state,) = apps[0].operate.duties()
     assert (1, 0, None) == (len(second.runs), state.failures, state.last_error)
     assert "a duty took longer than its claim lasted" in caplog.text
 
@@ -111,8 +111,8 @@ def test_clocks_of_processes_may_differ(server: Server, queue_name: str) -> None
         time = staticmethod(lambda: time.time() + 3_600.0)
 
     made = [Lowkiq(Config(redis_url=server.url)) for _ in range(2)]
-    made[0]._parts.clock = Ahead()
-    assert ServerTime is made[0]._parts.new_time
+    made[0].core.connections.clock = Ahead()
+    assert ServerTime is made[0].core.connections.new_time
     apps = [with_queue(app, queue_name) for app in made]
     each_with(apps)
 
@@ -125,7 +125,7 @@ def test_a_call_that_is_late_ends_no_claim(apps: list[Lowkiq], clock: ManualCloc
     """Its time was measured before a claim that overtook it: the run goes on alone."""
     each_with(apps)
     requests = [ClaimRequest("sweep", 60.0, 65.0)]
-    first, second = (DutyClaims(app.backend, app.queues) for app in apps)
+    first, second = (DutyClaims(app.core.backend, app.core.queues) for app in apps)
     claim, _ = first.claim(requests, retry_for=0.0)
     assert claim is not None
     clock.set_wall(clock.time() - 30.0)
@@ -149,9 +149,11 @@ def test_what_a_hand_wrote_into_the_record_holds_nothing_up(app: Lowkiq) -> None
     """A time that is none counts as not there."""
     duty = Noted()
     app.add_duty(duty)
-    key = DutyKey.of(app.queues).keys[0]
+    key = DutyKey.of(app.core.queues).keys[0]
     for n, damaged in enumerate(("nan", "inf", "soon", "")):
-        app.backend.client.hset(key, mapping=dict.fromkeys((f"sweep:{name}" for name in ("until", "began")), damaged))
+        app.core.backend.client.hset(
+            key, mapping=dict.fromkeys((f"sweep:{name}" for name in ("until", "began")), damaged)
+        )
         run_due(app)
         assert n + 1 == len(duty.runs)
 
@@ -175,6 +177,6 @@ def test_duties_in_a_cluster(cluster: Cluster, queue_name: str) -> None:
     apps = [with_queue(Lowkiq(Config(redis_url=cluster.url)), queue_name) for _ in range(2)]
     each_with(apps)
     assert [{"sweep": 1}, {}] == [run_due(app).results for app in apps]
-    assert [False] == [state.is_running for state in apps[1].duties()]
+    assert [False] == [state.is_running for state in apps[1].operate.duties()]
     for app in apps:
         close_app(app)

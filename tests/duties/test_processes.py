@@ -92,7 +92,7 @@ def test_the_duty_of_a_killed_process_is_taken_over(process: Process, server: Se
     app.add_duty(duty)
     run_due(app)
     hanging.kill()
-    assert [True] == [state.is_running for state in app.duties()]
+    assert [True] == [state.is_running for state in app.operate.duties()]
     clock.advance(60.0)
     run_due(app)
     assert [] == duty.runs

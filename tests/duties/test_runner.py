@@ -140,18 +140,18 @@ def test_the_state_of_duties(app: Lowkiq, clock: ManualClock) -> None:
     sound, broken = Noted("sound", act=lambda: clock.advance(2.0)), Noted("broken", 300.0, fail)
     for duty in (sound, broken, Noted("new", 600.0)):
         app.add_duty(duty)
-    assert [None] * 3 == [state.last_run for state in app.duties()]
+    assert [None] * 3 == [state.last_run for state in app.operate.duties()]
 
     began_at = clock.time()
     running: list[bool] = []
 
     def look_and_fail() -> None:
-        running.extend(state.is_running for state in app.duties())
+        running.extend(state.is_running for state in app.operate.duties())
         fail()
 
     broken.act = look_and_fail
     run_due(app, lambda: ENOUGH if len(broken.runs) < 1 else 0.0)
-    seen = {state.name: state for state in app.duties()}
+    seen = {state.name: state for state in app.operate.duties()}
 
     assert [False, True, False] == running
     assert (began_at, 2.0, began_at + 60.0, 0, None) == (
@@ -181,7 +181,7 @@ def test_the_state_of_a_duty_whose_process_died(app: Lowkiq, clock: ManualClock)
     with pytest.raises(KeyboardInterrupt):
         run_due(app)
     clock.advance(65.0)
-    (state,) = app.duties()
+    (state,) = app.operate.duties()
     assert (False, 1, None) == (state.is_running, state.failures, state.last_seconds)
     assert "its process died" in str(state.last_error)
     assert clock.time() == state.next_run
@@ -202,13 +202,13 @@ def test_two_duties_of_one_name_are_refused(app: Lowkiq) -> None:
     app.add_duty(Noted())
     with pytest.raises(DeclarationError, match="already"):
         app.add_duty(Noted())
-    assert ["sweep"] == [duty.name for duty in app.declared_duties]
+    assert ["sweep"] == [*app.core.duties]
 
 
 def test_without_duties_nothing_is_asked(app: Lowkiq) -> None:
     """The list is empty, and no connection was made for it."""
-    assert [] == app.duties()
-    assert [] == app.declared_duties
+    assert [] == app.operate.duties()
+    assert {} == app.core.duties
 
 
 def test_a_short_period_is_kept_beside_a_long_one(app: Lowkiq, clock: ManualClock) -> None:

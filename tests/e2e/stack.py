@@ -49,7 +49,7 @@ class Stack:
         )
         self._server = server
         self._history = bundled_history()
-        app.configure(redis_url=server.url)
+        app.core.configure(redis_url=server.url)
         push(self._history)
 
     @property
@@ -59,7 +59,7 @@ class Stack:
 
     def metrics_of(self, worker: type[Worker]) -> QueueMetrics:
         """A queue in numbers."""
-        return app.metrics()[worker.queue_name]
+        return app.operate.metrics()[worker.queue_name]
 
     def counted(self, items: int) -> list[int]:
         """How often each of so many items was done."""
@@ -68,7 +68,7 @@ class Stack:
     @property
     def shards(self) -> Sequence[ShardDetails]:
         """The queue's shards, as operators see them."""
-        return app.queries(ApplyChanges).shards()
+        return app.operate.queries(ApplyChanges).shards()
 
     @property
     def redis_url(self) -> str:

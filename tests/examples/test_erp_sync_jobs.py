@@ -63,7 +63,7 @@ def test_movements_of_many_products_are_one_request_and_a_repeat_is_one_payload(
 
     assert dict.fromkeys((f"sku-{sku}" for sku in range(40)), 3) == erp.stock
     assert {"done": UpdateStock.shards_count} == erp.answers
-    assert 80 == app.metrics()["UpdateStock"].payloads
+    assert 80 == app.operate.metrics()["UpdateStock"].payloads
 
 
 def test_an_erp_that_throttles_is_asked_again_when_it_says(lowkiq: AppUnderTest, erp: Erp) -> None:
@@ -151,7 +151,7 @@ def test_an_export_whose_process_is_killed_behind_its_last_item_is_left_to_do(
     """Whoever asks what is left completes it, and its last job tells the ERP."""
     export_catalogue()
     with monkeypatch.context() as killed:
-        killed.setattr(app.drainer, "look_at_tasks", None)
+        killed.setattr(app.core.drainer, "look_at_tasks", None)
         lowkiq.drain()
     assert {} == erp.catalogues
 

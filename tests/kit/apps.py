@@ -12,7 +12,7 @@ MakeApp: TypeAlias = Callable[..., Lowkiq]
 
 def close_app(app: Lowkiq) -> None:
     """Let the connections go that it has made."""
-    for backend in app._parts.opened:
+    for backend in app.core.connections.opened:
         backend.client.close()
 
 

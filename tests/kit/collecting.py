@@ -15,6 +15,7 @@ from sentry_sdk.integrations import _installed_integrations, _processed_integrat
 from sentry_sdk.transport import Transport
 
 from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.app import no_longer_for_each_app
 from lowkiq_lambda.otel import instrument
 from lowkiq_lambda.sentry import Capture, LowkiqIntegration, _watch
 
@@ -102,6 +103,6 @@ def sentry_of_test() -> Iterator[SentToSentry]:
         sentry_sdk.get_client().close(timeout=0)
         sentry_sdk.get_global_scope().set_client(None)
         # Sentry sets an integration up once in a process; apps of other tests are to have nothing of it.
-        Lowkiq.no_longer_for_each(_watch)
+        no_longer_for_each_app(_watch)
         for known in (_processed_integrations, _installed_integrations):
             known.discard(LowkiqIntegration.identifier)

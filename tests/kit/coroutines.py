@@ -27,7 +27,7 @@ def declare_async(app: Lowkiq, queue_name: str, handle: Handle, **fields: Any) -
 
 def visit(app: Lowkiq, worker: type[Worker], budget: Budget) -> DrainResult:
     """Visit its only shard."""
-    return app.drainer.visit(app.queue_of(worker).shards[0], budget)
+    return app.core.drainer.visit(app.core.queue_of(worker).shards[0], budget)
 
 
 @contextmanager

@@ -30,12 +30,12 @@ class Desk:
     @property
     def queries(self) -> Queries:
         """The queue's reads."""
-        return self.app.queries(self.worker)
+        return self.app.operate.queries(self.worker)
 
     @property
     def actions(self) -> Actions:
         """The queue's changes."""
-        return self.app.actions(self.worker)
+        return self.app.operate.actions(self.worker)
 
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Queue jobs."""
@@ -60,7 +60,7 @@ class Desk:
 
     def before(self, script: str, do: Callable[[], object], calls: int = 1) -> None:
         """Do something once, at the last moment before a script runs: with `calls`, before its n-th call."""
-        backend, left = self.app.backend, [calls]
+        backend, left = self.app.core.backend, [calls]
         run = backend.run
 
         def run_after(name: str, *args: Any, **options: Any) -> Reply:
@@ -73,12 +73,12 @@ class Desk:
 
     def renew_leases(self) -> None:
         """Renew those that are due, as the thread does that renews them."""
-        (shard,) = self.app.queue_of(self.worker).shards
-        self.app.drainer._renewers.of(shard).renew_due()
+        (shard,) = self.app.core.queue_of(self.worker).shards
+        self.app.core.drainer._renewers.of(shard).renew_due()
 
     def state(self) -> State:
         """The worker's only shard as it lies in Redis; AssertionError if its keys contradict each other."""
-        (shard,) = self.app.queue_of(self.worker).shards
+        (shard,) = self.app.core.queue_of(self.worker).shards
         found = stored(self.admin, shard)
         known = found["waiting"].keys() | found["flight"].keys()
         for name in ("errors", "trouble", "suspects"):

@@ -22,7 +22,7 @@ class Noted:
         self.remaining: Callable[[], float] = lambda: ENOUGH
         """How many seconds the present run has left."""
 
-    def run(self, _app: Lowkiq, remaining: Callable[[], float]) -> Any:
+    def run(self, remaining: Callable[[], float]) -> Any:
         """Note it, and act."""
         self.remaining = remaining
         self.runs.append(remaining())
@@ -37,7 +37,7 @@ def with_queue(app: Lowkiq, queue_name: str) -> Lowkiq:
 
 def run_due(app: Lowkiq, remaining: Callable[[], float] = lambda: ENOUGH) -> DutiesRun:
     """Run what is due in an app."""
-    return DutyRunner(app, app.declared_duties, app.backend.clock).run_due(remaining)
+    return DutyRunner(app.core, [*app.core.duties.values()], app.core.backend.clock).run_due(remaining)
 
 
 def runs_of(app: Lowkiq, duty: Noted, clock: ManualClock, seconds: int) -> list[float]:
@@ -53,4 +53,4 @@ def runs_of(app: Lowkiq, duty: Noted, clock: ManualClock, seconds: int) -> list[
 
 def record_of(app: Lowkiq) -> dict[bytes, bytes]:
     """What Redis has of an app's duties."""
-    return cast("dict[bytes, bytes]", app.backend.client.hgetall(DutyKey.of(app.queues).keys[0]))
+    return cast("dict[bytes, bytes]", app.core.backend.client.hgetall(DutyKey.of(app.core.queues).keys[0]))

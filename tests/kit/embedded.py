@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redis
 
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.kit.waiting import eventually
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.schedules.ticked import Ticked
-from lowkiq_lambda.store.inspect.entries import EntryRecord, EntryStore
+from lowkiq_lambda.store.shard.entries import EntryRecord, EntryStore
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.testing import ManualClock
 
@@ -27,8 +27,8 @@ def fired(ticked: Ticked) -> list[tuple[str, float, str]]:
 
 def records(app: Lowkiq, worker: type[Worker]) -> Mapping[str, EntryRecord]:
     """What the queue's shards know of its entries, by name."""
-    shards = with_timetable(app.queue_of(worker).shards)
-    return {row.name: row.record for row in EntryStore(app.backend, 5.0).rows(shards)}
+    shards = with_timetable(app.core.queue_of(worker).shards)
+    return {row.name: row.record for row in EntryStore(app.core.backend, 5.0).rows(shards)}
 
 
 def outcomes(app: Lowkiq, worker: type[Worker], name: str) -> list[tuple[float, str]]:

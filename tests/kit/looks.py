@@ -18,7 +18,7 @@ class Look(NamedTuple):
 
 def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
     """The job, or None if it does not wait."""
-    found = app.queries(worker).fetch([job_id])
+    found = app.operate.queries(worker).fetch([job_id])
     if not found:
         return None
     (job,) = found
@@ -28,8 +28,8 @@ def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
 def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
     """The number of entries of each key that holds jobs or notes about them; empty keys are left out."""
     kept = ("due", "jobs", "flight", "retry", "errors", "trouble", "suspects", "groups", "since")
-    client, sizes = app.backend.client, dict[str, int]()
-    for shard in app.queue_of(worker).shards:
+    client, sizes = app.core.backend.client, dict[str, int]()
+    for shard in app.core.queue_of(worker).shards:
         for name in (*kept, "box", "seen"):
             key = shard.key(name)
             size = client.zcard(key) if client.type(key) == b"zset" else client.hlen(key)
@@ -42,8 +42,8 @@ def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
 def counters(app: Lowkiq, worker: type[Worker]) -> Mapping[str, int]:
     """The counters of the worker's shards, in sum."""
     total: dict[str, int] = {}
-    for shard in app.queue_of(worker).shards:
-        meta: dict[bytes, bytes] = app.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]  # no future here
+    for shard in app.core.queue_of(worker).shards:
+        meta: dict[bytes, bytes] = app.core.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]  # no future here
         for field, value in meta.items():
             if re.fullmatch(rb"[0-9]+", value):
                 total[field.decode()] = total.get(field.decode(), 0) + int(value)

@@ -33,7 +33,7 @@ class HandMade:
 
     def begin(self, after: int) -> None:
         """Say in the declaration that the queue moves."""
-        epoch = int(self._app.backend.now(self.shard(Home(self.layout.before, 0))) * 1_000_000)
+        epoch = int(self._app.core.backend.now(self.shard(Home(self.layout.before, 0))) * 1_000_000)
         self._write(self.layout.begun(after, epoch))
 
     def close(self, group: int, last_score: float = 0.0) -> None:
@@ -66,7 +66,7 @@ class HandMade:
         there = self._there()
         made_with = {**there.made_with, **({} if shards_count is None else {"shards_count": shards_count})}
         after = Registered(made_with, generation or there.generation, layout=layout)
-        if not replace_registered(self._app.backend, self._name, there, after, 1.0):
+        if not replace_registered(self._app.core.backend, self._name, there, after, 1.0):
             raise AssertionError("somebody else has changed the declaration")
         self.layout = layout
 
@@ -83,4 +83,4 @@ class Both:
         self.notes = Notes()
         self.worker = declare(self.here, queue_name, self.notes, shards_count=4, **fields)
         self.mover = declare(self.there, queue_name, Notes(), shards_count=4, **fields)
-        self.there.queue_of(self.mover)
+        self.there.core.queue_of(self.mover)

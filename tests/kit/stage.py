@@ -88,4 +88,4 @@ class Stage:
         """End the daemons."""
         for daemon in self._daemons:
             daemon.close()
-        self.app.backend.client.close()
+        self.app.core.backend.client.close()

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from lowkiq_lambda.cloud import reaper
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
 from tests.kit.embedded import await_written, end_server, server_lives
 from tests.kit.typing_in import terminal
@@ -32,7 +32,7 @@ class Greet(Worker):
             greeted.writelines(f"{{name}} {{os.getpid()}}\\n" for name in batch)
 
 def server():
-    return app.backend.client.info("server")["process_id"]
+    return app.core.backend.client.info("server")["process_id"]
 """
 _PROMPT: Final = """
 import json, sys, traceback

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.kit.daemons import DaemonProcess, clean_environment
 from tests.kit.servers import MakeServer, Server
 from tests.kit.stage import Stage

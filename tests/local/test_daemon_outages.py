@@ -91,7 +91,7 @@ def test_what_runs_when_redis_goes_runs_again_when_it_is_back(
         fault_proxy.refuse()
         fault_proxy.cut()
         going.set()
-        eventually(lambda: not app.drainer._running, what="the visit to give up")
+        eventually(lambda: not app.core.drainer._running, what="the visit to give up")
         fault_proxy.accept()
         eventually(lambda: len(runs) == 2)
 
@@ -186,7 +186,7 @@ def test_a_queue_that_is_declared_anew_while_the_daemon_runs_is_left_out_and_no_
     other, counting = Counting(app, f"{queue_name}-other"), Counting(app, queue_name)
     with Daemon(app):
         other.worker.perform_async([{"id": "before"}])
-        eventually(lambda: app.stats()["total"]["length"] == 0 and other.done)
+        eventually(lambda: app.operate.stats()["total"]["length"] == 0 and other.done)
         body = {"queue_name": f"{queue_name}-other", "shards_count": 2, "merge": "never", "perform": _perform_nothing}
         worker: type[Worker] = anew.worker(type("Anew", (Worker,), body))
         eventually(lambda: _redeclared(anew, worker))
@@ -203,7 +203,7 @@ def test_a_queue_that_is_declared_anew_while_the_daemon_runs_is_left_out_and_no_
 def _redeclared(app: Lowkiq, worker: type[Worker]) -> bool:
     # What the daemon has just performed is in flight until it is settled.
     with suppress(QueueMismatch):
-        app.redeclare(worker)
+        app.operate.redeclare(worker)
         return True
     return False
 

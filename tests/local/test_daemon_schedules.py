@@ -66,7 +66,7 @@ def test_a_daemon_fires_nothing_where_the_settings_say_so(make_app: MakeApp, que
     with Daemon(app) as daemon:
         daemon.quiet()
         assert set() == threads()
-    assert [] == app.duties()
+    assert [] == app.operate.duties()
 
 
 def test_c15_what_fires_survives_an_error(make_app: MakeApp, queue_name: str) -> None:
@@ -81,5 +81,7 @@ def test_c15_what_fires_survives_an_error(make_app: MakeApp, queue_name: str) ->
 
     app.schedules.tick = failing_once  # type: ignore[assignment,method-assign]  # a fault, injected
     with Daemon(app):
-        eventually(lambda: not broken and bool(app.duties()[0].last_error), timeout=30.0)
-        assert ["ValueError: is broken"] == [str(state.last_error) for state in app.duties() if state.last_error]
+        eventually(lambda: not broken and bool(app.operate.duties()[0].last_error), timeout=30.0)
+        assert ["ValueError: is broken"] == [
+            str(state.last_error) for state in app.operate.duties() if state.last_error
+        ]

@@ -42,8 +42,8 @@ class Visits:
         self.performed: dict[str, int] = {}
         """In which visit an id was performed, the last time."""
         self._heard: list[int] = []
-        self._visit: Visit = instead or app.drainer.visit
-        monkeypatch.setattr(app.drainer, "visit", self._noted)
+        self._visit: Visit = instead or app.core.drainer.visit
+        monkeypatch.setattr(app.core.drainer, "visit", self._noted)
         monkeypatch.setattr(ShardBoard, "notify", self._hears(ShardBoard.notify))
 
     def note(self, batch: Batch) -> None:
@@ -94,7 +94,7 @@ def test_p6_a_wait_without_end_holds_up_no_other_queue_of_the_thread(
     app, pause, pauses = make_app(threads_per_node=1, poll_interval=NEVER), ShardBoard._pause, list[float]()
     paused = declared(app, f"{queue_name}-paused", nothing)
     paused.perform_async([{"id": "p"}])
-    app.actions(paused).pause()
+    app.operate.actions(paused).pause()
     declared(app, f"{queue_name}-far", nothing).perform_async([{"id": "f", "perform_in": YEAR_9999}])
     performed = list[str]()
     worker = declared(app, queue_name, performed.extend)
@@ -180,7 +180,7 @@ def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
         bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
-    visit = app.drainer.visit
+    visit = app.core.drainer.visit
 
     def refused(shard: ShardRef, budget: Budget) -> DrainResult:
         if shard.queue_name != queue_name:
@@ -207,7 +207,7 @@ def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_o
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
         bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
-    visit, failures = app.drainer.visit, list[str]()
+    visit, failures = app.core.drainer.visit, list[str]()
 
     def broken(shard: ShardRef, budget: Budget) -> DrainResult:
         if shard.queue_name != queue_name:

@@ -21,10 +21,10 @@ def thread_of(
     app: Lowkiq, clock: ManualClock, *workers: type[Worker], scheduler: Scheduler | None = None
 ) -> DrainThread:
     """A thread that is not started, and a board on which all shards of the workers have work."""
-    shards = [shard for worker in workers for shard in app.queue_of(worker).shards]
+    shards = [shard for worker in workers for shard in app.core.queue_of(worker).shards]
     board = ShardBoard(shards, clock, 1.0, Rests.of_daemon(1.0))
     board.notify(shards)
-    return DrainThread(app.drainer, board, scheduler, Outage(clock, lambda _error: None), app.config, clock)
+    return DrainThread(app.core.drainer, board, scheduler, Outage(clock, lambda _error: None), app.config, clock)
 
 
 def closing(threads: list[DrainThread]) -> Callable[[object], None]:
@@ -88,9 +88,9 @@ def test_a_queue_that_was_declared_anew_since_ends_no_thread(
     app, anew = make_app(last_words=words.append), make_app()
     gone = declare(app, f"{queue_name}-anew", Notes())
     stays = declare(app, f"{queue_name}-stays", closing(threads))
-    app.queries(gone).fetch([])
+    app.operate.queries(gone).fetch([])
     threads.append(thread_of(app, clock, gone, stays))
-    anew.redeclare(declare(anew, f"{queue_name}-anew", Notes(), merge="never"))
+    anew.operate.redeclare(declare(anew, f"{queue_name}-anew", Notes(), merge="never"))
     stays.perform_async(jobs_of("a"))
 
     with caplog.at_level(logging.ERROR):

@@ -21,8 +21,8 @@ from redis.retry import Retry
 
 from lowkiq_lambda.cloud import reaper
 from lowkiq_lambda.errors import EmbeddedServerError
-from lowkiq_lambda.local.embedded import EmbeddedValkey, launch, open_embedded, server
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded import EmbeddedValkey, launch, open_embedded, server
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.kit.embedded import await_written
 from tests.kit.waiting import eventually
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 USER = """
 import sys
 from pathlib import Path
-from lowkiq_lambda.local.embedded import open_embedded
+from lowkiq_lambda.providers.embedded import open_embedded
 
 sys.stdin.readline()
 with open_embedded(Path(sys.argv[1])) as opened:
@@ -43,8 +43,8 @@ with open_embedded(Path(sys.argv[1])) as opened:
 FAMILY = """
 import os, sys
 from pathlib import Path
-from lowkiq_lambda.local.embedded import open_embedded
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded import open_embedded
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 
 def tell(what):
     print(what, ServerFolder(data_dir).server_lives(), sep=": ", flush=True)
@@ -72,7 +72,7 @@ os._exit(0)
 FORKING = """
 import os, sys, threading
 from pathlib import Path
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 
 folder = ServerFolder(Path(sys.argv[1]))
 folder.create()

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.kit.servers import MakeServer
 from tests.kit.typing_in import Terminal
 from tests.kit.waiting import eventually
@@ -20,7 +20,7 @@ RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."
 def make_queue(project: Project, *ids: str) -> None:
     """Make the queue with these jobs, and write the app anew with another number of shards."""
     prompt = project.prompt()
-    prompt.run("app.queries(Greet) and None")
+    prompt.run("app.operate.queries(Greet) and None")
     for job_id in ids:
         prompt.run(PUSH % job_id)
     prompt.end()
@@ -122,7 +122,7 @@ def test_a_reset_takes_one_queue(project: Project) -> None:
     assert f"error: {project.folder.path} has no queue 'Greet'.\n" == missing.stderr
     prompt = project.prompt()
     keys = prompt.run(
-        "sorted(key.decode().split(':')[1].strip('{}') for key in app.backend.client.keys('*:declaration'))"
+        "sorted(key.decode().split(':')[1].strip('{}') for key in app.core.backend.client.keys('*:declaration'))"
     )
     assert ["Gree", "Greet%3A3", "Greeter"] == keys
 
@@ -158,7 +158,7 @@ def test_a_daemon_does_not_declare_anew_a_queue_with_jobs(project: Project) -> N
 def test_a_daemon_does_not_declare_anew_what_others_use(project: Project) -> None:
     """A program that goes by the old declaration goes on: the daemon ends with the way out."""
     prompt = project.prompt()
-    prompt.run("app.queries(Greet) and None")
+    prompt.run("app.operate.queries(Greet) and None")
     project.write(shards_count=5)
 
     daemon = project.daemon()
@@ -181,7 +181,7 @@ def test_other_tools_get_the_url(project: Project) -> None:
     with redis.Redis.from_url(printed.stdout.strip(), protocol=2) as client:
         assert client.exists("lowkiq:{Greet}:declaration")
     prompt = project.prompt()
-    assert printed.stdout.strip() == prompt.run("app.redis_url")
+    assert printed.stdout.strip() == prompt.run("app.core.redis_url")
     prompt.end()
     assert not project.server_lives()
 
@@ -222,10 +222,10 @@ def test_others_may_come_while_somebody_thinks_about_a_reset(
         def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # as of a text
             prompt = project.prompt()
             if meanwhile == "removes":
-                prompt.run("app.backend.client.flushall() and None")
+                prompt.run("app.core.backend.client.flushall() and None")
                 prompt.end()
             else:
-                prompt.run("app.stats() and None")
+                prompt.run("app.operate.stats() and None")
             return "yes\n"
 
     monkeypatch.setenv("LOWKIQ_ENV", "development")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import AppNotFound
 from lowkiq_lambda.loading import load_app
 
@@ -46,14 +47,14 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("spec", ["shop.jobs:app", "shop.jobs:Apps.main", "shop/jobs.py:app", "./shop/jobs.py:other"])
 def test_an_app_is_found_from_the_current_folder(spec: str) -> None:
     """L-70: the module need not be installed, and the app may be an attribute of something."""
-    assert type(load_app(spec)).__name__ == "Lowkiq"
+    assert type(load_app(spec, Lowkiq)).__name__ == "Lowkiq"
 
 
 def test_l70_the_path_of_a_file_with_one_app_names_it(shop: Path) -> None:
     """L-70: a path is enough where nothing else can be meant."""
     (shop / "alone.py").write_text("from lowkiq_lambda import Lowkiq\n\nmine = Lowkiq()\n")
 
-    assert load_app("./alone.py") is sys.modules.pop("alone").mine
+    assert load_app("./alone.py", Lowkiq) is sys.modules.pop("alone").mine
 
 
 def test_a_file_of_another_folder_is_refused(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +62,7 @@ def test_a_file_of_another_folder_is_refused(shop: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(shop / "shop")
 
     with pytest.raises(AppNotFound, match="outside of the current folder"):
-        load_app("../broken_shop.py")
+        load_app("../broken_shop.py", Lowkiq)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_file_of_another_folder_is_refused(shop: Path, monkeypatch: pytest.Mon
 def test_what_is_wrong_is_told_in_a_sentence(shop: Path, spec: str, sentence: str) -> None:
     """A spec that leads to no app says which part of it is wrong, and what there is instead."""
     with pytest.raises(AppNotFound) as caught:
-        load_app(spec)
+        load_app(spec, Lowkiq)
 
     write = "give the app as MODULE:APP, such as shop.jobs:app, and the server in LOWKIQ_REDIS_URL."
     assert sentence.format(cwd=shop, write=write) == str(caught.value)
@@ -95,7 +96,7 @@ def test_what_is_wrong_is_told_in_a_sentence(shop: Path, spec: str, sentence: st
 def test_a_worker_that_cannot_work_is_told_with_its_line_and_no_traceback(shop: Path) -> None:
     """The sentence of a DeclarationError says all, and the line of the user's code where to look."""
     with pytest.raises(AppNotFound) as caught:
-        load_app("wrong_shop:app")
+        load_app("wrong_shop:app", Lowkiq)
 
     begun = f"Importing 'wrong_shop' failed at {shop / 'wrong_shop.py'}, line 4: Greet.perform is a generator: "
     assert str(caught.value).startswith(begun)
@@ -105,7 +106,7 @@ def test_a_worker_that_cannot_work_is_told_with_its_line_and_no_traceback(shop: 
 def test_a_module_that_exits_does_not_end_the_command_in_silence(shop: Path) -> None:
     """Its exit code would be that of the command, and 0 says that all was done."""
     with pytest.raises(AppNotFound) as caught:
-        load_app("leaving_shop:app")
+        load_app("leaving_shop:app", Lowkiq)
 
     assert (
         f"Importing 'leaving_shop' ends the program, by SystemExit: 0 at {shop / 'leaving_shop.py'}, line 3. "

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from lowkiq_lambda.local.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from tests.kit.daemons import DaemonProcess
 from tests.kit.process_states import lives
 from tests.kit.servers import Server

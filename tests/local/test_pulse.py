@@ -33,7 +33,7 @@ SOON = 0.05
 
 def process_of(app: Lowkiq, pid: int) -> Process | None:
     """What the process told last; None where it has told nothing, or its end."""
-    return next((process for process in app.processes() if process.pid == pid), None)
+    return next((process for process in app.operate.processes() if process.pid == pid), None)
 
 
 def doing_of(app: Lowkiq, pid: int) -> list[str]:
@@ -91,7 +91,7 @@ def test_sk2_a_daemon_under_load_is_quieted_and_then_stopped(stage: Stage) -> No
     daemon = stage.daemon(beat_interval=SOON)
     process = begin_a(stage, daemon)
 
-    is_known = stage.app.processes().quiet(process)
+    is_known = stage.app.operate.processes().quiet(process)
     stage.await_told("on_quiet")
     stage.push(f"c{number}" for number in range(10))
     stage.release("a")
@@ -101,7 +101,7 @@ def test_sk2_a_daemon_under_load_is_quieted_and_then_stopped(stage: Stage) -> No
     assert is_known
     assert isinstance(quiet, Process)
     assert (True, "quiet", "quiet") == (quiet.quiet, quiet.state, quiet.order)
-    assert stage.app.processes().stop(process.id)
+    assert stage.app.operate.processes().stop(process.id)
     assert 0 == daemon.exit_code()
     assert ["a"] == [told["id"] for told in stage.told("begin")]
     assert process_of(stage.app, daemon.pid) is None
@@ -118,7 +118,7 @@ def test_sk2_a_daemon_under_load_is_stopped(stage: Stage) -> None:
     process = process_of(stage.app, daemon.pid)
     assert process is not None
 
-    assert stage.app.processes().stop(process)
+    assert stage.app.operate.processes().stop(process)
 
     assert 0 == daemon.exit_code()
     assert ["a"] == [told["id"] for told in stage.told("end")]
@@ -135,14 +135,14 @@ def test_sk2_one_of_several_processes_is_quieted_alone_and_stop_replaces_it(
 
 
 def _quiet_and_stop_a_child(stage: Stage) -> None:
-    eventually(lambda: len(stage.app.processes()) == 2, timeout=30)
-    first, second = stage.app.processes()
+    eventually(lambda: len(stage.app.operate.processes()) == 2, timeout=30)
+    first, second = stage.app.operate.processes()
 
-    stage.app.processes().quiet(first)
+    stage.app.operate.processes().quiet(first)
     eventually(lambda: (found := process_of(stage.app, first.pid)) and found.quiet)
     kept = process_of(stage.app, second.pid)
-    stage.app.processes().stop(first)
-    eventually(lambda: {process.pid for process in stage.app.processes()} - {first.pid, second.pid}, timeout=30)
+    stage.app.operate.processes().stop(first)
+    eventually(lambda: {process.pid for process in stage.app.operate.processes()} - {first.pid, second.pid}, timeout=30)
 
     assert kept is not None
     assert not kept.quiet
@@ -167,7 +167,7 @@ def test_sk2_an_invocation_that_is_played_here_ends_its_tour(stage: Stage, order
         eventually(lambda: doing_of(stage.app, invocation.pid) == ["a"])
         process = process_of(stage.app, invocation.pid)
         assert process is not None
-        processes = stage.app.processes()
+        processes = stage.app.operate.processes()
         is_known = processes.stop(process) if order == "stop" else processes.quiet(process)
         eventually(lambda: (found := process_of(stage.app, invocation.pid)) and found.quiet)
         stage.release("a")
@@ -219,7 +219,7 @@ def test_sk1_five_slow_beats_are_told_once(
 
     with caplog.at_level(logging.WARNING), Daemon(app):
         eventually(lambda: len(made) > 4)
-        eventually(lambda: any(process.is_slow for process in app.processes()))
+        eventually(lambda: any(process.is_slow for process in app.operate.processes()))
         eventually(lambda: len(made) > 8)
 
     told = [record for record in caplog.records if "Redis is slow to answer" in record.message]
@@ -242,7 +242,7 @@ def test_a_beat_that_fails_ends_nothing(own_server: Server, queue_name: str, cap
         is_done = done.wait(30)
         eventually(lambda: "cannot tell that it lives" in caplog.text)
         own_server.admin.delete(key)
-        eventually(app.processes)
+        eventually(app.operate.processes)
 
     assert is_done
     assert 1 == caplog.text.count("cannot tell that it lives")
@@ -252,10 +252,10 @@ def test_sk1_who_is_silent_is_gone_after_a_minute_and_forgotten_after_a_day(own_
     """SK-1: no beat for 60 s shows a process as gone; after 24 h the beats of others remove it."""
     clock = ManualClock()
     app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
-    silent, other = (Pulse(app.drainer, "daemon", 1, print) for _ in range(2))
+    silent, other = (Pulse(app.core.drainer, "daemon", 1, print) for _ in range(2))
 
     def shown() -> dict[str, bool]:
-        return {process.id: process.is_gone for process in app.processes()}
+        return {process.id: process.is_gone for process in app.operate.processes()}
 
     with closing_app(app):
         silent.beats.beat(silent.told())
@@ -265,29 +265,29 @@ def test_sk1_who_is_silent_is_gone_after_a_minute_and_forgotten_after_a_day(own_
         other.beats.beat(other.told())
         later = shown()
         clock.advance(86_400.0)
-        was_known = app.processes().stop(silent.id)
+        was_known = app.operate.processes().stop(silent.id)
         other.beats.beat(other.told())
 
         assert {silent.id: False} == after_a_minute
         assert {silent.id: True, other.id: False} == later
         assert was_known
         assert {other.id: False} == shown()
-        assert not app.processes().stop(silent.id)
+        assert not app.operate.processes().stop(silent.id)
         assert not own_server.admin.exists(ProcessesRef().key("orders"))
 
 
 def test_who_is_to_stop_is_not_told_less(own_server: Server) -> None:
     """A later quiet does not take back a stop; what nobody of this version wrote hides no process."""
     app = Lowkiq(Config(redis_url=own_server.url))
-    pulse = Pulse(app.drainer, "daemon", 1, print)
+    pulse = Pulse(app.core.drainer, "daemon", 1, print)
 
     with closing_app(app):
         pulse.beats.beat(pulse.told())
         own_server.admin.hset(ProcessesRef().key("alive"), "newer", "17.0 \xff")
-        app.processes().stop(pulse.id)
-        app.processes().quiet(pulse.id)
+        app.operate.processes().stop(pulse.id)
+        app.operate.processes().quiet(pulse.id)
 
-        assert [(pulse.id, "stop")] == [(process.id, process.order) for process in app.processes()]
+        assert [(pulse.id, "stop")] == [(process.id, process.order) for process in app.operate.processes()]
 
 
 def test_the_version_that_beats_tell_is_that_of_the_package() -> None:

@@ -64,11 +64,11 @@ class Shard:
         self.clock = ManualClock()
         self.backend = Recorder(client, self.clock, partial(GivenTime, self.clock), self.clock.sleep, Random(0))
         self._app = Lowkiq(Config(redis_url=url), clock=self.clock)
-        self._app._parts._backend = self.backend
+        self._app.core.connections._backend = self.backend
         fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge, **fields}
         body = {"perform": lambda _self, _batch: None, **fields}
         self._worker: type[Worker] = self._app.worker(type("Any", (Worker,), body))
-        self.ref = self._app.queue_of(self._worker).shards[0]
+        self.ref = self._app.core.queue_of(self._worker).shards[0]
         self._terms = LeaseSettings(ttl, merge, morgue, b"crashed")
         self._morgue = (morgue.entries, morgue.bytes, morgue.age)
 
@@ -81,7 +81,7 @@ class Shard:
 
     def actions(self, seen: ShardSnapshot | None = None) -> "LateActions":
         """What an operator may do, with a look that was taken before."""
-        actions = self._app.actions(self._worker)
+        actions = self._app.operate.actions(self._worker)
         late = LateActions(actions.reader, self._terms.merge, self._morgue)
         late.seen = seen
         return late

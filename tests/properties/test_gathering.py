@@ -140,8 +140,8 @@ class GatheringMachine(RuleBasedStateMachine):
     def perform_now(self) -> None:
         """An operator makes all due, which may move what has just become due by a tick."""
         late = [job_id for job_id, known in self.waiting.items() if known.due >= self.now - TICKS]
-        self.app.actions(self.worker).perform_all_jobs_now()
-        for job in self.app.queries(self.worker).fetch(late):
+        self.app.operate.actions(self.worker).perform_all_jobs_now()
+        for job in self.app.operate.queries(self.worker).fetch(late):
             has_failed = self.waiting[job.id].has_failed
             self.waiting[job.id] = GatheringId(at=job.perform_in)
             self.waiting[job.id].has_failed = has_failed
@@ -151,13 +151,13 @@ class GatheringMachine(RuleBasedStateMachine):
     @rule(job_id=IDS)
     def delete(self, job_id: str) -> None:
         """An operator takes the id away."""
-        self.app.actions(self.worker).delete([job_id])
+        self.app.operate.actions(self.worker).delete([job_id])
         self.waiting.pop(job_id, None)
 
     @rule()
     def kill(self) -> None:
         """An operator sends what has failed to the morgue."""
-        self.app.actions(self.worker).kill_all_failed_jobs()
+        self.app.operate.actions(self.worker).kill_all_failed_jobs()
         failed = {job_id for job_id, known in self.waiting.items() if known.has_failed}
         self.buried |= failed
         for job_id in failed:
@@ -167,14 +167,14 @@ class GatheringMachine(RuleBasedStateMachine):
     @rule()
     def requeue(self) -> None:
         """An operator brings it back, and it is due."""
-        self.app.actions(self.worker).morgue_queue_up_all_jobs()
+        self.app.operate.actions(self.worker).morgue_queue_up_all_jobs()
         self.waiting |= {job_id: GatheringId(at=self.now) for job_id in self.buried}
         self.buried.clear()
 
     @invariant()
     def each_id_is_due_when_it_should_be(self) -> None:
         """The queue has these ids, at these times, and says which of them gather."""
-        queries = self.app.queries(self.worker)
+        queries = self.app.operate.queries(self.worker)
         explained = {job_id: queries.explain(job_id) for job_id in self.waiting}
 
         assert {job_id: known.due for job_id, known in self.waiting.items()} == {

@@ -127,13 +127,13 @@ class LatestMachine(RuleBasedStateMachine):
     @rule(job_id=IDS)
     def delete(self, job_id: str) -> None:
         """An operator takes away what waits."""
-        self.app.actions(self.worker).delete([job_id])
+        self.app.operate.actions(self.worker).delete([job_id])
         self.waiting.pop(job_id, None)
 
     @rule()
     def kill(self) -> None:
         """An operator sends what has failed to the morgue."""
-        self.app.actions(self.worker).kill_all_failed_jobs()
+        self.app.operate.actions(self.worker).kill_all_failed_jobs()
         for job_id in [job_id for job_id, version in self.waiting.items() if version.failures]:
             self.morgue.setdefault(job_id, []).append(self.waiting.pop(job_id))
 
@@ -141,7 +141,7 @@ class LatestMachine(RuleBasedStateMachine):
     @rule()
     def requeue(self) -> None:
         """An operator brings back the newest of each id, unless a newer one waits or was done."""
-        self.app.actions(self.worker).morgue_queue_up_all_jobs()
+        self.app.operate.actions(self.worker).morgue_queue_up_all_jobs()
         for job_id, versions in [*self.morgue.items()]:
             newest = max(versions)
             there = self.waiting.get(job_id)
@@ -155,8 +155,8 @@ class LatestMachine(RuleBasedStateMachine):
     @invariant()
     def the_queue_is_as_the_model(self) -> None:
         """One payload of an id waits, the morgue has what was buried, marks are what was done, and never fell."""
-        queries, shard = self.app.queries(self.worker), shard_of(self.app, self.worker, "a")
-        client: Any = self.app.backend.client
+        queries, shard = self.app.operate.queries(self.worker), shard_of(self.app, self.worker, "a")
+        client: Any = self.app.core.backend.client
         marks: dict[str, int] = {}
         for name in ("marks_even", "marks_odd"):
             for job_id, score in client.hgetall(shard.key(name)).items():

@@ -23,7 +23,7 @@ def floors(arrival: int, above: int, kin: bytes = b"") -> Floors:
 
 def arrivals(app: Lowkiq, worker: Any, server: Server) -> list[int]:
     """Of all shards."""
-    return [int(server.admin.hget(shard.key("meta"), "arrival") or 0) for shard in app.queue_of(worker).shards]
+    return [int(server.admin.hget(shard.key("meta"), "arrival") or 0) for shard in app.core.queue_of(worker).shards]
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -40,7 +40,7 @@ def test_two_hundred_moves_up_and_down_take_little_room(
             worker.perform_async([{"id": one, "payload": (cycle, turn)} for turn in range(2) for one in ids])
         for to in (2, 1):
             clock.advance(REST)
-            app.reshard(worker, to=to)
+            app.operate.reshard(worker, to=to)
         app.drain()
 
     of_a = [payload for batch in notes.batches for payload in batch.get("a", [])]
@@ -92,12 +92,12 @@ def test_a_move_that_would_not_fit_changes_nothing(fill: Fill, server: Server) -
     """It is refused before its first write, and the queue goes on as it was."""
     filled = fill(2)
     was = filled.held()
-    for shard in filled.app.queue_of(filled.worker).shards:
+    for shard in filled.app.core.queue_of(filled.worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS // 2 + 1)
     with pytest.raises(LowkiqError, match=r"would not fit\. Nothing was changed"):
-        filled.app.reshard(filled.worker, to=1)
+        filled.app.operate.reshard(filled.worker, to=1)
 
-    assert not filled.app.resharding(filled.worker).layout.is_moving
+    assert not filled.app.operate.resharding(filled.worker).layout.is_moving
     assert was == filled.held()
 
 
@@ -109,12 +109,12 @@ def test_a_move_that_no_longer_fits_names_the_way_out(
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.perform_async([{"id": one} for one in "abcdef"])
     monkeypatch.setattr("lowkiq_lambda.reshard.group.GroupMove.check", lambda _self: None)
-    for shard in app.queue_of(worker).shards:
+    for shard in app.core.queue_of(worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS)
     with pytest.raises(LowkiqError, match=r"would not fit\. Turn the move round \(--abort\)"):
-        app.reshard(worker, to=1)
+        app.operate.reshard(worker, to=1)
 
-    turned = app.resharding(worker)
+    turned = app.operate.resharding(worker)
     turned.abort(lambda *_: None)
     assert turned.go_on(lambda *_: None)
     assert {"done": 6} == app.drain()

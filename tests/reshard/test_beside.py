@@ -31,11 +31,11 @@ def test_entries_go_to_the_shard_of_their_id(app: Lowkiq, queue_name: str, serve
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE)
     ids = [f"id {number}" for number in range(12)]
     for job_id in ids:
-        shard = app.queue_of(worker).shards[shard_for(job_id, BEFORE)].using((TIMETABLE,))
-        app.backend.run("put_entry", shard, [f"entry of {job_id}", "{}", "digest", job_id, ""], retry_for=1.0)
+        shard = app.core.queue_of(worker).shards[shard_for(job_id, BEFORE)].using((TIMETABLE,))
+        app.core.backend.run("put_entry", shard, [f"entry of {job_id}", "{}", "digest", job_id, ""], retry_for=1.0)
     was = kept(server.admin, queue_name, "timetable", TIMETABLE, BEFORE)
 
-    app.reshard(worker, to=AFTER)
+    app.operate.reshard(worker, to=AFTER)
 
     there = kept(server.admin, queue_name, "timetable", TIMETABLE, AFTER)
     records = {name: packed for fields in was.values() for name, packed in fields.items()}
@@ -54,10 +54,10 @@ def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
     worker = declare(app, queue_name, notes, shards_count=BEFORE, tenants="spread")
     worker.perform_async(jobs_of([f"{tenant}:{number}" for tenant in ("acme", "globex") for number in range(12)]))
     until = clock.time() + 500
-    for shard in app.queue_of(worker).shards:
-        app.backend.run("pause_tenant", shard, ["acme", until], retry_for=1.0)
+    for shard in app.core.queue_of(worker).shards:
+        app.core.backend.run("pause_tenant", shard, ["acme", until], retry_for=1.0)
 
-    app.reshard(worker, to=AFTER)
+    app.operate.reshard(worker, to=AFTER)
 
     served = kept(server.admin, queue_name, "served", TENANTS, AFTER)
     assert [*range(AFTER)] == [*served]
@@ -73,7 +73,7 @@ def test_an_id_that_gathers_goes_on_gathering(app: Lowkiq, queue_name: str, cloc
     began = clock.time()
     worker.perform_async(jobs_of(["a"]))
 
-    app.reshard(worker, to=AFTER)
+    app.operate.reshard(worker, to=AFTER)
 
     clock.advance(1.5)
     (pushed,) = worker.perform_async([{"id": "a", "payload": 2}])
@@ -89,7 +89,7 @@ def test_what_is_known_of_gathering_ids_goes_by_itself_after_a_move(
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE, gather=Gather(2.0, at_most=30.0))
     worker.perform_async(jobs_of([str(number) for number in range(40)]))
 
-    app.reshard(worker, to=AFTER)
+    app.operate.reshard(worker, to=AFTER)
 
     shards = [ShardRef(queue_name, AFTER, index, features=(GATHERING,)) for index in range(AFTER)]
     left = [server.admin.pttl(shard.key("gathering")) for shard in shards]
@@ -103,7 +103,7 @@ def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
 ) -> None:
     """A time that was decided, a pause, how long a key holds, a count of revivals: the later, whichever comes first."""
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE, tenants="spread")
-    app.queue_of(worker)
+    app.core.queue_of(worker)
     moving = HandMade(server, app, queue_name)
     moving.begin(AFTER)
     moving.close(0)
@@ -124,7 +124,7 @@ def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
         row(b"receipts", b"a key", repr(come).encode()),
         row(b"item", b"v of a task", str(brought).encode()),
     ]
-    MovingShards(app.backend, moving.layout.epoch, "min", 1.0).receive([(shard, rows)])
+    MovingShards(app.core.backend, moving.layout.epoch, "min", 1.0).receive([(shard, rows)])
 
     kept = server.admin.hget(shard.key("timetable"), "poll"), server.admin.hget(shard.key("served"), "acme")
     entry, lane = (msgspec.msgpack.decode(packed) for packed in kept if isinstance(packed, bytes))

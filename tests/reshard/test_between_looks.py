@@ -23,15 +23,15 @@ def test_a_pause_before_the_shards_are_closed_holds_in_the_new_ones(
     hold_still = GroupMove._hold_still
 
     def pause_and_hold(move: GroupMove, told: Sequence[Told], remaining: Remaining) -> bool:
-        app.actions(worker).pause()
+        app.operate.actions(worker).pause()
         return hold_still(move, told, remaining)
 
     monkeypatch.setattr(GroupMove, "_hold_still", pause_and_hold)
-    app.reshard(worker, to=4)
+    app.operate.reshard(worker, to=4)
 
     app.drain()
     assert [] == notes.batches
-    app.actions(worker).resume()
+    app.operate.actions(worker).resume()
     assert {"done": 6} == app.drain()
 
 
@@ -41,7 +41,7 @@ def test_p3_a_push_before_the_shards_are_closed_comes_before_later_ones(
     """P3: the score that it took, as a pusher's clock is ahead, is the least that a push to a new shard takes."""
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=2, merge="never")
-    shards, ids = app.queue_of(worker).shards, "abcdef"
+    shards, ids = app.core.queue_of(worker).shards, "abcdef"
     hold_still = GroupMove._hold_still
 
     def push_and_hold(move: GroupMove, told: Sequence[Told], remaining: Remaining) -> bool:
@@ -52,7 +52,7 @@ def test_p3_a_push_before_the_shards_are_closed_comes_before_later_ones(
         return hold_still(move, told, remaining)
 
     monkeypatch.setattr(GroupMove, "_hold_still", push_and_hold)
-    app.reshard(worker, to=4)
+    app.operate.reshard(worker, to=4)
     later = make_app()
     declare(later, queue_name, notes, shards_count=4, merge="never").perform_async(jobs_of(ids, payload="after"))
 

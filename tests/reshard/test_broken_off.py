@@ -71,11 +71,11 @@ def test_a_mover_may_die_before_and_after_each_call(fill: Fill, monkeypatch: pyt
         filled = fill(before, f"-{arrow}-{arrows.after}", rounds=0)
         was = filled.held()
         with suppress(MoverKilled), arrows.aimed_at(arrow):
-            filled.app.reshard(filled.worker, to=after)
+            filled.app.operate.reshard(filled.worker, to=after)
             deaths -= 1
         deaths += 1
 
-        filled.app.reshard(filled.worker, to=after)
+        filled.app.operate.reshard(filled.worker, to=after)
 
         assert was == filled.held(after), f"killed at {arrow}"
 
@@ -128,7 +128,7 @@ def test_a_move_goes_on_whose_turning_broke_off(fill: Fill) -> None:
     filled = fill(4)
     was = filled.held()
     layout = filled.resharding.begin(6)
-    MovingShards(filled.app.backend, layout.epoch + 1, "min", 1.0).reopen(filled.shards(4)[:1])
+    MovingShards(filled.app.core.backend, layout.epoch + 1, "min", 1.0).reopen(filled.shards(4)[:1])
 
     assert filled.resharding.go_on(lambda *_: None)
 
@@ -140,7 +140,7 @@ def test_a_mover_of_an_earlier_move_has_nothing_to_say(fill: Fill) -> None:
     filled = fill(4)
     layout = filled.resharding.begin(6)
     sources, targets = filled.shards(4)[:1], filled.shards(6)[:1]
-    stale = MovingShards(filled.app.backend, layout.epoch, "min", 1.0)
+    stale = MovingShards(filled.app.core.backend, layout.epoch, "min", 1.0)
     (told,) = stale.tell(sources, 30.0)
     filled.resharding.abort(lambda *_: None)
     was = filled.held()
@@ -191,16 +191,16 @@ def test_two_changes_of_a_layout_at_once_are_both_made(fill: Fill, monkeypatch: 
 def test_who_pushes_may_be_several_moves_behind(fill: Fill, clock: ManualClock) -> None:
     """The floors that a shard told which an earlier move has closed raise those of a shard of the next move too."""
     filled = fill(2, rounds=0)
-    filled.app.reshard(filled.worker, to=3)
+    filled.app.operate.reshard(filled.worker, to=3)
     with pytest.raises(ShardClosed) as told:
-        filled.app.backend.run("pause", filled.shards(2)[0], [""], retry_for=0.0)
+        filled.app.core.backend.run("pause", filled.shards(2)[0], [""], retry_for=0.0)
     clock.advance(REST + 1)
-    filled.app.reshard(filled.worker, to=4)
+    filled.app.operate.reshard(filled.worker, to=4)
     assert told.value.floors is not None
     epoch, arrival, _, token = told.value.floors.split()
     later = b"%b %b %d %b" % (epoch, arrival, clock.time() + 5, token)
 
-    assert raise_floors(filled.app.backend, filled.shards(4), later, 1.0)
+    assert raise_floors(filled.app.core.backend, filled.shards(4), later, 1.0)
 
     scores = [float(filled.admin.hget(shard.key("meta"), "last_score") or 0) for shard in filled.shards(4)]
     assert [int(clock.time() + 5)] * 4 == scores
@@ -212,4 +212,4 @@ def test_a_second_move_is_refused_while_one_is_under_way(fill: Fill) -> None:
     filled.resharding.begin(6)
 
     with pytest.raises(LowkiqError, match="on its way from 4 to 6 shards"):
-        filled.app.reshard(filled.worker, to=8)
+        filled.app.operate.reshard(filled.worker, to=8)

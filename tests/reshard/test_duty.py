@@ -2,9 +2,9 @@
 
 import math
 
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.ticking import tasks_of
-from lowkiq_lambda.duties.duty import MOVES
+from lowkiq_lambda.duty import MOVES
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.reshard.duty import ReshardDuty, move_runner
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -18,15 +18,15 @@ def test_a_move_that_stands_still_goes_on_after_a_minute(fill: Fill, make_app: M
     filled, other = fill(4), make_app()
     was = filled.held()
     worker = declare(other, filled.worker.queue_name, Notes(), shards_count=4)
-    knew = [other.follows_moves]
+    knew = [other.core.follows_moves]
     filled.resharding.begin(6)
-    other.queue_of(worker)
-    knew.append(other.follows_moves)
+    other.core.queue_of(worker)
+    knew.append(other.core.follows_moves)
     clock.advance(59.0)
-    early = ReshardDuty().run(other, lambda: math.inf)
+    early = ReshardDuty(other.core).run(lambda: math.inf)
     clock.advance(1.0)
 
-    ran = move_runner(other, clock).run_due(lambda: math.inf)
+    ran = move_runner(other.core, clock).run_due(lambda: math.inf)
 
     assert [False, True] == knew
     assert ({}, {MOVES: {filled.worker.queue_name: "moved"}}) == (early, ran.results)
@@ -55,6 +55,6 @@ def test_a_tick_has_the_duty_only_while_a_queue_moves(fill: Fill, make_app: Make
     settings = Settings()
     before = tasks_of(other, settings)
     filled.resharding.begin(3)
-    other.queue_of(worker)
+    other.core.queue_of(worker)
 
     assert {"moves"} == tasks_of(other, settings).keys() - before.keys()

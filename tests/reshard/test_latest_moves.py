@@ -28,7 +28,7 @@ def test_marks_move_with_their_ids(make_app: MakeApp, clock: ManualClock, queue_
     worker.perform_async(version(5))
     old.drain()
     worker.perform_async(version(7))
-    old.reshard(worker, to=3)
+    old.operate.reshard(worker, to=3)
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, merge="latest")
     below, between = after.perform_async(version(4)), after.perform_async(version(6))
@@ -59,7 +59,7 @@ def test_an_older_version_that_comes_before_the_mark_is_not_done(
         receive(shards, brought)
 
     monkeypatch.setattr(MovingShards, "receive", push_and_receive)
-    app.reshard(worker, to=3)
+    app.operate.reshard(worker, to=3)
     app.drain()
 
     assert [False] * 20 == [one.superseded for one in pushed]
@@ -74,7 +74,7 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
     worker = declare(app, queue_name, Notes(), shards_count=2, merge="latest")
     worker.perform_async([{"id": "a", "payload": 5, "score": 5}])
     put_off(app, worker, "a", JobProgress())
-    was = app.queries(worker).fetch(["a"])
+    was = app.operate.queries(worker).fetch(["a"])
     receive = MovingShards.receive
 
     def twice(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
@@ -82,9 +82,9 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
         receive(shards, brought)
 
     monkeypatch.setattr(MovingShards, "receive", twice)
-    app.reshard(worker, to=3)
+    app.operate.reshard(worker, to=3)
 
-    assert was == app.queries(worker).fetch(["a"])
+    assert was == app.operate.queries(worker).fetch(["a"])
     assert 0 == counters(app, worker).get("superseded", 0)
 
 
@@ -96,15 +96,15 @@ def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: s
     worker.perform_async([{"id": one, "payload": n, "score": n} for one in "abcd" for n in (1, 2)])
     old.drain()
 
-    old.reshard(worker, to=3)
+    old.operate.reshard(worker, to=3)
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, **fields)
     new.drain()
-    held, counted = sorted(ids_of(new.queries(after).held())), new.metrics()[queue_name].held
-    new.actions(after).release([*"abcd"], "skip")
+    held, counted = sorted(ids_of(new.operate.queries(after).held())), new.operate.metrics()[queue_name].held
+    new.operate.actions(after).release([*"abcd"], "skip")
     notes.clear()
     notes.then = None
     new.drain()
 
-    assert ([*"abcd"], 4, 0) == (held, counted, new.metrics()[queue_name].held)
+    assert ([*"abcd"], 4, 0) == (held, counted, new.operate.metrics()[queue_name].held)
     assert {one: [2] for one in "abcd"} == {one: given for batch in notes.batches for one, given in batch.items()}

@@ -33,19 +33,19 @@ def worker(app: Lowkiq, queue_name: str) -> type[Worker]:
 
 def impatient(app: Lowkiq, worker: type[Worker], **options: Any) -> Resharding:
     """Moves of the queue that wait for half a second."""
-    resharding = app.resharding(worker, **options)
+    resharding = app.operate.resharding(worker, **options)
     if resharding._replicas:
-        resharding._replicas = Replicas(app.backend, tries=1)
+        resharding._replicas = Replicas(app.core.backend, tries=1)
     resharding.begin(3)
     return resharding
 
 
 def test_a_replica_has_what_has_moved(app: Lowkiq, worker: type[Worker], sentinel: SentinelSetup) -> None:
     """When the move is over no write of it is on its way to the replica any more."""
-    app.reshard(worker, to=3)
+    app.operate.reshard(worker, to=3)
 
     (replica,) = sentinel.replicas
-    kept = {key for shard in app.queue_of(worker).shards for key in replica.admin.hkeys(shard.key("jobs"))}
+    kept = {key for shard in app.core.queue_of(worker).shards for key in replica.admin.hkeys(shard.key("jobs"))}
     assert {b"a", b"b", b"c", b"d", b"e"} == kept
 
 
@@ -59,9 +59,9 @@ def test_a_replica_that_hangs_stops_the_move_and_nothing_is_dropped(
         impatient(app, worker).go_on(lambda *_: None)
     replica.thaw()
 
-    app.reshard(worker, to=3)
+    app.operate.reshard(worker, to=3)
 
-    assert list("abcde") == sorted(job.id for job in app.queries(worker).range_by_id())
+    assert list("abcde") == sorted(job.id for job in app.operate.queries(worker).range_by_id())
 
 
 def test_a_move_need_not_wait(app: Lowkiq, worker: type[Worker], sentinel: SentinelSetup) -> None:
@@ -76,7 +76,7 @@ def test_a_move_need_not_wait(app: Lowkiq, worker: type[Worker], sentinel: Senti
 
 def test_a_replica_that_comes_back_is_waited_for(app: Lowkiq, sentinel: SentinelSetup) -> None:
     """Whether there is one is asked at each step."""
-    replicas, shards = Replicas(app.backend, tries=1), [ShardRef("any", 1, 0)]
+    replicas, shards = Replicas(app.core.backend, tries=1), [ShardRef("any", 1, 0)]
     (replica,) = sentinel.replicas
     replica.kill()
     eventually(lambda: not sentinel.primary.admin.info("replication")["connected_slaves"], what="a primary alone")
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_tell_is_not_trusted(sentinel: SentinelSetup, que
         worker.perform_async(jobs_of("abcde"))
 
         with pytest.raises(NotReplicated, match=rf"does not tell .*{command}.*\(--unreplicated\)"):
-            app.reshard(worker, to=3)
-        app.reshard(worker, to=3, unreplicated=True)
+            app.operate.reshard(worker, to=3)
+        app.operate.reshard(worker, to=3, unreplicated=True)
 
-        assert list("abcde") == sorted(job.id for job in app.queries(worker).range_by_id())
+        assert list("abcde") == sorted(job.id for job in app.operate.queries(worker).range_by_id())

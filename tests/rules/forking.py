@@ -52,8 +52,8 @@ def fork(leave: Callable[[], None]) -> None:
     if not child:
         return leave()
     _, status = os.waitpid(child, 0)
-    keys = [shard.key(name) for shard in app.drainer.shards() for name in ("flight", "lease")]
-    tell("waited", code=os.waitstatus_to_exitcode(status), held=app.backend.client.exists(*keys))
+    keys = [shard.key(name) for shard in app.core.drainer.shards() for name in ("flight", "lease")]
+    tell("waited", code=os.waitstatus_to_exitcode(status), held=app.core.backend.client.exists(*keys))
     return None
 
 

@@ -79,7 +79,7 @@ def test_suspicion_is_durable_and_suspects_go_first(make_app: MakeApp, clock: Ma
 
     worker = declare(first, queue_name, stop_and_raise, batch_size=3)
     worker.perform_async(jobs_of("abc"))
-    result = first.drainer.visit(first.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    result = first.core.drainer.visit(first.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
     worker.perform_async(jobs_of("de", perform_in=clock.time() - 60))
     notes = Notes()
     declare(second, queue_name, notes, batch_size=3)
@@ -225,9 +225,9 @@ def test_p6_failures_stay_where_they_belong(app: Lowkiq, clock: ManualClock, que
     worker = declare(app, queue_name, notes, batch_size=5, max_retry_count=0, retries_exhausted=retries_exhausted)
     worker.perform_async(jobs_of(["a", "bad", "b", "corrupt", "c"]))
     key = shard_of(app, worker, "corrupt").key("jobs")
-    record = app.backend.client.hget(key, "corrupt")
+    record = app.core.backend.client.hget(key, "corrupt")
     assert isinstance(record, bytes)
-    app.backend.client.hset(key, "corrupt", record[:-2] + b"}")
+    app.core.backend.client.hset(key, "corrupt", record[:-2] + b"}")
 
     assert {"done": 3, "failed": 2, "buried": 2} == app.drain()
     clock.advance(1_000)

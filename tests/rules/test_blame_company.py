@@ -92,7 +92,7 @@ def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock:
     worker.perform_async([{"id": "a", "payload": "old"}, {"id": "b", "payload": "newer"}, {"id": "c"}])
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
-    (waiting,) = app.queries(worker).fetch(["b"])
+    (waiting,) = app.operate.queries(worker).fetch(["b"])
     assert "a payload cannot be decoded: LookupError: unknown version" == waiting.error
     upgraded.append(True)
     clock.advance(10)
@@ -164,9 +164,9 @@ def test_lb9_corrupt_bytes_stop_no_shard(app: Lowkiq, clock: ManualClock, queue_
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
     worker.perform_async(jobs_of("ab"))
     key = shard_of(app, worker, "a").key("jobs")
-    record = app.backend.client.hget(key, "a")
+    record = app.core.backend.client.hget(key, "a")
     assert isinstance(record, bytes)
-    app.backend.client.hset(key, "a", record[:-2] + b"\xff{")
+    app.core.backend.client.hset(key, "a", record[:-2] + b"\xff{")
 
     assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
     clock.advance(10)

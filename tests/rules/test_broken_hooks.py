@@ -90,8 +90,8 @@ def test_retries_exhausted_comes_after_the_settling(app: Lowkiq, queue_name: str
     """E-18: when the hook is called the burial has been written, and what it pushes is queued."""
 
     def retries_exhausted(_self: object, _jobs: object) -> None:
-        shard = app.queue_of(worker).shards[0]
-        seen.append(app.backend.client.zcard(shard.key("morgue")))
+        shard = app.core.queue_of(worker).shards[0]
+        seen.append(app.core.backend.client.zcard(shard.key("morgue")))
         worker.perform_async(jobs_of(["after"]))
 
     seen: list[object] = []

@@ -28,7 +28,7 @@ def test_p5_nothing_starts_that_is_not_predicted_to_fit(app: Lowkiq, clock: Manu
     counts = app.drain(seconds=10)
 
     assert (3, 9) == (counts["done"], clock.time() - started)
-    assert 0 == app.backend.client.exists(app.queue_of(worker).shards[0].key("lease"))
+    assert 0 == app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("lease"))
     assert {"due": 5, "jobs": 5} == left_behind(app, worker)
 
 
@@ -91,7 +91,7 @@ def test_p5_work_is_acknowledged_within_the_interval(make_app: MakeApp, clock: M
 
     def slow_down(_batch: Batch) -> None:
         clock.advance(0.0001 if len(processed) < 50 else 0.03)
-        processed.append(app.metrics()[queue_name].done)
+        processed.append(app.operate.metrics()[queue_name].done)
 
     worker = declare(app, queue_name, slow_down)
     worker.perform_async(jobs_of([str(n) for n in range(150)]))

@@ -81,8 +81,8 @@ def make_producer(
     yield make
     # Else the end of the tests would wait for their servers.
     for app in made:
-        if app._parts.redelivery:
-            app._parts.redelivery._ours = app._parts.redelivery._nothing()
+        if app.core._redelivery:
+            app.core._redelivery._ours = app.core._redelivery._nothing()
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def producer(make_producer: Callable[..., Lowkiq]) -> Lowkiq:
 def opened(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
     """A worker whose queue is declared in Redis."""
     worker = declare(app, queue_name, Notes(), **fields)
-    app.queue_of(worker)
+    app.core.queue_of(worker)
     return worker
 
 
@@ -260,7 +260,7 @@ def test_s5_one_job_more_than_fits_fails_its_push_and_changes_nothing(
     assert 0 == producer.flush()
     assert ({"x": None, "y": None}, 1_000) == (
         {job_id: look(producer, worker, job_id) for job_id in "xy"},
-        producer.stats()["total"]["length"],
+        producer.operate.stats()["total"]["length"],
     )
 
 
@@ -354,7 +354,7 @@ def test_a_push_that_was_written_in_part_is_kept_in_part(producer: Lowkiq, outag
 
     assert [False] * FRAME + [True] == [one.buffered for one in pushed]
     assert 0 == producer.flush()
-    assert FRAME + 1 == producer.stats()["total"]["length"]
+    assert FRAME + 1 == producer.operate.stats()["total"]["length"]
     assert ["the-marked-one"] == payloads_of(producer, worker, "last")
 
 
@@ -485,9 +485,9 @@ def test_p3_a_push_that_has_to_be_written_passes_none_that_is_kept(
     worker.perform_async(jobs_of("1", payload="kept"))
 
     with pytest.raises(BackendUnavailable):
-        producer.push_or_raise(worker, jobs_of("1", payload="refused"))
+        producer.core.push_or_raise(worker, jobs_of("1", payload="refused"))
     outages.end()
-    producer.push_or_raise(worker, jobs_of("1", payload="written"))
+    producer.core.push_or_raise(worker, jobs_of("1", payload="written"))
     producer.drain()
 
     assert [{"1": ["first", "kept", "written"]}] == notes.batches
@@ -502,12 +502,12 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     for each in (worker, other):
         each.perform_async(jobs_of("a", payload="kept"))
     mover = make_app()
-    mover.reshard(declare(mover, queue_name, Notes(), shards_count=1, merge="never"), to=2)
+    mover.operate.reshard(declare(mover, queue_name, Notes(), shards_count=1, merge="never"), to=2)
     outages.end()
-    there = read_registered(producer.backend, queue_name, 1.0)
+    there = read_registered(producer.core.backend, queue_name, 1.0)
     assert there is not None
-    producer.queue_of(worker).learn(there)
-    send, waiting = redelivery._send, producer._parts.redelivery
+    producer.core.queue_of(worker).learn(there)
+    send, waiting = redelivery._send, producer.core._redelivery
     assert waiting is not None
 
     def fail_at_old_shard(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:

@@ -35,7 +35,7 @@ def test_p7_equal_chances(app: Lowkiq, clock: ManualClock, queue_name: str) -> N
         clock.advance(100)
 
     assert dict.fromkeys([(job_id, n) for job_id in "ab" for n in range(3)], 3) == oldest
-    assert 2 == app.stats()["by_worker"][queue_name]["morgue_length"]
+    assert 2 == app.operate.stats()["by_worker"][queue_name]["morgue_length"]
 
 
 def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -45,7 +45,7 @@ def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualCl
     worker.perform_async(jobs_of("ab"))
     stop = threading.Event()
     stop.set()
-    app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
     notes.then = mortal.die
     mortal.drain()
     outlive(app, clock, worker)
@@ -185,7 +185,7 @@ def test_p7_what_an_operator_queues_up_has_all_of_its_chances_again(
     clock.advance(100)
     push(16)
     handler.counts.clear()
-    assert 1 == app.actions(worker).morgue_queue_up(["a"])
+    assert 1 == app.operate.actions(worker).morgue_queue_up(["a"])
     fail_to_the_end(app, clock)
 
     assert {16: 3, 17: 3, 18: 3} == handler.counts

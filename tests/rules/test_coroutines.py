@@ -332,7 +332,7 @@ def test_the_stop_signal_cancels_before_the_process_ends(app: Lowkiq, clock: Man
         finally:
             at.append(clock.monotonic() - began_at if batch.stopping else 0.0)
 
-    app.configure(shutdown_timeout=3.0)
+    app.core.configure(shutdown_timeout=3.0)
     worker = declare_async(app, queue_name, wait)
     worker.perform_async(jobs_of("a"))
     result = visit(app, worker, Budget(clock, stopping=stop.is_set))
@@ -407,7 +407,7 @@ def test_a_group_of_interruptions_is_one(
     worker = declare_async(app, queue_name, handle)
     worker.perform_async(jobs_of("a"))
 
-    assert expected in visit(app, worker, Budget(app.drainer.clock)).counts
+    assert expected in visit(app, worker, Budget(app.core.drainer.clock)).counts
 
 
 def test_a_handler_that_does_not_heed_its_cancellation_is_logged(
@@ -448,7 +448,7 @@ def test_other_threads_keep_the_lease_of_a_blocked_loop(
     renewals: list[int] = []
     worker = declare_async(app, queue_name, block)
     worker.perform_async(jobs_of("a"))
-    renewer = app.drainer._renewers.of(app.queue_of(worker).shards[0])
+    renewer = app.core.drainer._renewers.of(app.core.queue_of(worker).shards[0])
     renew = renewer._renew
 
     def count(*given: Any) -> None:
@@ -520,7 +520,7 @@ def test_an_exit_passes_plain_middlewares(app: Lowkiq, queue_name: str) -> None:
 
     worker = declare_async(app, queue_name, leave)
     worker.perform_async(jobs_of("a"))
-    result = visit(app, worker, Budget(app.drainer.clock))
+    result = visit(app, worker, Budget(app.core.drainer.clock))
 
     assert ["returned"] == [*result.counts]
     assert isinstance(result.exit, SystemExit)

@@ -14,9 +14,9 @@ def test_p9_without_jobs_all_is_zero(app: Lowkiq, queue_name: str) -> None:
     """LN-20: an app without workers, and a queue without jobs, have zeros."""
     nothing = Numbers(length=0, morgue_length=0, lag=0.0)
 
-    assert {"total": nothing, "by_worker": {}} == dict(app.stats())
+    assert {"total": nothing, "by_worker": {}} == dict(app.operate.stats())
     declare(app, queue_name, Notes())
-    assert {"total": nothing, "by_worker": {queue_name: nothing}} == dict(app.stats())
+    assert {"total": nothing, "by_worker": {queue_name: nothing}} == dict(app.operate.stats())
 
 
 def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -24,7 +24,7 @@ def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_n
     seen: list[tuple[int, int, int, int]] = []
 
     def look_and_fail(batch: Batch) -> None:
-        metrics = app.metrics()[queue_name]
+        metrics = app.operate.metrics()[queue_name]
         seen.append((metrics.length, metrics.fresh, metrics.retries, metrics.in_flight))
         failing("a", "b")(batch)
 
@@ -32,7 +32,7 @@ def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_n
     worker.perform_async([*jobs_of("abc", payload=1), *jobs_of("abc", payload=2), {"id": "later", "delay": 5}])
     app.drain()
     worker.perform_async(jobs_of("xyz"))
-    after = app.metrics()[queue_name]
+    after = app.operate.metrics()[queue_name]
     clock.advance(10)
 
     assert [(1, 1, 0, 3)] == seen
@@ -46,7 +46,7 @@ def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, que
     counts = app.drain()
     clock.advance(10)
     app.drain()
-    metrics = app.metrics()[queue_name]
+    metrics = app.operate.metrics()[queue_name]
 
     # The second time the oldest payload of "b" is buried, and the rest fails for the first time.
     assert {"done": 2, "failed": 1, "retried": 1} == counts
@@ -68,9 +68,9 @@ def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: s
     worker.perform_async(jobs_of("abc"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
-    counted = app.metrics()[queue_name]
+    counted = app.operate.metrics()[queue_name]
     app.drain()
-    after = app.metrics()[queue_name]
+    after = app.operate.metrics()[queue_name]
 
     assert (0, 0, 3) == (counted.done, counted.failed, counted.fresh)
     assert (3, 0, 3) == (after.done, after.failed, after.payloads)
@@ -81,7 +81,7 @@ def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> No
     sums: list[int] = []
 
     def add_up(_batch: Batch) -> None:
-        metrics = app.metrics()[queue_name]
+        metrics = app.operate.metrics()[queue_name]
         sums.append(metrics.done + metrics.in_flight + metrics.length)
 
     worker = declare(app, queue_name, add_up, batch_size=2, shards_count=2)
@@ -111,11 +111,11 @@ def test_lb26_busy_and_counters_are_right_after_a_crash(app: Lowkiq, clock: Manu
     worker = declare(app, queue_name, notes, batch_size=2)
     worker.perform_async(jobs_of("ab"))
     mortal.drain()
-    dying = app.metrics()[queue_name]
+    dying = app.operate.metrics()[queue_name]
     notes.then = lambda batch: raising(Broken())(batch) if "b" in batch else None
     outlive(app, clock, worker)
     app.drain()
-    after = app.metrics()[queue_name]
+    after = app.operate.metrics()[queue_name]
 
     assert (2, 0, 0) == (dying.in_flight, dying.length, dying.done)
     assert (0, 1, 1, 1) == (after.in_flight, after.length, after.done, after.failed)

@@ -49,7 +49,7 @@ def test_delete_takes_the_cursor_and_what_waits_behind(app: Lowkiq, queue_name: 
     worker, items = started(app, queue_name, error)
     worker.perform_async(jobs_of("a", payload="new"))
 
-    assert 1 == app.actions(worker).delete(["a"])
+    assert 1 == app.operate.actions(worker).delete(["a"])
 
     assert {} == left_behind(app, worker)
     worker.perform_async(jobs_of("a", payload="next"))
@@ -63,7 +63,7 @@ def test_what_comes_behind_a_deleted_job_is_due(app: Lowkiq, queue_name: str, er
     worker, items = started(app, queue_name, error)
     before_the_call(app, "delete", lambda: worker.perform_async(jobs_of("a", payload="new")))
 
-    assert 1 == app.actions(worker).delete(["a"])
+    assert 1 == app.operate.actions(worker).delete(["a"])
     app.drain()
 
     assert [(None, ["old"]), (None, ["new"])] == runs_of(items)
@@ -72,7 +72,7 @@ def test_what_comes_behind_a_deleted_job_is_due(app: Lowkiq, queue_name: str, er
 
 def before_the_call(app: Lowkiq, script: str, do: Callable[[], object]) -> None:
     """Do something once, at the last moment before a script runs."""
-    backend, left = app.backend, [do]
+    backend, left = app.core.backend, [do]
     run = backend.run
 
     def run_after(name: str, *args: Any, **options: Any) -> Any:
@@ -97,7 +97,7 @@ def test_what_was_pushed_and_started_after_the_look_stays(
     """LB-11: whoever looked before knows nothing of it, though by now it is a started job that waits."""
     items = stopping(Broken("item 3 is broken"))
     worker = declare_items(app, queue_name, items)
-    app.queue_of(worker)
+    app.core.queue_of(worker)
 
     def push_and_start() -> None:
         worker.perform_async(jobs_of("a", payload="new"))
@@ -105,22 +105,22 @@ def test_what_was_pushed_and_started_after_the_look_stays(
 
     before_the_call(app, script, push_and_start)
 
-    assert 0 == act(app.actions(worker))
-    (waiting,) = app.queries(worker).fetch(["a"])
+    assert 0 == act(app.operate.actions(worker))
+    (waiting,) = app.operate.queries(worker).fetch(["a"])
     assert waiting.progress is not None
     assert (3, ["new"]) == (waiting.progress.cursor, [payload for payload, _ in waiting.payloads])
-    assert waiting.perform_in > app.backend.now(app.queue_of(worker).shards[0])
+    assert waiting.perform_in > app.core.backend.now(app.core.queue_of(worker).shards[0])
 
 
 @pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])
 def test_performed_now_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str, error: BaseException) -> None:
     """Before what waits behind it, and with its retry_count."""
     worker, items = started(app, queue_name, error)
-    (waiting,) = app.queries(worker).fetch(["a"])
+    (waiting,) = app.operate.queries(worker).fetch(["a"])
     worker.perform_async(jobs_of("a", payload="new"))
 
-    assert 1 == app.actions(worker).perform_jobs_now(["a"])
-    (due,) = app.queries(worker).fetch(["a"])
+    assert 1 == app.operate.actions(worker).perform_jobs_now(["a"])
+    (due,) = app.operate.queries(worker).fetch(["a"])
     app.drain()
 
     assert due.retry_count == waiting.retry_count
@@ -132,12 +132,12 @@ def test_killed_and_put_back_it_goes_on_from_its_cursor(app: Lowkiq, queue_name:
     """The progress goes to the morgue with the one payload, and comes back with it."""
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
 
-    assert 1 == app.actions(worker).kill_failed_jobs(["a"])
-    (buried,) = app.queries(worker).morgue_fetch(["a"])
+    assert 1 == app.operate.actions(worker).kill_failed_jobs(["a"])
+    (buried,) = app.operate.queries(worker).morgue_fetch(["a"])
     assert buried.progress is not None
     assert (3, {}) == (buried.progress.cursor, left_behind(app, worker))
-    assert 1 == app.actions(worker).morgue_queue_up(["a"])
-    (waiting,) = app.queries(worker).fetch(["a"])
+    assert 1 == app.operate.actions(worker).morgue_queue_up(["a"])
+    (waiting,) = app.operate.queries(worker).fetch(["a"])
     app.drain()
 
     assert (-1, [(None, ["old"]), (3, ["old"])]) == (waiting.retry_count, runs_of(items))
@@ -148,9 +148,9 @@ def test_a_job_that_was_put_off_has_not_failed_and_is_not_killed(app: Lowkiq, qu
     """It stays where it is."""
     worker, items = started(app, queue_name, Later(3_600))
 
-    assert 0 == app.actions(worker).kill_failed_jobs(["a"]) + app.actions(worker).kill_all_failed_jobs()
+    assert 0 == app.operate.actions(worker).kill_failed_jobs(["a"]) + app.operate.actions(worker).kill_all_failed_jobs()
 
-    app.actions(worker).perform_jobs_now(["a"])
+    app.operate.actions(worker).perform_jobs_now(["a"])
     app.drain()
     assert [(None, ["old"]), (3, ["old"])] == runs_of(items)
 
@@ -161,15 +161,15 @@ def test_put_back_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
     if pushed == "before it is killed":
         worker.perform_async(jobs_of("a", payload="new"))
-    app.actions(worker).kill_failed_jobs(["a"])
+    app.operate.actions(worker).kill_failed_jobs(["a"])
     if pushed == "before it is put back":
         worker.perform_async(jobs_of("a", payload="new"))
 
-    app.actions(worker).morgue_queue_up(["a"])
+    app.operate.actions(worker).morgue_queue_up(["a"])
     app.drain()
 
     assert [(None, ["old"]), (None, ["old", "new"])] == runs_of(items)
-    assert ([], {}) == (ids_of(app.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
+    assert ([], {}) == (ids_of(app.operate.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
 
 
 IN_FLIGHT: dict[str, tuple[Callable[[Actions], int], int, list[Any]]] = {
@@ -195,7 +195,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
             raise Broken("it is buried")
         if item == STOPS_AT and not changed:
             worker.perform_async([{"id": "a", "payload": "new", "delay": 60.0}])
-            changed.append(act(app.actions(worker)))
+            changed.append(act(app.operate.actions(worker)))
         if item == 5 and errors:
             raise errors.pop()
 
@@ -204,7 +204,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     if action == "queue up":
         worker.perform_async(jobs_of("a", payload="buried"))
         app.drain()
-        app.actions(worker).kill_failed_jobs(["a"])
+        app.operate.actions(worker).kill_failed_jobs(["a"])
         items.runs.clear()
     worker.perform_async(jobs_of("a", payload="old"))
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     assert [changes] == changed
     gone_on = [(5, ["old"])] if error else []
     assert [(None, ["old"]), *gone_on, *([(None, rest)] if rest else [])] == runs_of(items)
-    assert ([], {}) == (ids_of(app.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
+    assert ([], {}) == (ids_of(app.operate.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
 
 
 @pytest.mark.parametrize("action", ["kill", "delete"])
@@ -236,8 +236,8 @@ def test_what_comes_behind_failed_payloads_that_are_gone_starts_anew(
     app.drain()
     before_the_call(app, action, lambda: worker.perform_async([{"id": "a", "payload": "new", "score": 3}]))
 
-    actions = app.actions(worker)
+    actions = app.operate.actions(worker)
     assert 1 == (actions.kill_failed_jobs(["a"]) if action == "kill" else actions.delete(["a"]))
 
-    (waiting,) = app.queries(worker).fetch(["a"])
+    (waiting,) = app.operate.queries(worker).fetch(["a"])
     assert (-1, None, ["new"]) == (waiting.retry_count, waiting.error, [payload for payload, _ in waiting.payloads])

@@ -54,7 +54,7 @@ def test_p7_failures_between_which_it_moved_never_use_up_the_retries(
     counts = []
     for _ in range(5):
         app.drain()
-        counts.append(app.queries(worker).fetch(["a"])[0].retry_count)
+        counts.append(app.operate.queries(worker).fetch(["a"])[0].retry_count)
         clock.advance(1_000)
     app.drain()
 
@@ -115,7 +115,7 @@ def test_exits_of_a_job_that_ignores_its_cursor_are_a_failure(app: Lowkiq, clock
             app.drain()
         clock.advance(20)
 
-    (job,) = app.queries(worker).fetch(["a"])
+    (job,) = app.operate.queries(worker).fetch(["a"])
     assert "exited 5 times in a row" in str(job.error)
 
 
@@ -161,7 +161,7 @@ def test_what_is_put_back_from_the_morgue_goes_on_there(app: Lowkiq, clock: Manu
     drain_often(app, clock, 2)
     assert ["a"] == [job.id for job in items.exhausted.buried]
 
-    app.actions(worker).morgue_queue_up(["a"])
+    app.operate.actions(worker).morgue_queue_up(["a"])
     app.drain()
 
     assert ([None, 6, 6], list(range(10)), ["a"]) == (items.cursors, items.of("a"), items.ended)
@@ -184,12 +184,12 @@ def test_a_failure_waits_with_all_payloads_of_its_id(app: Lowkiq, clock: ManualC
     worker = declare_items(app, queue_name, items)
     worker.perform_async(jobs_of("a", payload="old"))
     app.drain()
-    (job,) = app.queries(worker).fetch(["a"])
+    (job,) = app.operate.queries(worker).fetch(["a"])
 
     pushed = worker.perform_async([{"id": "a", "payload": payload} for payload in ("old", "new")])
 
     assert [True, True] == [one.merged for one in pushed]
-    assert job.perform_in == pushed[0].perform_in == app.queries(worker).fetch(["a"])[0].perform_in
+    assert job.perform_in == pushed[0].perform_in == app.operate.queries(worker).fetch(["a"])[0].perform_in
     app.drain()
     assert 1 == len(items.runs)
     clock.advance(20)
@@ -230,7 +230,7 @@ def test_exits_between_which_it_moved_never_are_a_failure(app: Lowkiq, clock: Ma
     for _ in range(3 * EXIT_LIMIT - 1):
         with pytest.raises(SystemExit):
             app.drain()
-        assert [-1] == [job.retry_count for job in app.queries(worker).fetch(["a"])]
+        assert [-1] == [job.retry_count for job in app.operate.queries(worker).fetch(["a"])]
         clock.advance(20)
     app.drain()
 
@@ -284,7 +284,7 @@ def test_ctrl_c_within_a_save_ends_the_visit(make_app: MakeApp, clock: ManualClo
     items = Items(4)
     worker = declare_items(app, queue_name, items)
     worker.perform_async(jobs_of("a"))
-    backend, run = app.drainer._backend, app.drainer._backend.run
+    backend, run = app.core.drainer._backend, app.core.drainer._backend.run
 
     def interrupted(name: str, *args: Any, **options: Any) -> Any:
         answer = run(name, *args, **options)
@@ -323,7 +323,7 @@ def test_an_item_that_ends_its_process_is_buried_though_it_saves(
         outlive(app, clock, worker)
 
     assert (4, [None, 1, 1, 1]) == (deaths, cursors)
-    assert ["a"] == [job.id for job in app.queries(worker).morgue_fetch(["a"])]
+    assert ["a"] == [job.id for job in app.operate.queries(worker).morgue_fetch(["a"])]
 
 
 def test_cleanup_that_raises_fails_the_job_and_keeps_its_cursor(

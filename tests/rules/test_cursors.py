@@ -24,7 +24,7 @@ def slowly(clock: ManualClock, seconds: float = 1.0) -> Callable[[BatchJob, int]
 
 def calls_of(app: Lowkiq) -> list[str]:
     """The names of the scripts that its drains will call."""
-    backend, names = app.drainer._backend, list[str]()
+    backend, names = app.core.drainer._backend, list[str]()
     run = backend.run
 
     def noting(name: str, *args: Any, **options: Any) -> Any:
@@ -68,7 +68,7 @@ def test_saves_take_a_twentieth_of_the_time_at_most(make_app: MakeApp, clock: Ma
     app = make_app(ack_interval=0.5)
     worker = declare_items(app, queue_name, Items(100, slowly(clock, 0.5)))
     worker.perform_async(jobs_of("a"))
-    backend, saved_at = app.drainer._backend, list[float]()
+    backend, saved_at = app.core.drainer._backend, list[float]()
     run = backend.run
 
     def taking_time(name: str, *args: Any, **options: Any) -> Any:
@@ -145,8 +145,8 @@ def test_a_job_stops_where_it_is_told_to(
     app, stopping = make_app(), list[bool]()
     acts: dict[str, Callable[[], object]] = {
         "stopping": lambda: stopping.append(True),
-        "paused": lambda: app.actions(worker).pause(),
-        "quiet": lambda: app.actions(worker).quiet(0, app.queries(worker).shards()[0].token),
+        "paused": lambda: app.operate.actions(worker).pause(),
+        "quiet": lambda: app.operate.actions(worker).quiet(0, app.operate.queries(worker).shards()[0].token),
     }
 
     def before(_job: BatchJob, item: int) -> None:
@@ -157,13 +157,13 @@ def test_a_job_stops_where_it_is_told_to(
     items = Items(10, before)
     worker = declare_items(app, queue_name, items)
     worker.perform_async(jobs_of("a"))
-    (shard,) = app.queue_of(worker).shards
+    (shard,) = app.core.queue_of(worker).shards
 
-    result = app.drainer.visit(shard, Budget(clock, 60.0, stopping=lambda: bool(stopping)))
+    result = app.core.drainer.visit(shard, Budget(clock, 60.0, stopping=lambda: bool(stopping)))
 
     assert (reason, {"later": 1, "checkpointed": 1}) == (result.reason, dict(result.counts))
     assert [0, 1, 2] == items.of("a")
-    app.actions(worker).resume()
+    app.operate.actions(worker).resume()
     app.drain()
     assert ([None, 3], list(range(10))) == (items.cursors, items.of("a"))
 
@@ -220,7 +220,7 @@ def test_a_number_of_items_that_cannot_be_kept_fails_the_job(
 
     assert 1 == app.drain()["retried"]
 
-    (job,) = app.queries(worker).fetch(["a"])
+    (job,) = app.operate.queries(worker).fetch(["a"])
     assert job.error is not None
     assert "expect: the number of items must be" in job.error
 
@@ -231,7 +231,7 @@ def test_a_long_job_is_no_lag(app: Lowkiq, clock: ManualClock, queue_name: str) 
 
     def before(_job: BatchJob, _item: int) -> None:
         clock.advance(1.0)
-        lags.append(app.metrics()[queue_name].lag)
+        lags.append(app.operate.metrics()[queue_name].lag)
 
     worker = declare_items(app, queue_name, Items(30, before))
     worker.perform_async(jobs_of("a"))
@@ -278,9 +278,9 @@ def test_a_job_makes_way_for_another_shard(app: Lowkiq, clock: ManualClock, queu
     items = Items(10, slowly(clock))
     worker = declare_items(app, queue_name, items, turn=3)
     worker.perform_async(jobs_of("a"))
-    (shard,) = app.queue_of(worker).shards
+    (shard,) = app.core.queue_of(worker).shards
 
-    result = app.drainer.visit(shard, Budget(clock, 60.0, turn_over=lambda: True))
+    result = app.core.drainer.visit(shard, Budget(clock, 60.0, turn_over=lambda: True))
 
     # The turn is counted from the first yield: to come back to where the job was may take long.
     assert ("turn over", [0, 1, 2, 3]) == (result.reason, items.of("a"))

@@ -223,7 +223,12 @@ def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
     """Whatever is asked of it: the error says what is missing."""
     foreign = Lowkiq().worker(worker_with(perform=perform))
 
-    for ask in (app.queries, app.actions, app.queue_of, lambda worker: app.push(worker, jobs_of("a"))):
+    for ask in (
+        app.operate.queries,
+        app.operate.actions,
+        app.core.queue_of,
+        lambda worker: app.push(worker, jobs_of("a")),
+    ):
         with pytest.raises(DeclarationError, match=r"Odd is not a worker of this app: declare it"):
             ask(foreign)
 

@@ -88,12 +88,16 @@ def test_an_empty_queue_gets_another_merge_and_who_goes_by_the_old_one_is_refuse
     before.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
 
     with pytest.raises(QueueMismatch, match="still has jobs"):
-        new.redeclare(after)
+        new.operate.redeclare(after)
     old.drain()
-    new.redeclare(after)
+    new.operate.redeclare(after)
     after.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}])
 
-    for use in (lambda: before.perform_async(jobs_of("a")), lambda: old.actions(before).delete(["a"]), old.drain):
+    for use in (
+        lambda: before.perform_async(jobs_of("a")),
+        lambda: old.operate.actions(before).delete(["a"]),
+        old.drain,
+    ):
         with pytest.raises(QueueMismatch):
             use()
     assert {"done": 1} == new.drain()
@@ -108,7 +112,7 @@ def test_a_queue_with_a_handler_at_work_stays_as_it_is(make_app: MakeApp, queue_
 
     def redeclare(_batch: object) -> None:
         with pytest.raises(QueueMismatch, match="still has jobs") as caught:
-            new.redeclare(after)
+            new.operate.redeclare(after)
         refused.append(caught.value)
 
     before = declare(old, queue_name, Notes(redeclare), shards_count=2)
@@ -126,15 +130,17 @@ def in_a_drain(app: Lowkiq) -> None:
 
 def in_visits(app: Lowkiq) -> None:
     """What an entrance of one's own does."""
-    for state in app.drainer.probe(app.drainer.shards()):
-        app.drainer.visit(state.ref, Budget(app._parts.clock))
+    for state in app.core.drainer.probe(app.core.drainer.shards()):
+        app.core.drainer.visit(state.ref, Budget(app.core.clock))
 
 
 def in_a_daemon(app: Lowkiq) -> None:
     """A daemon that is started only now."""
-    shards = app.drainer.shards()
+    shards = app.core.drainer.shards()
     with Daemon(app):
-        eventually(lambda: not any(app.backend.client.exists(one.key("jobs"), one.key("flight")) for one in shards))
+        eventually(
+            lambda: not any(app.core.backend.client.exists(one.key("jobs"), one.key("flight")) for one in shards)
+        )
 
 
 @pytest.mark.parametrize("drained", [in_a_drain, in_visits, in_a_daemon])
@@ -153,8 +159,8 @@ def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_d
     drained(app)
 
     assert {job["id"] for job in MANY} == {job_id for ids in used.ids for job_id in ids}
-    assert 0 == app.stats()["total"]["length"]
-    assert [] == list(app.queries(never).range_by_id())
+    assert 0 == app.operate.stats()["total"]["length"]
+    assert [] == list(app.operate.queries(never).range_by_id())
     assert not own_server.admin.exists(declaration_key("a never used one"))
 
     own_server.admin.config_set("maxmemory", 0)
@@ -195,11 +201,11 @@ def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
     later = make_app()
     worker, other = declare(later, queue_name, performed), declare(later, f"{queue_name} beside", beside)
     with pytest.raises(QueueMismatch, match=f"declaration of queue '{queue_name}' cannot be read.*delete the key"):
-        later.redeclare(worker)
+        later.operate.redeclare(worker)
     with pytest.raises(QueueMismatch, match="cannot be read"):
         later.drain()
     assert [["b"]] == beside.ids
-    assert {} == declared_queues(later.backend, 0.0)[queue_name].made_with
+    assert {} == declared_queues(later.core.backend, 0.0)[queue_name].made_with
 
     server.admin.delete(key)
     worker.perform_async(jobs_of("c"))
@@ -229,7 +235,7 @@ def test_lb17_another_shards_count_is_refused(make_app: MakeApp, queue_name: str
     other = make_app()
     worker = declare(other, queue_name, Notes(), shards_count=3)
 
-    for call in (lambda: worker.perform_async(jobs_of("a")), other.drain, lambda: other.queries(worker)):
+    for call in (lambda: worker.perform_async(jobs_of("a")), other.drain, lambda: other.operate.queries(worker)):
         with pytest.raises(QueueMismatch, match=r"declared with shards_count=3, .* made with shards_count=5"):
             call()
 

@@ -172,7 +172,7 @@ def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_
     drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT)
 
     assert {"a": 1, "b": 1, "x": EXIT_LIMIT} == Counter(runs)
-    (waiting,) = app.queries(worker).fetch(["x"])
+    (waiting,) = app.operate.queries(worker).fetch(["x"])
     assert str(waiting.error).startswith(f"The handler exited {EXIT_LIMIT} times in a row")
 
 
@@ -225,7 +225,7 @@ def test_p9_an_id_that_is_given_back_again_and_again_does_not_look_young(
         clock.advance(100)
         with pytest.raises(SystemExit):
             app.drain()
-        ages.append(app.metrics()[queue_name].oldest_due_age)
+        ages.append(app.operate.metrics()[queue_name].oldest_due_age)
 
     assert [100.0, 200.0, 300.0, 400.0] == ages
 

@@ -35,7 +35,7 @@ def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monk
     worker = declare(late, queue_name, oversleep)
     declare(other, queue_name, lambda batch: tokens.append(batch.token))
     worker.perform_async(jobs_of("a"))
-    result = late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+    result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
 
     assert ("lease lost", {}, [True]) == (result.reason, result.counts, stopping)
     assert tokens[0] < tokens[1]
@@ -61,7 +61,7 @@ def test_the_outcomes_that_a_lost_lease_refuses_are_logged(
     worker = declare(late, queue_name, oversleep, batch_size=12)
     declare(other, queue_name, lambda _batch: None)
     worker.perform_async(jobs_of([f"{number:02}" for number in range(13)]))
-    late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+    late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
 
     (line,) = (vars(record) for record in caplog.records if record.getMessage().startswith("a lease was lost"))
     assert "a lease was lost: its outcomes are refused, and these jobs will be performed again" == line["msg"]
@@ -92,7 +92,7 @@ def test_a_job_that_loses_the_lease_at_a_save_is_logged(
         workers[job_id] = worker = declare_items(late, name, Items(3, oversleep), concurrency=concurrency)
         declare_items(other, name, Items(3))
         worker.perform_async([{"id": job_id}])
-        result = late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+        result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
         assert ("lease lost", {}) == (result.reason, left_behind(other, worker))
 
     lines = [vars(one) for one in caplog.records if one.getMessage().startswith("a lease was lost")]
@@ -152,15 +152,15 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
         refused.append(name)
 
     def try_all(_batch: Batch) -> None:
-        (visit,) = app.drainer._running
+        (visit,) = app.core.drainer._running
         holding = visit._shard.session
-        app.backend.client.hset(shard.key("meta"), "nonce", "another")
+        app.core.backend.client.hset(shard.key("meta"), "nonce", "another")
         refuse("start", lambda: holding.start("a", 0.0))
         refuse("renew", lambda: holding.renew(0.0))
         refuse("abandon", lambda: holding.abandon(0.1, 0.0))
 
     worker = declare(app, queue_name, try_all)
-    (shard,) = app.queue_of(worker).shards
+    (shard,) = app.core.queue_of(worker).shards
     worker.perform_async(jobs_of("a"))
 
     assert {} == app.drain()
@@ -191,7 +191,7 @@ def test_lb5_a_late_settling_touches_nothing_of_the_next_holder(
     other = declare(next_one, queue_name, run, batch_size=2)
     worker.perform_async(jobs_of("ab"))
     counts = late.drain()
-    in_flight = [job.id for job in late.queries(worker).processing()]
+    in_flight = [job.id for job in late.operate.queries(worker).processing()]
     settled.set()
     thread.join()
 

@@ -51,7 +51,7 @@ def push(worker: type[Worker], *payloads: object, job_id: str = "a", **fields: A
 def enqueue(app: Lowkiq, worker: type[Worker], token: str) -> EnqueueReply:
     """Push one job under a token, as a client does."""
     gather = struct.pack(">dd", QUIET.quiet, QUIET.at_most)
-    (reply,) = app.backend.run_each(
+    (reply,) = app.core.backend.run_each(
         [("enqueue", shard_of(app, worker, "a"), [token, "min", "", "", "a", packed(None, None, b"1"), gather])]
     )
     return EnqueueReply.of(reply)
@@ -105,7 +105,7 @@ def test_an_id_that_is_due_waits_for_no_other_push(
 
     assert due == push(worker, 2)
 
-    assert 3.0 == app.stats()["total"]["lag"]
+    assert 3.0 == app.operate.stats()["total"]["lag"]
     app.drain()
     assert [{"a": [1, 2]}] == notes.batches
 
@@ -155,7 +155,7 @@ def test_a_time_of_its_own_holds_also_where_it_is_that_of_an_earlier_gathering(
 ) -> None:
     """What was gathered and deleted leaves nothing to the id's next job."""
     due = push(worker, 1)
-    app.actions(worker).delete(["a"])
+    app.operate.actions(worker).delete(["a"])
     push(worker, 2, perform_in=due)
     clock.advance(1.0)
 
@@ -185,7 +185,7 @@ def test_l20_a_retry_is_none_that_gathers_whatever_its_time_is(
     """L-20: also where it is due at the very moment at which its id would have been due."""
     worker = declare(app, queue_name, Notes(raising()), gather=QUIET, retry_in=lambda _self, _count: QUIET.quiet)
     due = push(worker, 1)
-    app.actions(worker).perform_all_jobs_now()
+    app.operate.actions(worker).perform_all_jobs_now()
     app.drain()
     clock.advance(1.0)
 
@@ -198,7 +198,7 @@ def test_what_an_operator_makes_due_is_not_put_off_again(
     """Perform now is now."""
     push(worker, 1)
     clock.advance(0.5)
-    app.actions(worker).perform_all_jobs_now()
+    app.operate.actions(worker).perform_all_jobs_now()
 
     assert clock.time() >= push(worker, 2)
     app.drain()
@@ -210,7 +210,7 @@ def test_l34_what_comes_from_the_morgue_is_not_gathered(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
     """L-34: requeued is due now, also where its id gathers, and a push puts it off no more."""
-    app.actions(worker)
+    app.operate.actions(worker)
     worker.max_retry_count = 0
     notes.then = raising()
     for payload in range(2):
@@ -219,7 +219,7 @@ def test_l34_what_comes_from_the_morgue_is_not_gathered(
     notes.then = None
     push(worker, "newer", job_id="id-1")
 
-    app.actions(worker).morgue_queue_up(["id-0", "id-1"])
+    app.operate.actions(worker).morgue_queue_up(["id-0", "id-1"])
 
     assert [clock.time()] * 2 == [push(worker, "last", job_id=job_id) for job_id in ("id-0", "id-1")]
     app.drain()
@@ -345,7 +345,7 @@ def test_a_deleted_id_begins_anew(app: Lowkiq, clock: ManualClock, worker: type[
     """Its limit counts from the first push behind that."""
     push(worker, 1)
     clock.advance(1.0)
-    app.actions(worker).delete(["a"])
+    app.operate.actions(worker).delete(["a"])
     due = [push(worker, 2)]
     for _ in range(6):
         clock.advance(1.5)
@@ -410,12 +410,12 @@ def test_lag_and_the_reason_tell_that_an_id_gathers(app: Lowkiq, clock: ManualCl
     clock.advance(1.0)
     due = push(worker, 2)
 
-    assert 0.0 == app.stats()["total"]["lag"]
-    explained = app.queries(worker).explain("a")
+    assert 0.0 == app.operate.stats()["total"]["lag"]
+    explained = app.operate.queries(worker).explain("a")
     assert (due, clock.time() + 9.0) == (explained.perform_in, explained.gathers_until)
 
     clock.advance(2.0)
-    assert app.queries(worker).explain("a").gathers_until is None
+    assert app.operate.queries(worker).explain("a").gathers_until is None
 
 
 def test_what_is_kept_of_gathering_goes_by_itself(
@@ -461,8 +461,8 @@ def test_a_user_of_the_declared_keys_alone_may_gather(
     clock.advance(1.0)
 
     assert clock.time() + 2.0 == push(worker, 2)
-    assert clock.time() + 9.0 == guarded.queries(worker).explain("a").gathers_until
-    assert 0 == guarded.actions(worker).repair()
+    assert clock.time() + 9.0 == guarded.operate.queries(worker).explain("a").gathers_until
+    assert 0 == guarded.operate.actions(worker).repair()
 
 
 def test_damage_to_what_is_kept_of_gathering_stops_no_push(
@@ -478,7 +478,7 @@ def test_damage_to_what_is_kept_of_gathering_stops_no_push(
 
     clock.advance(2.0)
     app.drain()
-    assert ([{"a": [1, 2]}], 1) == (notes.batches, len(app.queries(worker).damaged()))
+    assert ([{"a": [1, 2]}], 1) == (notes.batches, len(app.operate.queries(worker).damaged()))
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_l49_a_clusters_client_serves(make_app: MakeApp, cluster: Cluster, queue
     app = make_app(redis_url=None, redis=client)
 
     assert ["a", "b"] == push_and_drain(app, queue_name)
-    assert app.redis_url.startswith("redis+cluster://")
+    assert app.core.redis_url.startswith("redis+cluster://")
     client.close()
 
 
@@ -118,7 +118,7 @@ def test_l49_a_client_of_a_sentinel_serves(make_app: MakeApp, sentinel: Sentinel
     app = make_app(redis_url=None, redis=client)
 
     assert ["a", "b"] == push_and_drain(app, queue_name)
-    assert f"redis+sentinel:///{address.service}" == app.redis_url
+    assert f"redis+sentinel:///{address.service}" == app.core.redis_url
     client.close()
 
 
@@ -128,7 +128,7 @@ def test_l49_notifications_come_on_it_and_give_their_connection_back(
     """L-49: whoever subscribes again and again takes no more than one place in its pool, and closes nothing else."""
     client = make_client(max_connections=2, health_check_interval=1)
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    with Notifications("", app.queues[worker.queue_name].shards, timeout=5.0, given=client) as subscription:
+    with Notifications("", app.core.queues[worker.queue_name].shards, timeout=5.0, given=client) as subscription:
         for _ in range(5):
             subscription.open()
         client.publish(notification_channel(queue_name), "1")
@@ -235,7 +235,7 @@ def test_l49_a_server_that_cannot_be_found_is_told() -> None:
     app = Lowkiq(Config(redis=lambda: RedisCluster(host="127.0.0.1", port=1, **GOOD)))
 
     with pytest.raises(BackendUnavailable):
-        _ = app.redis_url
+        _ = app.core.redis_url
 
 
 def test_l49_the_place_of_a_client_has_no_password(make_client: MakeClient) -> None:
@@ -246,4 +246,4 @@ def test_l49_the_place_of_a_client_has_no_password(make_client: MakeClient) -> N
         "unix://user:s3cret@/tmp/redis.sock?db=1": "unix:///tmp/redis.sock",
     }
 
-    assert [*places.values()] == [Lowkiq(Config(redis=make_client(url))).redis_url for url in places]
+    assert [*places.values()] == [Lowkiq(Config(redis=make_client(url))).core.redis_url for url in places]

@@ -55,16 +55,16 @@ def push(worker: type[Worker], *traces: str, **fields: Any) -> None:
 
 def keys_of(app: Lowkiq, worker: type[Worker]) -> Sequence[tuple[str, int]]:
     """The keys of headers there are, with how many entries each has."""
-    (shard,) = app.queue_of(worker).shards
+    (shard,) = app.core.queue_of(worker).shards
     shard = ShardRef(shard.queue_name, shard.shards_count, 0, features=("headers",))
-    sizes = [(name, app.backend.client.hlen(shard.key(name))) for name in ("headers_even", "headers_odd")]
+    sizes = [(name, app.core.backend.client.hlen(shard.key(name))) for name in ("headers_even", "headers_odd")]
     return [(name, size) for name, size in sizes if size]
 
 
 def in_use(app: Lowkiq, worker: type[Worker]) -> object:
     """What the shard says of features that it uses."""
-    (shard,) = app.queue_of(worker).shards
-    return app.backend.client.hget(shard.key("meta"), "in_use")
+    (shard,) = app.core.queue_of(worker).shards
+    return app.core.backend.client.hget(shard.key("meta"), "in_use")
 
 
 def test_who_performs_a_job_is_told_its_headers(app: Lowkiq, queue_name: str, told: Told) -> None:
@@ -158,7 +158,7 @@ def test_a_claim_whose_answer_was_lost_tells_them_again(
     """A window that is told once more is the same window."""
     worker = declare(app, queue_name, told)
     push(worker, "1")
-    backend = app.drainer._backend
+    backend = app.core.drainer._backend
     once, lost = backend._once, list[str]()
 
     def losing(code: Any, *args: Any, **options: Any) -> Any:
@@ -181,7 +181,7 @@ def test_headers_outlive_a_burial(app: Lowkiq, clock: ManualClock, queue_name: s
     app.drain()
     told.notes.then = None
     clock.advance(3_600)
-    app.actions(worker).morgue_queue_up(["a"])
+    app.operate.actions(worker).morgue_queue_up(["a"])
     app.drain()
     assert [["1"], ["1"]] == told.traces()
 
@@ -194,9 +194,9 @@ def test_they_are_dropped_after_a_day_or_two(app: Lowkiq, clock: ManualClock, qu
     clock.advance(DAY)
     push(worker, "2", payload=2)
     shard = ShardRef(queue_name, 1, 0, features=("headers",))
-    lives = {app.backend.client.ttl(shard.key(name)) for name in ("headers_even", "headers_odd")}
+    lives = {app.core.backend.client.ttl(shard.key(name)) for name in ("headers_even", "headers_odd")}
     assert {2 * DAY - 100} == {DAY * 2 - 100 if 2 * DAY - 160 <= left <= 2 * DAY - 100 else left for left in lives}
-    app.backend.client.delete(shard.key("headers_even"), shard.key("headers_odd"))
+    app.core.backend.client.delete(shard.key("headers_even"), shard.key("headers_odd"))
     app.drain()
     assert ([{}], [[1, 2]]) == (told.headers, [batch["a"] for batch in told.notes.batches])
 
@@ -235,7 +235,7 @@ def test_an_operator_moves_jobs_with_their_headers(
     told.notes.then = None
     push(worker, "2")
     clock.advance(1)
-    app.actions(worker).morgue_queue_up(["a"])
+    app.operate.actions(worker).morgue_queue_up(["a"])
     app.drain()
     assert ["1", "2"] == sorted(told.traces()[-1])
 
@@ -280,8 +280,8 @@ def test_headers_that_cannot_be_read_are_none(app: Lowkiq, queue_name: str, told
     push(worker, "1")
     shard = ShardRef(queue_name, 1, 0, features=("headers",))
     for name in ("headers_even", "headers_odd"):
-        for field in app.backend.client.hkeys(shard.key(name)):
-            app.backend.client.hset(shard.key(name), field, junk)
+        for field in app.core.backend.client.hkeys(shard.key(name)):
+            app.core.backend.client.hset(shard.key(name), field, junk)
     worker.perform_async([{"id": "b"}])
     push(worker, "2", payload=2)
     app.drain()
@@ -294,7 +294,7 @@ def test_a_key_of_another_type_costs_headers_alone(app: Lowkiq, queue_name: str,
     push(worker, "1")
     shard = ShardRef(queue_name, 1, 0, features=("headers",))
     for name in ("headers_even", "headers_odd"):
-        app.backend.client.set(shard.key(name), "no hash")
+        app.core.backend.client.set(shard.key(name), "no hash")
     app.drain()
     assert ([{}], ["a"]) == (told.headers, told.notes.ids[0])
 

@@ -26,18 +26,18 @@ def test_p1_one_at_a_time(
 
     def try_both_ways() -> None:
         # A drain asks first, and would not even try.
-        seen.append((second.drain(), second.drainer.visit(shard, Budget(clock)).reason))
+        seen.append((second.drain(), second.core.drainer.visit(shard, Budget(clock)).reason))
 
     def let_others_try(_batch: Batch) -> None:
         try_both_ways()
         clock.advance(29.9)
-        second.backend.client.delete(key)
+        second.core.backend.client.delete(key)
         try_both_ways()
         clock.advance(0.2)
-        second.backend.client.set(key, "evicted and set again", px=60_000)
+        second.core.backend.client.set(key, "evicted and set again", px=60_000)
         try_both_ways()
         seen_meanwhile.extend(others.batches)
-        second.backend.client.delete(key)
+        second.core.backend.client.delete(key)
         try_both_ways()
 
     worker = declare(first, queue_name, let_others_try)
@@ -147,7 +147,7 @@ def test_lb3_an_id_deleted_meanwhile_harms_nobody(app: Lowkiq, queue_name: str) 
 
     def delete(_batch: Batch) -> None:
         if len(notes.batches) == 1:
-            app.actions(worker).delete(["a", "b", "c"])
+            app.operate.actions(worker).delete(["a", "b", "c"])
 
     notes = Notes(delete)
     worker = declare(app, queue_name, notes)

@@ -151,8 +151,8 @@ def test_e60_a_text_of_another_type_is_what_it_holds(app: Lowkiq, queue_name: st
     (pushed,) = worker.perform_async([{"id": Stock.APPLE}])
 
     assert ("apple", str) == (pushed.id, type(pushed.id))
-    assert ["apple"] == [job.id for job in app.queries(worker).fetch([Stock.APPLE])]
-    assert 1 == app.actions(worker).delete([Stock.APPLE])
+    assert ["apple"] == [job.id for job in app.operate.queries(worker).fetch([Stock.APPLE])]
+    assert 1 == app.operate.actions(worker).delete([Stock.APPLE])
 
 
 class Shelf(IntEnum):
@@ -169,7 +169,7 @@ def test_e61_looks_and_actions_refuse_the_ids_that_a_push_refuses(app: Lowkiq, q
     """E-61: what cannot be an id is refused with one error and one sentence, wherever it is given."""
     given: Any = REFUSED[kind]
     worker = declare(app, queue_name, Notes())
-    queries, actions = app.queries(worker), app.actions(worker)
+    queries, actions = app.operate.queries(worker), app.operate.actions(worker)
     ways: list[partial[Any]] = [
         partial(queries.fetch, [given]),
         partial(queries.morgue_fetch, [given]),
@@ -197,7 +197,7 @@ def test_e60_queue_names_cannot_forge_each_other(app: Lowkiq, queue_name: str, n
         declare(app, f"{queue_name} {name}", Notes(), shards_count=shards_count)
         for name, shards_count in zip(names, (2, 3), strict=True)
     )
-    keys = [{key for shard in app.queue_of(worker).shards for key in shard.keys} for worker in (first, second)]
+    keys = [{key for shard in app.core.queue_of(worker).shards for key in shard.keys} for worker in (first, second)]
 
     assert set() == keys[0] & keys[1]
     assert all(key.count("{") == key.count("}") == 1 for key in keys[0] | keys[1])

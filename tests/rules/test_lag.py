@@ -9,7 +9,7 @@ from tests.kit.workers import declare, jobs_of
 
 def lag_of(app: Lowkiq, queue_name: str) -> float:
     """Seconds, by what `app.stats` says."""
-    return app.stats()["by_worker"][queue_name]["lag"]
+    return app.operate.stats()["by_worker"][queue_name]["lag"]
 
 
 def test_p9_a_delayed_job_lags_from_its_time_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -62,7 +62,7 @@ def test_p9_lag_in_total_is_the_largest(app: Lowkiq, clock: ManualClock, queue_n
         worker = declare(app, f"{queue_name}-{number}", Notes(), shards_count=3)
         worker.perform_async(jobs_of("abc", perform_in=clock.time() - seconds))
 
-    stats = app.stats()
+    stats = app.operate.stats()
 
     assert {"length": 9, "morgue_length": 0, "lag": 30.0} == stats["total"]
     assert [10, 30, 20] == [one["lag"] for one in stats["by_worker"].values()]
@@ -72,7 +72,7 @@ def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, q
     """P9, LB-16: what is performed now lags from now on."""
     worker = declare(app, queue_name, Notes())
     worker.perform_async(jobs_of("abc", delay=1_000))
-    app.actions(worker).perform_all_jobs_now()
+    app.operate.actions(worker).perform_all_jobs_now()
     at_once = lag_of(app, queue_name)
     clock.advance(7)
 
@@ -85,7 +85,7 @@ def test_p9_queued_up_from_the_morgue_lags_from_then_on(app: Lowkiq, clock: Manu
     worker.perform_async(jobs_of("a"))
     app.drain()
     clock.advance(500)
-    app.actions(worker).morgue_queue_up(["a"])
+    app.operate.actions(worker).morgue_queue_up(["a"])
     clock.advance(4)
 
     assert 4 == lag_of(app, queue_name)
@@ -96,11 +96,11 @@ def test_p9_what_is_paused_lags_apart(app: Lowkiq, clock: ManualClock, queue_nam
     paused = declare(app, f"{queue_name}-paused", Notes(), shards_count=2)
     other = declare(app, f"{queue_name}-other", Notes())
     paused.perform_async(jobs_of("abcd"))
-    app.actions(paused).pause(100)
+    app.operate.actions(paused).pause(100)
     clock.advance(50)
     other.perform_async(jobs_of("a"))
     clock.advance(3)
-    told, found = app.stats(), app.metrics()
+    told, found = app.operate.stats(), app.operate.metrics()
     resting, going = found[f"{queue_name}-paused"], found[f"{queue_name}-other"]
 
     assert (3, 3) == (told["total"]["lag"], going.oldest_due_age)
@@ -109,7 +109,7 @@ def test_p9_what_is_paused_lags_apart(app: Lowkiq, clock: ManualClock, queue_nam
     assert (3, 0) == (going.lag, going.paused_lag)
 
     clock.advance(50)
-    after = app.metrics()[f"{queue_name}-paused"]
+    after = app.operate.metrics()[f"{queue_name}-paused"]
     assert (103, 103, 0, 0) == (after.lag, after.oldest_due_age, after.paused_lag, after.paused)
 
 
@@ -117,11 +117,11 @@ def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: 
     """P9: whatever shards are measured together, those that go on are late, and those that rest are not."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.perform_async(jobs_of("abcdefgh", perform_in=clock.time() - 5))
-    shards = app.queue_of(worker).shards
-    app.backend.run("pause", shards[0], [clock.time() + 60], retry_for=1)
+    shards = app.core.queue_of(worker).shards
+    app.core.backend.run("pause", shards[0], [clock.time() + 60], retry_for=1)
     clock.advance(2)
-    (queue,) = app.metrics().values()
-    with app.overview("10m") as seen:
+    (queue,) = app.operate.metrics().values()
+    with app.operate.overview("10m") as seen:
         (together,) = [one.now for one in seen.queues]
 
     assert [(0, 7), (7, 0)] == [(shard.lag, shard.paused_lag) for shard in queue.shards]
@@ -135,8 +135,8 @@ def test_lb16_perform_now_fakes_no_lag(app: Lowkiq, clock: ManualClock, queue_na
     now = clock.time()
     worker.perform_async({"id": job_id, "perform_in": now + at} for job_id, at in (("c", 30), ("a", 10), ("b", 20)))
 
-    assert 3 == app.actions(worker).perform_all_jobs_now()
-    lag = app.stats()["by_worker"][queue_name]["lag"]
+    assert 3 == app.operate.actions(worker).perform_all_jobs_now()
+    lag = app.operate.stats()["by_worker"][queue_name]["lag"]
     app.drain()
 
     assert ([["a"], ["b"], ["c"]], True) == (notes.ids, 0 <= lag < 0.01)

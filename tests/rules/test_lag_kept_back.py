@@ -11,15 +11,15 @@ from tests.kit.workers import declare, jobs_of
 
 def lags(app: Lowkiq, queue_name: str) -> tuple[float, float, float]:
     """By nobody, by a limit, by a pause; each way to ask tells the same."""
-    metrics = app.metrics()[queue_name]
-    with app.overview() as overview:
+    metrics = app.operate.metrics()[queue_name]
+    with app.operate.overview() as overview:
         (glance,) = overview.queues
 
     def of(numbers: Metrics) -> tuple[float, float, float]:
         return tuple(round(lag, 3) for lag in (numbers.oldest_due_age, numbers.limited_lag, numbers.paused_lag))  # type: ignore[return-value]  # there are three
 
     assert of(metrics) == of(glance.now)
-    assert metrics.lag == glance.now.lag == app.stats()["by_worker"][queue_name]["lag"]
+    assert metrics.lag == glance.now.lag == app.operate.stats()["by_worker"][queue_name]["lag"]
     return of(metrics)
 
 
@@ -27,7 +27,7 @@ def lags(app: Lowkiq, queue_name: str) -> tuple[float, float, float]:
 def test_a_paused_tenant_is_not_late(app: Lowkiq, clock: ManualClock, queue_name: str, tenants: str) -> None:
     """Its ids count for the pause, those of others for themselves, until it is resumed."""
     worker = declare(app, queue_name, Notes(), tenants=tenants, shards_count=3)
-    app.actions(worker).pause_tenant("acme")
+    app.operate.actions(worker).pause_tenant("acme")
     worker.perform_async([{"id": f"acme:{n}"} for n in range(9)])
     clock.advance(600.0)
     alone = lags(app, queue_name)
@@ -36,7 +36,7 @@ def test_a_paused_tenant_is_not_late(app: Lowkiq, clock: ManualClock, queue_name
     beside = lags(app, queue_name)
     app.drain()
     drained = lags(app, queue_name)
-    app.actions(worker).resume_tenant("acme")
+    app.operate.actions(worker).resume_tenant("acme")
 
     assert (0.0, 0.0, 600.0) == alone
     assert (20.0, 0.0, 620.0) == beside
@@ -62,7 +62,7 @@ def test_many_ids_of_paused_tenants_hide_no_late_one(app: Lowkiq, clock: ManualC
     """However many lie before it, and however many tenants are paused or due later."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
     for n in range(150):
-        app.actions(worker).pause_tenant(f"paused-{n}", None if n % 2 else 3_600.0)
+        app.operate.actions(worker).pause_tenant(f"paused-{n}", None if n % 2 else 3_600.0)
     worker.perform_async([{"id": f"paused-{n % 150}:{n}"} for n in range(1_500)])
     worker.perform_async([{"id": f"later-{n}:1", "delay": 1_800} for n in range(150)])
     clock.advance(50.0)
@@ -125,11 +125,11 @@ def test_a_queue_whose_places_are_taken_is_limited(app: Lowkiq, clock: ManualClo
     seen = []
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=2, batch_size=1)
-    app.limits(worker).set(max_running=1)
+    app.operate.limits(worker).set(max_running=1)
 
     def look(_batch: object) -> None:
         clock.advance(5.0)
-        seen.append((lags(app, queue_name), app.stats()["by_worker"][queue_name]["lag"]))
+        seen.append((lags(app, queue_name), app.operate.stats()["by_worker"][queue_name]["lag"]))
 
     notes.then = look
     worker.perform_async(jobs_of([str(n) for n in range(6)]))

@@ -26,19 +26,19 @@ NOBODY = VisitsRunning(0, 0.0)
 
 def running(app: Lowkiq, worker: type[Worker]) -> VisitsRunning:
     """The visits to its queue that have places."""
-    return visits_running(app.backend, worker.queue_name, 0.0)
+    return visits_running(app.core.backend, worker.queue_name, 0.0)
 
 
 def visit(app: Lowkiq, worker: type[Worker], shard: int = 0, patience: float = 0.0) -> DrainResult:
     """One visit to a shard."""
-    budget = Budget(app.drainer.clock)
+    budget = Budget(app.core.drainer.clock)
     budget.patience = patience
-    return app.drainer.visit(app.queue_of(worker).shards[shard], budget)
+    return app.core.drainer.visit(app.core.queue_of(worker).shards[shard], budget)
 
 
 def drain(app: Lowkiq, seconds: float = 60.0) -> Drain:
     """What a function does in one invocation, but for its waits."""
-    return Drain(app.drainer, app.drainer.shards).run(Budget(app.drainer.clock, seconds))
+    return Drain(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
 
 
 class BeginTimes:
@@ -273,9 +273,9 @@ def test_operators_end_visits_with_their_places(app: Lowkiq, queue_name: str, ho
     def steer(batch: Batch) -> None:
         during.append(running(app, worker))
         if how == "paused":
-            app.actions(worker).pause(60.0)
+            app.operate.actions(worker).pause(60.0)
         else:
-            end = app.actions(worker).evict if how == "evicted" else app.actions(worker).quiet
+            end = app.operate.actions(worker).evict if how == "evicted" else app.operate.actions(worker).quiet
             end(0, batch.token)
 
     worker = declare(app, queue_name, steer, max_running=1, batch_size=1)
@@ -291,7 +291,7 @@ def test_a_process_that_abandons_its_jobs_soon_frees_its_place(app: Lowkiq, queu
     during: list[VisitsRunning] = []
 
     def leave_it(_batch: Batch) -> None:
-        app.drainer.abandon_all(0.5)
+        app.core.drainer.abandon_all(0.5)
         during.append(running(app, worker))
 
     worker = declare(app, queue_name, leave_it, max_running=1)

@@ -22,12 +22,12 @@ from tests.rules.together import in_threads
 
 def visit(app: Lowkiq, worker: Any, shard: int = 0) -> DrainResult:
     """One visit to a shard."""
-    return app.drainer.visit(app.queue_of(worker).shards[shard], Budget(app.drainer.clock))
+    return app.core.drainer.visit(app.core.queue_of(worker).shards[shard], Budget(app.core.drainer.clock))
 
 
 def drain(app: Lowkiq, seconds: float = 60.0) -> Drain:
     """What a function does in one invocation, but for its waits."""
-    return Drain(app.drainer, app.drainer.shards).run(Budget(app.drainer.clock, seconds))
+    return Drain(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
 
 
 def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: Lowkiq, queue_name: str) -> None:
@@ -35,7 +35,7 @@ def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: 
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=3, batch_size=10)
     worker.perform_async(jobs_of("abcdefghi"))
-    app.limits(worker).set(max_running=1)
+    app.operate.limits(worker).set(max_running=1)
     place = visit_place(app, worker, 2)
     place.enter(1, 0.0, 0.0)
 
@@ -46,7 +46,7 @@ def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: 
     place.leave(0.0, 0.0)
     assert "empty" == visit(app, worker).reason
     come(app, worker, 2)
-    app.limits(worker).reset()
+    app.operate.limits(worker).reset()
     app.drain()
     assert {} == left_behind(app, worker)
 
@@ -63,7 +63,7 @@ def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_place(
         with lock:
             begun.append(clock.monotonic())
             if len(begun) == 5:
-                app.limits(worker).set(rate=Rate(7, per=60))
+                app.operate.limits(worker).set(rate=Rate(7, per=60))
 
     worker = declare(app, queue_name, handle, **fields)
     worker.perform_async(jobs_of([str(number) for number in range(2_000)]))
@@ -75,7 +75,7 @@ def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_place(
     first = len(begun)
     drain(app, 50.0)
     assert 7 == len(begun) - first
-    app.limits(worker).reset()
+    app.operate.limits(worker).reset()
     drain(app)
     assert {} == left_behind(app, worker)
 
@@ -115,7 +115,7 @@ def test_x30_lowered_limits_count_under_load(server_url: str, queue_name: str) -
         drains = Thread(target=in_threads, args=apps)
         drains.start()
         handler.all_run.wait()
-        apps[0].limits(workers[0]).set(max_running=2)
+        apps[0].operate.limits(workers[0]).set(max_running=2)
         handler.may_go.set()
         drains.join()
         apps[0].drain()
@@ -132,7 +132,7 @@ def test_x30_a_limit_below_those_who_run_makes_them_go(app: Lowkiq, clock: Manua
         ran.extend(batch)
         if len(ran) == 1:
             come(app, worker, 1, 2)
-            app.limits(worker).set(max_running=2)
+            app.operate.limits(worker).set(max_running=2)
         clock.advance(2.0)
 
     worker = declare(app, queue_name, handle, shards_count=3, max_running=3)
@@ -195,7 +195,7 @@ def test_x32_all_queues_but_its_exceptions_wait_for_one_that_blocks(app: Lowkiq,
     for worker in workers.values():
         worker.perform_async(jobs_of("abc"))
     visit(app, workers["payments"])
-    views = {name: app.limits(worker).explain() for name, worker in workers.items()}
+    views = {name: app.operate.limits(worker).explain() for name, worker in workers.items()}
     waits = {name: [wait.queue_name for wait in view.waits_for] for name, view in views.items()}
     drain(app)
 
@@ -229,7 +229,7 @@ def test_x32_a_visit_that_runs_makes_way_for_the_queue_before_it(
 
     assert "limited" == result.reason
     assert 2 <= len(ran) <= 6 * concurrency
-    assert 40 - len(ran) == app.stats()["by_worker"][reports.queue_name]["length"]
+    assert 40 - len(ran) == app.operate.stats()["by_worker"][reports.queue_name]["length"]
     assert [Admitted] == [type(one) for one in told]
     clock.advance(31.0)
     drain(app)

@@ -95,13 +95,13 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         "after=5 is not the `next` of a page",
     ),
-    "app.recovered(worker, limit='x')": (
-        lambda at: at.app.recovered(at.worker, limit="x"),
+    "app.operate.recovered(worker, limit='x')": (
+        lambda at: at.app.operate.recovered(at.worker, limit="x"),
         ValueError,
         "limit must be from 1 to 10,000, not 'x'",
     ),
-    "app.redrive(worker, 5)": (
-        lambda at: at.app.redrive(at.worker, 5),
+    "app.operate.redrive(worker, 5)": (
+        lambda at: at.app.operate.redrive(at.worker, 5),
         TypeError,
         "ids are given as a list, not as one int",
     ),
@@ -110,29 +110,29 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
         TypeError,
         "seconds must be a number, not 'Orders': a drain visits all queues of the app",
     ),
-    "app.find(5)": (lambda at: at.app.find(5), TypeError, "find takes a text, not 5"),
-    "app.processes().quiet(5)": (
-        lambda at: at.app.processes().quiet(5),
+    "app.operate.find(5)": (lambda at: at.app.operate.find(5), TypeError, "find takes a text, not 5"),
+    "app.operate.processes().quiet(5)": (
+        lambda at: at.app.operate.processes().quiet(5),
         TypeError,
         "A process is one of those listed, or its id, not 5",
     ),
-    "app.processes().stop(None)": (
-        lambda at: at.app.processes().stop(None),
+    "app.operate.processes().stop(None)": (
+        lambda at: at.app.operate.processes().stop(None),
         TypeError,
         "A process is one of those listed, or its id, not None",
     ),
-    "app.reshard(worker, to='x')": (
-        lambda at: at.app.reshard(at.worker, to="x"),
+    "app.operate.reshard(worker, to='x')": (
+        lambda at: at.app.operate.reshard(at.worker, to="x"),
         ValueError,
         "The number of shards is a whole number from 1 to 100,000",
     ),
-    "app.reshard(worker, to=0)": (
-        lambda at: at.app.reshard(at.worker, to=0),
+    "app.operate.reshard(worker, to=0)": (
+        lambda at: at.app.operate.reshard(at.worker, to=0),
         ValueError,
         "The number of shards is a whole number from 1 to 100,000",
     ),
-    "app.resharding(worker).accept(5.5)": (
-        lambda at: at.app.resharding(at.worker).accept(5.5),
+    "app.operate.resharding(worker).accept(5.5)": (
+        lambda at: at.app.operate.resharding(at.worker).accept(5.5),
         ValueError,
         "The number of shards is a whole number from 1 to",
     ),
@@ -159,7 +159,7 @@ def test_a_mistake_is_refused_in_a_sentence(
     before = left_behind(app, worker)
 
     with pytest.raises(kind, match=re.escape(sentence)):
-        call(Misused(app, worker, app.actions(worker), app.queries(worker)))
+        call(Misused(app, worker, app.operate.actions(worker), app.operate.queries(worker)))
 
     assert before == left_behind(app, worker)
     assert 2 == app.drain()["done"]

@@ -76,7 +76,7 @@ def test_ln11_error_goes_to_the_morgue_and_stays_with_the_rest(app: Lowkiq, queu
 
 def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:
     """Payloads with scores in the morgue, by id."""
-    jobs = app.queries(worker).morgue_range_by_id("-", "+")
+    jobs = app.operate.queries(worker).morgue_range_by_id("-", "+")
     return {job.id: [(payload, score) for payload, score in job.payloads] for job in jobs}
 
 
@@ -112,7 +112,7 @@ def test_l33_morgue_jobs_sort_by_change_or_by_id(app: Lowkiq, clock: ManualClock
     worker.perform_async(jobs_of("b", payload="again"))
     app.drain()
 
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
     assert list("cab") == [job.id for job in queries.morgue_range_by_updated_at("-inf", "+inf")]
     assert list("abc") == [job.id for job in queries.morgue_range_by_id("-", "+")]
     assert clock.time() == queries.morgue_fetch(["b"])[0].updated_at
@@ -126,7 +126,7 @@ def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock
     app.drain()
     clock.advance(100)
 
-    assert 1 == app.actions(worker).morgue_queue_up(["a", "nobody"])
+    assert 1 == app.operate.actions(worker).morgue_queue_up(["a", "nobody"])
 
     assert ([("v", 7.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
     assert {} == lying(app, worker)
@@ -149,7 +149,7 @@ def test_l29_a_morgue_job_meets_one_in_retry(app: Lowkiq, clock: ManualClock, qu
     assert waiting is not None
     assert 0.0 == waiting.retry_count
 
-    app.actions(worker).morgue_queue_up(["a"])
+    app.operate.actions(worker).morgue_queue_up(["a"])
 
     assert ([("older", 0.0), ("old", 1.0), ("new", 2.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
 
@@ -162,7 +162,7 @@ def test_l29_an_equal_payload_keeps_the_smaller_score(app: Lowkiq, queue_name: s
     app.drain()
     worker.perform_async(jobs_of("a", payload="v", score=5, delay=50))
 
-    app.actions(worker).morgue_queue_up_all_jobs()
+    app.operate.actions(worker).morgue_queue_up_all_jobs()
 
     waiting = look(app, worker, "a")
     assert waiting is not None
@@ -180,7 +180,7 @@ def test_e76_queued_up_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: Man
 
     def queue_up(_batch: object) -> None:
         notes.then = None
-        app.actions(worker).morgue_queue_up(["a"])
+        app.operate.actions(worker).morgue_queue_up(["a"])
 
     notes.then = queue_up
     worker.perform_async(jobs_of("a", payload="running", score=2))
@@ -212,7 +212,7 @@ def test_lb11_an_action_spares_what_was_pushed_after_its_look(
     worker = declare(app, queue_name, raising())
     worker.perform_async(jobs_of("a", payload="old", score=1))
     app.drain()
-    actions = app.actions(worker)
+    actions = app.operate.actions(worker)
     look_first = actions._snapshots
 
     def look_and_let_push() -> object:
@@ -226,4 +226,4 @@ def test_lb11_an_action_spares_what_was_pushed_after_its_look(
     waiting = look(app, worker, "a")
     assert waiting is not None
     assert [("new", 2.0)] == waiting.payloads
-    assert buried == app.metrics()[queue_name].morgue_length
+    assert buried == app.operate.metrics()[queue_name].morgue_length

@@ -15,7 +15,7 @@ from tests.kit.workers import declare, jobs_of, shard_of
 def lying(app: Lowkiq, queue_name: str) -> dict[str, list[object]]:
     """Payloads in the morgue by id."""
     (worker,) = (worker for worker in app.workers if worker.queue_name == queue_name)
-    jobs = app.queries(worker).morgue_range_by_id("-", "+")
+    jobs = app.operate.queries(worker).morgue_range_by_id("-", "+")
     return {job.id: [payload for payload, _ in job.payloads] for job in jobs}
 
 
@@ -97,11 +97,11 @@ def test_what_is_in_the_morgue_is_counted_to_the_byte(make_app: MakeApp, clock: 
         for _ in range(3):
             app.drain()
             clock.advance(100)
-        app.actions(worker).kill_all_failed_jobs()
+        app.operate.actions(worker).kill_all_failed_jobs()
     assert 0 < counters(app, worker)["morgue_bytes"] <= 30_000
 
-    queued = app.actions(worker).morgue_queue_up(list("abcde"))
-    deleted = app.actions(worker).morgue_delete_all_jobs()
+    queued = app.operate.actions(worker).morgue_queue_up(list("abcde"))
+    deleted = app.operate.actions(worker).morgue_delete_all_jobs()
 
     assert queued + deleted > 0
     assert 0 == counters(app, worker)["morgue_bytes"]
@@ -134,7 +134,7 @@ def test_the_morgue_is_within_its_bounds_however_many_are_buried_at_once(
     bury(app, worker, [{"id": n} for n in range(3_000)])
 
     told = counters(app, worker)
-    assert (3_000, 2_900, 100) == (told["buried"], told["trimmed"], app.stats()["total"]["morgue_length"])
+    assert (3_000, 2_900, 100) == (told["buried"], told["trimmed"], app.operate.stats()["total"]["morgue_length"])
 
     app = make_app(morgue_max_bytes=1_000_000)
     worker = declare(app, f"{queue_name}-bytes", fail_all, max_retry_count=0, batch_size=batch_size)
@@ -142,7 +142,7 @@ def test_the_morgue_is_within_its_bounds_however_many_are_buried_at_once(
 
     told = counters(app, worker)
     assert 990_000 < told["morgue_bytes"] <= 1_000_000
-    assert 3_000 == told["trimmed"] + app.stats()["total"]["morgue_length"]
+    assert 3_000 == told["trimmed"] + app.operate.stats()["total"]["morgue_length"]
 
 
 def test_the_morgue_is_within_its_bounds_however_many_are_killed_at_once(
@@ -154,7 +154,7 @@ def test_the_morgue_is_within_its_bounds_however_many_are_killed_at_once(
     worker.perform_async([*({"id": n} for n in range(2_000)), *({"id": "many", "payload": n} for n in range(1_500))])
     app.drain()
 
-    assert 2_001 == app.actions(worker).kill_all_failed_jobs()
+    assert 2_001 == app.operate.actions(worker).kill_all_failed_jobs()
 
     found = stored(server.admin, shard_of(app, worker, "a"))
     assert 100 == sum(len(entries) for _, _, entries in found["morgue"].values())
@@ -170,7 +170,7 @@ def test_a_morgue_above_its_bounds_comes_down_with_each_burial(make_app: MakeApp
     worker = declare(app, queue_name, fail_all, max_retry_count=0)
     while lengths[-1] > 10:
         bury(app, worker, [{"id": f"more {len(lengths)}"}])
-        lengths.append(app.stats()["total"]["morgue_length"])
+        lengths.append(app.operate.stats()["total"]["morgue_length"])
 
     assert [3_500, 2_501, 1_502, 503, 10] == lengths
 
@@ -180,12 +180,12 @@ def test_one_large_payload_in_the_morgue_makes_room_for_itself(make_app: MakeApp
     app = make_app(morgue_max_bytes=300_000)
     worker = declare(app, queue_name, failing(*map(str, range(2_500)), "large"), max_retry_count=0, batch_size=1_000)
     bury(app, worker, [{"id": n} for n in range(2_500)])
-    assert 2_500 == app.stats()["total"]["morgue_length"]
+    assert 2_500 == app.operate.stats()["total"]["morgue_length"]
 
     bury(app, worker, [{"id": "large", "payload": "x" * 290_000}])
 
     assert counters(app, worker)["morgue_bytes"] <= 300_000
-    assert ["large"] == [job.id for job in app.queries(worker).morgue_fetch(["large"])]
+    assert ["large"] == [job.id for job in app.operate.queries(worker).morgue_fetch(["large"])]
 
 
 def test_what_is_too_old_leaves_the_morgue_however_much_it_is(
@@ -199,7 +199,7 @@ def test_what_is_too_old_leaves_the_morgue_however_much_it_is(
 
     bury(app, worker, [{"id": "new"}])
 
-    assert ["new"] == [job.id for job in app.queries(worker).morgue_range_by_updated_at()]
+    assert ["new"] == [job.id for job in app.operate.queries(worker).morgue_range_by_updated_at()]
 
 
 def test_an_error_that_many_have_is_counted_once(make_app: MakeApp, queue_name: str) -> None:
@@ -208,7 +208,7 @@ def test_an_error_that_many_have_is_counted_once(make_app: MakeApp, queue_name: 
     worker = declare(app, queue_name, raising(Broken("x" * 4_000)), max_retry_count=0, batch_size=1_000, isolate=False)
     bury(app, worker, [{"id": n} for n in range(1_000)])
 
-    assert (1_000, 0) == (app.stats()["total"]["morgue_length"], counters(app, worker).get("trimmed", 0))
+    assert (1_000, 0) == (app.operate.stats()["total"]["morgue_length"], counters(app, worker).get("trimmed", 0))
 
 
 def test_the_morgue_keeps_ten_thousand_for_half_a_year_by_default(app: Lowkiq) -> None:

@@ -17,7 +17,7 @@ from tests.kit.workers import declare, shard_of
 
 def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:
     """Payloads with their scores by id."""
-    jobs = app.queries(worker).morgue_range_by_id("-", "+", limit=10_000)
+    jobs = app.operate.queries(worker).morgue_range_by_id("-", "+", limit=10_000)
     return {job.id: [(payload, score) for payload, score in job.payloads] for job in jobs}
 
 
@@ -40,7 +40,7 @@ def test_l26_equal_payloads_of_an_id_meet_in_the_morgue(
         clock.advance(1)
 
     assert {"a": [("v1", 10 if merge == "min" else 20)]} == lying(app, worker)
-    (job,) = app.queries(worker).morgue_fetch(["a"])
+    (job,) = app.operate.queries(worker).morgue_fetch(["a"])
     assert clock.time() - 1 == pytest.approx(job.updated_at)
     # Raises where the keys of the shard contradict each other.
     assert (2, 0) == (counters(app, worker)["buried"], counters(app, worker).get("trimmed", 0))
@@ -64,7 +64,7 @@ def test_equal_payloads_meet_among_others_of_their_id(make_app: MakeApp, server:
     bury_each(app, worker, [{"id": "a", "payload": p, "score": n} for n, p in enumerate(payloads)])
     assert {"a": [("v1", 0), ("v2", 1), ("x" * 100, 2)]} == lying(app, worker)
 
-    assert 1 == app.actions(worker).morgue_delete(["a"])
+    assert 1 == app.operate.actions(worker).morgue_delete(["a"])
     bury_each(app, worker, [{"id": "a", "payload": "v1", "score": n} for n in (8, 7, 9)])
 
     assert {"a": [("v1", 7)]} == lying(app, worker)
@@ -88,7 +88,7 @@ def test_p2_a_broken_id_does_not_push_others_out_of_the_morgue(
 
     found = lying(app, worker)
     assert orders + 1 == len(found)
-    assert (orders + times, 0) == (app.metrics()[queue_name].buried, app.metrics()[queue_name].trimmed)
+    assert (orders + times, 0) == (app.operate.metrics()[queue_name].buried, app.operate.metrics()[queue_name].trimmed)
 
 
 def test_the_id_with_the_most_payloads_makes_room(
@@ -119,7 +119,7 @@ def test_what_a_bound_removes_is_published_and_logged(
     worker.perform_async([{"id": n} for n in range(10)])
     app.drain()
 
-    metrics = app.metrics()[queue_name]
+    metrics = app.operate.metrics()[queue_name]
     assert (10, 7, 3) == (metrics.buried, metrics.trimmed, metrics.morgue_length)
     assert f'lowkiq_queue_trimmed_total{{queue="{queue_name}"}} 7' in [*lines({queue_name: metrics})]
     (warned,) = [record for record in caplog.records if "the morgue of a shard is full" in record.message]

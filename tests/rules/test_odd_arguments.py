@@ -29,14 +29,14 @@ def test_a_span_that_is_none_is_named(app: Lowkiq, queue_name: str) -> None:
     """The error lists those that there are."""
     declare(app, queue_name, Notes())
     for span in ("10x", ["10m"], None):
-        with pytest.raises(ValueError, match="span must be one of 10m"), app.overview(span):  # type: ignore[arg-type]  # what cannot be
+        with pytest.raises(ValueError, match="span must be one of 10m"), app.operate.overview(span):  # type: ignore[arg-type]  # what cannot be
             pass
 
 
 def test_a_pause_longer_than_time_has_no_end(app: Lowkiq, queue_name: str) -> None:
     """Also of a number that no float holds."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
-    actions = app.actions(worker)
+    actions = app.operate.actions(worker)
 
     assert actions.pause() == actions.pause(HUGE) == actions.pause_tenant("acme", HUGE)
 
@@ -46,7 +46,7 @@ def test_a_tenant_that_is_no_text_is_named(app: Lowkiq, queue_name: str) -> None
     worker = declare(app, queue_name, Notes(), tenants="spread")
     for tenant in (timedelta(1), 7, None):
         with pytest.raises(TypeError, match="tenant must be a text"):
-            app.actions(worker).pause_tenant(tenant)  # type: ignore[arg-type]  # what cannot be
+            app.operate.actions(worker).pause_tenant(tenant)  # type: ignore[arg-type]  # what cannot be
 
 
 @pytest.mark.parametrize("seconds", ["x", -1, float("nan"), None, True])
@@ -91,7 +91,7 @@ def test_what_no_queue_can_be_called_names_none(app: Lowkiq, name: object) -> No
 
 def test_a_search_for_what_is_no_text_is_refused_by_name(app: Lowkiq, queue_name: str) -> None:
     """Prefix and text, in the queue and in the morgue; and an id that no shard can hold."""
-    queries = app.queries(declare(app, queue_name, Notes()))
+    queries = app.operate.queries(declare(app, queue_name, Notes()))
     for search in (queries.search, queries.morgue_search):
         for name in ("prefix", "text"):
             with pytest.raises(TypeError, match=f"{name} must be a text"):
@@ -99,7 +99,7 @@ def test_a_search_for_what_is_no_text_is_refused_by_name(app: Lowkiq, queue_name
             with pytest.raises(ValueError, match=f"{name} holds a lone surrogate"):
                 search(**{name: "\ud800"})  # type: ignore[arg-type]  # a text, for mypy perhaps a limit
     with pytest.raises(JobError, match="lone surrogate"):
-        app.find("\ud800")
+        app.operate.find("\ud800")
 
 
 def test_numbers_and_texts_of_any_class_are_their_values(app: Lowkiq, queue_name: str) -> None:
@@ -108,9 +108,9 @@ def test_numbers_and_texts_of_any_class_are_their_values(app: Lowkiq, queue_name
 
     worker.perform_async(jobs_of(["a"]))
 
-    app.reshard(worker, to=Number(2))
-    app.limits(worker).set(max_running=Number(2), rate=Rate(Number(2), per=Seconds(1)))
+    app.operate.reshard(worker, to=Number(2))
+    app.operate.limits(worker).set(max_running=Number(2), rate=Rate(Number(2), per=Seconds(1)))
 
-    assert 2 == len(app.metrics()[queue_name].shards)
-    assert 2 == app.limits(worker).explain().max_running
+    assert 2 == len(app.operate.metrics()[queue_name].shards)
+    assert 2 == app.operate.limits(worker).explain().max_running
     assert "import" == app.task(TextSubclass("import")).progress().name

@@ -206,10 +206,10 @@ def test_lb29_nothing_read_from_redis_runs_code(app: Lowkiq, queue_name: str) ->
     worker = declare(app, queue_name, notes, max_retry_count=0)
     worker.perform_async(jobs_of("a"))
     key = shard_of(app, worker, "a").key("jobs")
-    record = app.backend.client.hget(key, "a")
+    record = app.core.backend.client.hget(key, "a")
     assert isinstance(record, bytes)
     bomb = pickle.dumps(Exploit())
-    app.backend.client.hset(key, "a", record[:15] + bomb)
+    app.core.backend.client.hset(key, "a", record[:15] + bomb)
 
     assert {"failed": 1, "buried": 1} == app.drain()
     assert [bomb] == [payload for job in notes.buried for payload, _ in job.payloads]

@@ -89,7 +89,7 @@ def test_a_job_that_people_look_at_reads_as_a_mapping(app: Lowkiq, queue_name: s
     worker.push("a", 17, score=2)
     app.drain()
 
-    (shown,) = app.queries(worker).fetch(["a"])
+    (shown,) = app.operate.queries(worker).fetch(["a"])
 
     assert ("a", [(17, 2.0)], "17") == (shown["id"], shown["payloads"], shown["error"])
     assert dict(shown) == {**shown}
@@ -126,7 +126,7 @@ def test_client_middlewares_see_jobs_as_dicts(app: Lowkiq, queue_name: str) -> N
 
     worker.perform_async([Job("a", 1), {"id": "a", "payload": 2}])
 
-    (job,) = app.queries(worker).fetch(["a"])
+    (job,) = app.operate.queries(worker).fetch(["a"])
     assert [2, 3] == [payload for payload, _ in job.payloads]
 
 
@@ -330,20 +330,20 @@ def test_e13_a_call_that_comes_twice_is_applied_once_and_answered_alike(
 ) -> None:
     """E-13: whoever got no answer sends the same call again, under its token, also behind another push."""
     worker = declare(app, queue_name, Notes(), merge=merge)
-    run_each, sent = app.backend.run_each, list[Sequence[Call]]()
+    run_each, sent = app.core.backend.run_each, list[Sequence[Call]]()
 
     def run_and_note(calls: Sequence[Call]) -> list[Reply | LowkiqError]:
         sent.append(calls)
         return run_each(calls)
 
     with monkeypatch.context() as patch:
-        patch.setattr(app.backend, "run_each", run_and_note)
+        patch.setattr(app.core.backend, "run_each", run_and_note)
         worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1}])
     (push,) = (calls for calls in sent if calls[0][0] == "enqueue")
     worker.perform_async([{"id": "a", "payload": 2}])
 
     def payloads() -> list[Any]:
-        return [(job.id, job.payloads) for job in app.queries(worker).fetch(["a", "b"])]
+        return [(job.id, job.payloads) for job in app.operate.queries(worker).fetch(["a", "b"])]
 
     was = payloads()
 
@@ -392,7 +392,7 @@ def test_a_refusal_behind_a_lost_answer_says_nothing_of_that(
     def answered(_pusher: Pusher, chunks: Sequence[Chunk], *_given: object) -> list[tuple[Chunk, LowkiqError]]:
         return [(chunk, left.pop(0) if len(left) > 1 else left[0]) for chunk in chunks]
 
-    app.queue_of(worker)
+    app.core.queue_of(worker)
     monkeypatch.setattr(Pusher, "_sent", answered)
     with pytest.raises(LowkiqError) as raised:
         worker.perform_async(jobs_of("a"))

@@ -41,7 +41,7 @@ def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, de
         app.drain()
 
     assert {(job_id, n) for job_id in "abc" for n in range(2)} == set(done)
-    (buried,) = app.queries(worker).morgue_fetch(["bad"])
+    (buried,) = app.operate.queries(worker).morgue_fetch(["bad"])
     assert ([0, 1], "bad") == ([payload for payload, _ in buried.payloads], buried.error)
     assert {} == left_behind(app, worker)
 
@@ -110,7 +110,7 @@ def test_lb7_any_drain_recovers_what_a_dead_node_left(make_app: MakeApp, clock: 
     worker = declare(dead, queue_name, mortal.die, shards_count=3)
     declare(alive, queue_name, notes, shards_count=3)
     worker.perform_async(jobs_of("a"))
-    alive.drainer.begin()
+    alive.core.drainer.begin()
     mortal.drain()
     outlive(alive, clock, worker)
 

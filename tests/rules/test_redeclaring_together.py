@@ -50,7 +50,7 @@ class World:
     def become(self, count: int) -> None:
         """Give the queue that many shards, and nobody disturbs."""
         app, worker = self._pairs[count]
-        app.redeclare(worker)
+        app.operate.redeclare(worker)
 
     def push(self) -> list[int]:
         """One payload more for each id from each process; the counts under which any was accepted."""
@@ -78,7 +78,7 @@ class World:
 
     def holding(self) -> list[int]:
         """The counts in whose shards any job lies."""
-        client = self._pairs[COUNTS[0]][0].backend.client
+        client = self._pairs[COUNTS[0]][0].core.backend.client
         shards = [ShardRef(self.queue_name, count, index) for count in COUNTS for index in range(count)]
         return sorted({shard.shards_count for shard in shards for name in HOLDING if client.exists(shard.key(name))})
 
@@ -112,7 +112,7 @@ class Callers:
     def __call__(self, number: int, count: int, *, twice: bool = False) -> Caller:
         """One of them, which has not begun."""
         app, worker = self._apps[number][count], self._workers[number][count]
-        return Caller(app.backend, lambda: app.redeclare(worker), twice=twice)
+        return Caller(app.core.backend, lambda: app.operate.redeclare(worker), twice=twice)
 
 
 @pytest.fixture

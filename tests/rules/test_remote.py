@@ -70,7 +70,7 @@ def test_all_ways_to_push_a_job_are_there(app: Lowkiq, producer: Lowkiq, queue_n
     remote.perform_async(jobs_of("ab", payload=2))
     asyncio.run(remote.apush("later", 3, delay=60))
     asyncio.run(remote.aperform_async(jobs_of("c", payload=4)))
-    producer.push_or_raise(remote, jobs_of("d", payload=5))
+    producer.core.push_or_raise(remote, jobs_of("d", payload=5))
 
     assert ([], {}) == (producer.workers, producer.drain())
     app.drain()
@@ -109,7 +109,7 @@ def test_a_queue_that_is_declared_anew_is_pushed_to_by_its_new_terms(
     remote.perform_async(jobs_of(IDS))
     app.drain()
     other, notes = make_app(), Notes()
-    other.redeclare(declare(other, queue_name, notes, shards_count=5, merge="max"))
+    other.operate.redeclare(declare(other, queue_name, notes, shards_count=5, merge="max"))
 
     with pytest.raises(QueueMismatch):
         worker.push(1)

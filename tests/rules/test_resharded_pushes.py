@@ -133,7 +133,7 @@ def test_p4_what_the_old_shard_took_before_it_was_closed_is_pushed_nowhere_else(
         for group in range(moving.layout.groups):
             moving.close(group)
 
-    monkeypatch.setattr(cast("Lowkiq", worker.app).backend, "_wait", close_all)
+    monkeypatch.setattr(cast("Lowkiq", worker.app).core.backend, "_wait", close_all)
 
     (pushed,) = worker.perform_async([{"id": IDS[0], "payload": "the-marked-one"}])
 
@@ -193,7 +193,7 @@ def test_s3_what_a_process_kept_for_the_old_shards_goes_to_the_new_ones_first(
     moving.through(count)
     fault_proxy.heal()
     # Another worker of the process learns of the new shards before anything was delivered.
-    producer.queue_of(worker).declare_anew(producer.backend, producer.config.codec_name, 5.0)
+    producer.core.queue_of(worker).declare_anew(producer.core.backend, 5.0)
 
     kept = worker.perform_async(jobs(3))
     left = producer.flush()

@@ -116,7 +116,7 @@ def test_a_failing_slice_goes_back_before_the_rest(make_app: MakeApp, clock: Man
     waiting = look(app, worker, "a")
     assert ([(n, float(n)) for n in range(10)], clock.time() + 10, 0.0, "a is broken") == waiting
     clock.advance(5)
-    assert 0 == app.metrics()[queue_name].lag
+    assert 0 == app.operate.metrics()[queue_name].lag
     notes.then = None
     clock.advance(5)
     app.drain()
@@ -176,7 +176,7 @@ def test_lag_keeps_the_original_time(make_app: MakeApp, clock: ManualClock, queu
 
     def probe(_batch: Batch) -> None:
         clock.advance(1)
-        (state,) = app.drainer.probe(app.queue_of(worker).shards)
+        (state,) = app.core.drainer.probe(app.core.queue_of(worker).shards)
         lags.append(state.lag)
 
     notes = Notes(probe)
@@ -197,7 +197,7 @@ def test_lag_is_told_between_slices_too(make_app: MakeApp, clock: ManualClock, q
     worker.perform_async({"id": "a", "payload": n} for n in range(3))
     app.drain(seconds=5)
 
-    (state,) = app.drainer.probe(app.queue_of(worker).shards)
+    (state,) = app.core.drainer.probe(app.core.queue_of(worker).shards)
 
     assert (True, 10) == (state.has_work, state.lag)
 

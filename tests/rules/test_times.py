@@ -107,7 +107,7 @@ def test_e67_a_time_in_the_past_is_due_at_once(lowkiq: AppUnderTest) -> None:
     at = lowkiq.clock.time() - 86_400
 
     (pushed,) = worker.perform_async([{"id": "a", "perform_in": at}])
-    (state,) = lowkiq.app.drainer.probe(lowkiq.app.queue_of(worker).shards)
+    (state,) = lowkiq.app.core.drainer.probe(lowkiq.app.core.queue_of(worker).shards)
     lowkiq.drain()
 
     assert (at, 86_400, at) == (pushed.perform_in, state.lag, notes.last.perform_in)

@@ -79,9 +79,9 @@ def test_a_threads_turn_is_short_where_another_of_its_shards_has_work(
     """The same for a daemon: after a quarter of a second it claims no more for a shard that keeps others waiting."""
     app = make_app()
     declare(app, queue_name, Notes(), shards_count=2)
-    first, second = app.drainer.shards()
+    first, second = app.core.drainer.shards()
     board = board_of(clock, first, second)
-    thread = DrainThread(app.drainer, board, None, Outage(clock, print), app.config, clock)
+    thread = DrainThread(app.core.drainer, board, None, Outage(clock, print), app.config, clock)
     board.notify([first])
     assert first == board.next()
     budget = thread._budget()
@@ -168,7 +168,7 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
     risk = Risk(app, clock, queue_name)
     healthy = declare(app, queue_name, risk.notes)
     healthy.perform_async(jobs_of("a"))
-    drain, budget = Drain(app.drainer, app.drainer.shards), Budget(clock)
+    drain, budget = Drain(app.core.drainer, app.core.drainer.shards), Budget(clock)
     drain.board.put_off_risk(math.inf)
     drain.probe(budget)
     taken = list[str]()
@@ -185,14 +185,14 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
 def test_p9_what_a_dead_holder_left_does_not_look_claimed(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9: nobody performs it, so it is as old as its time says, before and after it was put back."""
     risk = Risk(app, clock, queue_name)
-    metrics = app.metrics()[f"{queue_name}-risk"]
+    metrics = app.operate.metrics()[f"{queue_name}-risk"]
     assert (app.config.lease_ttl + 1,) * 2 == (metrics.lag, metrics.oldest_due_age)
 
     mortal = Mortal(app)
     mortal.die_before("start")
     assert mortal.drain() is None
     outlive(app, clock, risk.worker)
-    metrics = app.metrics()[f"{queue_name}-risk"]
+    metrics = app.operate.metrics()[f"{queue_name}-risk"]
     assert (2 * (app.config.lease_ttl + 1),) * 2 == (metrics.lag, metrics.oldest_due_age)
 
 
@@ -204,7 +204,7 @@ def test_a_shard_that_a_probe_has_reached_again_is_probed_no_more_often(
     worker = declare(app, queue_name, notes, shards_count=12)
     ids = [str(number) for number in range(60)]
     worker.perform_async(jobs_of(ids))
-    drainer, failed, visits, probes = app.drainer, list[ShardRef](), list[int](), list[int]()
+    drainer, failed, visits, probes = app.core.drainer, list[ShardRef](), list[int](), list[int]()
     probe_each, visit = drainer.probe_each, drainer.visit
 
     def counted(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:
@@ -233,7 +233,7 @@ def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
     """A visit would try for seconds to get it, while others that may be reached wait."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.perform_async(jobs_of("ab"))
-    drainer, (lost, _) = app.drainer, app.queue_of(worker).shards
+    drainer, (lost, _) = app.core.drainer, app.core.queue_of(worker).shards
     probe_each, visit, visited = drainer.probe_each, drainer.visit, list[ShardRef]()
 
     def without_one(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:

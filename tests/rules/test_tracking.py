@@ -256,7 +256,7 @@ def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Tra
     handler.failing = {"1"}
     task.push((1, "a", "one"))
     app.drain()
-    actions = app.actions(worker)
+    actions = app.operate.actions(worker)
 
     actions.kill_all_failed_jobs()
     killed = task.statuses
@@ -265,7 +265,7 @@ def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Tra
     assert {"one": "x"} == killed
     messages = ("1 is broken", "killed by an operator", "put back from the morgue")
     assert {"one": Item("e", "1", 1, messages)} == task.items
-    (shard,) = app.queue_of(worker).shards
+    (shard,) = app.core.queue_of(worker).shards
     assert b"1" == server.admin.hget(shard.using(("tracking",)).key("rows"), b"v" + task.id)
 
 
@@ -279,8 +279,8 @@ def test_what_is_deleted_is_cancelled(app: Lowkiq, track: Track) -> None:
     task.push((2, "b", "two"), (2, "c", "three"))
     before = task.statuses
 
-    app.actions(worker).delete(["2"])
-    app.actions(worker).morgue_delete(["1"])
+    app.operate.actions(worker).delete(["2"])
+    app.operate.actions(worker).morgue_delete(["1"])
 
     assert {"one": "x", "two": "e", "three": "e"} == before
     assert {"one": "c", "two": "c", "three": "c"} == task.statuses
@@ -299,7 +299,7 @@ def test_what_the_bounds_of_the_morgue_remove_stays_dead(
     task.push((1, "a", "one"), (2, "b", "two"))
 
     app.drain()
-    app.actions(worker).morgue_delete(["1", "2"])
+    app.operate.actions(worker).morgue_delete(["1", "2"])
 
     assert ["c", "x"] == sorted(task.statuses.values())
     assert not task.is_in_use

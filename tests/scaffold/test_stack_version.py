@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.aws.settings import STACK_VERSION
+from lowkiq_lambda.providers.aws.settings import STACK_VERSION
 from lowkiq_lambda.scaffold.source import stack_folder
 from lowkiq_lambda.scaffold.stack import outdated, stack_version
 

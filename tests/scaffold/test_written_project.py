@@ -159,13 +159,13 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
         eventually(lambda: process.poll() is not None or "\nCtrl-C ends it" in log.read_text(), 300, "the stack")
         (url,) = re.findall(r"^Valkey +(\S+)", log.read_text(), re.MULTILINE)
         app = Lowkiq()
-        app.configure(redis_url=url)
+        app.core.configure(redis_url=url)
         app.worker(queue_name="SyncOrder", shards_count=5, batch_size=100)(print)
-        before = app.metrics()["SyncOrder"].payloads
+        before = app.operate.metrics()["SyncOrder"].payloads
         run(shop, ".venv/bin/lowkiq", *PUSH, settings=EMBEDDED)
 
-        eventually(lambda: app.metrics()["SyncOrder"].payloads == before + 1, 200, "the schedule's drain")
-        assert 0 == app.metrics()["SyncOrder"].length
+        eventually(lambda: app.operate.metrics()["SyncOrder"].payloads == before + 1, 200, "the schedule's drain")
+        assert 0 == app.operate.metrics()["SyncOrder"].length
         process.send_signal(signal.SIGINT)
         code = process.wait(60)
 

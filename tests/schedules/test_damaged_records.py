@@ -28,14 +28,16 @@ def test_a_damaged_record_is_set_aside(app: Lowkiq, clock: ManualClock, queue_na
     for name in ("ill", "well"):
         app.every(MINUTE, worker, id=name)
     app.schedules.tick()
-    (shard,) = with_timetable(app.queue_of(worker).shards)
+    (shard,) = with_timetable(app.core.queue_of(worker).shards)
     clock.advance(60.0)
-    app.backend.client.hset(shard.key("timetable"), "ill", damage)
+    app.core.backend.client.hset(shard.key("timetable"), "ill", damage)
     seen = [fired(app.schedules.tick())]
     clock.advance(60.0)
     seen.append(fired(app.schedules.tick()))
     assert [[("well", 60.0, "pushed")], [("ill", 120.0, "pushed"), ("well", 120.0, "merged")]] == seen
-    assert {("timetable", "ill", damage)} == {(one.key, one.id, one.data) for one in app.queries(worker).damaged()}
+    assert {("timetable", "ill", damage)} == {
+        (one.key, one.id, one.data) for one in app.operate.queries(worker).damaged()
+    }
 
 
 def test_a_key_of_another_type_is_set_aside(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -43,8 +45,8 @@ def test_a_key_of_another_type_is_set_aside(app: Lowkiq, clock: ManualClock, que
     worker = declare(app, queue_name, Notes())
     at_noon(clock)
     app.every(MINUTE, worker, id="poll")
-    (shard,) = with_timetable(app.queue_of(worker).shards)
-    app.backend.client.set(shard.key("timetable"), "text")
+    (shard,) = with_timetable(app.core.queue_of(worker).shards)
+    app.core.backend.client.set(shard.key("timetable"), "text")
     app.schedules.tick()
     clock.advance(60.0)
     assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
@@ -62,7 +64,7 @@ def test_a_record_that_only_scripts_can_read_is_set_aside(
     at_noon(clock)
     app.every(MINUTE, worker, id="well")
     app.schedules.tick()
-    (shard,) = with_timetable(app.queue_of(worker).shards)
-    app.backend.client.hset(shard.key("timetable"), "ill", damage)
+    (shard,) = with_timetable(app.core.queue_of(worker).shards)
+    app.core.backend.client.hset(shard.key("timetable"), "ill", damage)
     assert ["well"] == [view.name for view in app.schedules.all()]
-    assert [("ill", damage)] == [(one.id, one.data) for one in app.queries(worker).damaged()]
+    assert [("ill", damage)] == [(one.id, one.data) for one in app.operate.queries(worker).damaged()]

@@ -26,7 +26,7 @@ def test_x4_each_planned_time_is_pushed_once_by_processes_that_die(server: Serve
     began_at = time.monotonic()
     app, worker = ticking_app(server.url, queue_name, began_at)
     app.schedules.tick()
-    first = app.queries(worker)
+    first = app.operate.queries(worker)
 
     def live(death: tuple[int, str]) -> int:
         arguments = [server.url, queue_name, str(began_at), *map(str, death)]

@@ -47,7 +47,7 @@ def test_x23_the_job_has_the_planned_time_as_its_score(app: Lowkiq, clock: Manua
     app.schedules.tick()
     clock.advance(90.0)
     app.schedules.tick()
-    (job,) = app.queries(worker).fetch(["poll"])
+    (job,) = app.operate.queries(worker).fetch(["poll"])
     assert ([({"full": True}, NOON + 60.0)], NOON + 60.0) == ([*job.payloads], job.perform_in)
     assert {"done": 1} == {name: count for name, count in app.drain().items() if count}
 
@@ -76,7 +76,7 @@ def test_a_firing_into_a_waiting_id_merges(app: Lowkiq, clock: ManualClock, queu
         clock.advance(60.0)
         app.schedules.tick()
     assert [(60.0, "pushed"), (120.0, "merged")] == outcomes(app, worker, "poll")
-    (job,) = app.queries(worker).fetch(["poll"])
+    (job,) = app.operate.queries(worker).fetch(["poll"])
     assert (1, NOON + 60.0) == (len(job.payloads), job.perform_in)
 
 
@@ -89,7 +89,7 @@ def test_jitter_moves_the_job_and_not_the_score(app: Lowkiq, clock: ManualClock,
     clock.advance(60.0)
     app.schedules.tick()
     (entry,) = app.schedules.declared
-    (job,) = app.queries(worker).fetch(["poll"])
+    (job,) = app.operate.queries(worker).fetch(["poll"])
     assert (NOON + 60.0, NOON + 60.0 + entry.jitter_of(NOON + 60.0)) == (job.payloads[0].score, job.perform_in)
 
 
@@ -99,7 +99,7 @@ def test_nothing_is_kept_where_no_entry_is(app: Lowkiq, clock: ManualClock, queu
     at_noon(clock)
     assert [] == fired(app.schedules.tick())
     shard = shard_of(app, worker, "poll")
-    assert not app.backend.client.exists(shard.keys[0].replace(":due", ":timetable"))
+    assert not app.core.backend.client.exists(shard.keys[0].replace(":due", ":timetable"))
     assert {} == records(app, worker)
 
 
@@ -199,14 +199,14 @@ def test_x4_a_time_whose_answer_was_lost_is_not_decided_again(
     app.every(MINUTE, worker, id="poll")
     app.schedules.tick()
     clock.advance(MINUTE)
-    run_each = app.backend.run_each
+    run_each = app.core.backend.run_each
 
     def lose(calls: Sequence[Call]) -> list[Reply | LowkiqError]:
         replies = run_each(calls)
         return [BackendUnavailable()] * len(replies) if calls[0][0] == "fire" else replies
 
     with monkeypatch.context() as patched:
-        patched.setattr(app.backend, "run_each", lose)
+        patched.setattr(app.core.backend, "run_each", lose)
         ticked = app.schedules.tick()
     app.drain()
 

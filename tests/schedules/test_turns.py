@@ -31,7 +31,7 @@ def apps(make_app: MakeApp, clock: ManualClock, queue_name: str) -> list[Lowkiq]
 
 def looked(app: Lowkiq) -> DutiesRun:
     """What a daemon's thread does."""
-    return app.schedules.duty_runner(app.backend.clock).run_due(lambda: ENOUGH)
+    return app.schedules.duty_runner(app.core.backend.clock).run_due(lambda: ENOUGH)
 
 
 def firings(run: DutiesRun) -> int:

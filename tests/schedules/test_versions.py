@@ -203,7 +203,7 @@ def test_a_full_server_decides_nothing(own_server: Server, clock: ManualClock, q
     assert ([], 1) == (ticked.fired, len(ticked.problems))
     assert "memory" in ticked.problems[0]
     assert before == records(app, worker)
-    assert [] == app.queries(worker).fetch(["poll"])
+    assert [] == app.operate.queries(worker).fetch(["poll"])
     own_server.admin.config_set("maxmemory", 0)
     assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
     close_app(app)
@@ -236,7 +236,7 @@ def test_a_server_that_is_away_makes_no_duty_fail(make_server: MakeServer, clock
     app.every(MINUTE, declare(app, queue_name, Notes()), id="poll")
     app.schedules.tick()
     server.kill()
-    again = FireDuty().run(app, lambda: 60.0)
+    again = FireDuty(app.schedules.tick).run(lambda: 60.0)
     assert "problems" in str(again.result)
     assert again.seconds is None
     close_app(app)

@@ -256,7 +256,7 @@ def test_perform_now_keeps_the_order(desk: Desk) -> None:
 
     assert 4 == desk.actions.perform_all_jobs_now()
     assert 0 == desk.actions.perform_all_jobs_now()
-    assert desk.app.stats()["total"]["lag"] < 0.001
+    assert desk.app.operate.stats()["total"]["lag"] < 0.001
     jobs = desk.queries.range_by_perform_in()
     assert all(desk.clock.time() - 0.001 < job.perform_in <= desk.clock.time() for job in jobs)
     assert ["due", "retry", "later 2", "later 1", "later 0"] == ids_of(jobs)
@@ -274,7 +274,7 @@ def test_perform_now_keeps_the_order_of_very_many(desk: Desk) -> None:
 
     assert 5_000 == desk.actions.perform_all_jobs_now()
     assert expected == ids_of(desk.queries.range_by_perform_in(max=desk.clock.time(), limit=10_000))
-    assert 0.5 <= desk.app.stats()["total"]["lag"] < 0.51
+    assert 0.5 <= desk.app.operate.stats()["total"]["lag"] < 0.51
 
 
 def test_perform_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:

@@ -114,7 +114,7 @@ def test_every_call_stays_within_the_keys_of_its_shard(make_desk: MakeDesk, serv
     for query in (queries.range_by_id, queries.range_by_perform_in, queries.range_by_retry_count):
         assert 3 == len(query())
     assert queries.morgue_range_by_id() == queries.morgue_range_by_updated_at()
-    assert 3 == desk.app.stats()["total"]["length"]
+    assert 3 == desk.app.operate.stats()["total"]["length"]
 
 
 def test_actions_on_a_cluster(cluster: Cluster, make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
@@ -128,7 +128,7 @@ def test_actions_on_a_cluster(cluster: Cluster, make_app: MakeApp, clock: Manual
     assert 20 == desk.actions.delete_all_failed_jobs()
     assert 40 == desk.actions.morgue_queue_up_all_jobs()
     assert 40 == desk.actions.delete(range(100))
-    assert {"length": 0, "morgue_length": 0, "lag": 0.0} == app.stats()["total"]
+    assert {"length": 0, "morgue_length": 0, "lag": 0.0} == app.operate.stats()["total"]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -22,7 +22,7 @@ from tests.kit.workers import declare
 @pytest.fixture
 def recorder(app: Lowkiq) -> Recorder:
     """One that writes when it is told to."""
-    return Recorder(app.backend)
+    return Recorder(app.core.backend)
 
 
 def settled(
@@ -40,7 +40,7 @@ def only(queues: Iterable[QueueOverview]) -> QueueOverview:
 
 def history_of(app: Lowkiq, span: Span = "10m") -> QueueHistory:
     """The past of the app's only queue."""
-    with app.overview(span) as seen:
+    with app.operate.overview(span) as seen:
         return only(seen.queues).history
 
 
@@ -98,7 +98,7 @@ def test_what_several_processes_write_is_added_up(
     """Each adds to the same slots."""
     declare(app, queue_name, FailingHandler())
     for count in (3, 4):
-        other = Recorder(make_app().backend)
+        other = Recorder(make_app().core.backend)
         other.note(settled(queue_name, clock.time(), {"done": count, "failed": 1}, [], []))
         other.flush()
     clock.advance(60)
@@ -110,7 +110,7 @@ def test_what_several_processes_write_is_added_up(
 def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """Sixty in the last thirty seconds are two in a second, and none a minute later."""
     declare(app, queue_name, FailingHandler())
-    recorder = Recorder(app.backend)
+    recorder = Recorder(app.core.backend)
     for _ in range(6):
         recorder.note(settled(queue_name, clock.time(), {"done": 10, "failed": 1}, [], []))
         clock.advance(5)
@@ -127,7 +127,7 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
 def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """Whatever was written at any time is in the points of the right span, once, across the borders of windows."""
     declare(app, queue_name, FailingHandler())
-    recorder, random = Recorder(app.backend), Random(5)
+    recorder, random = Recorder(app.core.backend), Random(5)
     written: Counter[int] = Counter()
     for _ in range(400):
         count = random.randrange(1, 9)
@@ -149,7 +149,7 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
 def test_windows_go_by_themselves(app: Lowkiq, server: Server, queue_name: str, clock: ManualClock) -> None:
     """No key stays for ever, and none goes before its window was seen to its end."""
     declare(app, queue_name, FailingHandler())
-    recorder = Recorder(app.backend)
+    recorder = Recorder(app.core.backend)
     recorder.note(settled(queue_name, clock.time(), {"done": 1}, [1.0], [1.0]))
     recorder.flush()
 
@@ -189,7 +189,7 @@ def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name:
     """What a thread of a daemon did goes along with a later look, five seconds on."""
     worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": 1}])
-    drainer = app.drainer
+    drainer = app.core.drainer
     drainer.visit(drainer.shards()[0], Budget(clock))
     drainer.probe(drainer.shards())
     clock.advance(60)
@@ -209,7 +209,7 @@ def test_a_redis_that_is_away_costs_history_only(
     """What cannot be written is dropped: nothing is raised or logged, and what comes later is written."""
     app = make_app(redis_url=fault_proxy.url, redis_timeout=0.2)
     declare(app, queue_name, FailingHandler())
-    recorder = Recorder(app.backend)
+    recorder = Recorder(app.core.backend)
     recorder.note(settled(queue_name, clock.time(), {"done": 1}, [], []))
     fault_proxy.refuse()
     fault_proxy.cut()
@@ -237,7 +237,7 @@ def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: L
     worker = declare(cluster_app, queue_name, FailingHandler(), shards_count=12)
     worker.perform_async([{"id": n} for n in range(200)])
     cluster_app.drain()
-    with cluster_app.overview("72h") as seen:
+    with cluster_app.operate.overview("72h") as seen:
         queue = only(seen.queues)
 
     assert 200 == queue.now.done
@@ -260,7 +260,7 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
     clock.advance(5)
     handler.meanwhile = lambda: clock.advance(8)
     app.drain()
-    app.drainer.history.flush()
+    app.core.drainer.history.flush()
     waited = history_of(app).waited
 
     assert waited is not None

@@ -19,14 +19,14 @@ JOBS = [{"id": f"{n:02}"} for n in range(40)]
 
 def let_the_lease_end(desk: Desk) -> None:
     """Its time is over, by the clock of the test and by the server's own."""
-    (shard,) = desk.app.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queue_of(desk.worker).shards
     desk.clock.advance(TTL + 1.0)
     desk.admin.delete(shard.key("lease"))
 
 
 def evict(desk: Desk, token: int | None = None) -> bool:
     """Evict the holder of the only shard: the one there is, or that of a token."""
-    (shard,) = desk.app.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queue_of(desk.worker).shards
     (seen,) = desk.queries.shards()
     return desk.actions.evict(shard, seen.token if token is None else token)
 
@@ -39,7 +39,7 @@ def test_nobody_takes_a_paused_shard(desk: Desk) -> None:
     assert ([], 3) == (desk.handler.batches, len(desk.state()["waiting"]))
 
     sent: list[tuple[Any, ...]] = []
-    desk.app.backend.publish = lambda *message: sent.append(message)  # type: ignore[method-assign]  # to be heard here
+    desk.app.core.backend.publish = lambda *message: sent.append(message)  # type: ignore[method-assign]  # to be heard here
     desk.actions.resume()
     desk.actions.resume()
     assert {(f"lowkiq:{desk.worker.queue_name}:notify", "0")} == {*sent}
@@ -119,7 +119,7 @@ def test_a_pause_holds_for_other_processes_and_all_shards(make_app: MakeApp, mak
     successor = make_app()
     declare(successor, desk.worker.queue_name, desk.handler, shards_count=3)
     assert {} == {outcome: n for outcome, n in successor.drain().items() if n}
-    assert [True] * 3 == [shard.is_paused for shard in successor.queries(successor.workers[0]).shards()]
+    assert [True] * 3 == [shard.is_paused for shard in successor.operate.queries(successor.workers[0]).shards()]
     desk.actions.resume()
     assert 40 == successor.drain()["done"]
 
@@ -247,9 +247,9 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
     def ask() -> None:
         asked.extend(desk.actions.quiet(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
 
-    (shard,) = desk.app.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queue_of(desk.worker).shards
     stopping = during_a_batch(desk, ask)
-    result = desk.app.drainer.visit(shard, Budget(desk.clock))
+    result = desk.app.core.drainer.visit(shard, Budget(desk.clock))
 
     assert ([False, True], [False, False, True]) == (asked, stopping)
     assert ("stopping", {"done": 10}, 30) == (result.reason, {**result.counts}, len(desk.state()["waiting"]))
@@ -275,12 +275,15 @@ def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowk
 
         def perform_job(self, job: BatchJob) -> None:
             performed.append(job.id)
-            app.actions(Each).pause()
-            for kept in app.drainer._renewers.of(app.queue_of(Each).shards[0])._kept:
+            app.operate.actions(Each).pause()
+            for kept in app.core.drainer._renewers.of(app.core.queue_of(Each).shards[0])._kept:
                 kept.renew()
 
     Each.queue_name = queue_name
     app.worker(Each).perform_async(JOBS[:3])
 
     assert {"done": 1, "returned": 2} == {outcome: n for outcome, n in app.drain().items() if n}
-    assert (["00"], [-1, -1]) == (performed, [job.retry_count for job in app.queries(Each).range_by_perform_in()])
+    assert (["00"], [-1, -1]) == (
+        performed,
+        [job.retry_count for job in app.operate.queries(Each).range_by_perform_in()],
+    )

@@ -75,12 +75,12 @@ def test_started_jobs_that_wait_are_counted(desk: Desk) -> None:
     desk.push([{"id": "7"}, {"id": "8"}])
     holder = Starter(desk.app, desk.worker, "7", HALFWAY)
     holder.settle(("8", "saved", HALFWAY.dump()), ("8", "later", "", 0), ("7", "later", "", 1))
-    metrics = desk.app.metrics()[desk.worker.queue_name]
+    metrics = desk.app.operate.metrics()[desk.worker.queue_name]
 
     assert (2, 2, 1, 0) == (metrics.length, metrics.started, metrics.checkpointed, metrics.failed)
     assert [2] == [shard.started for shard in desk.queries.shards()]
     Starter(desk.app, desk.worker, "7", HALFWAY).settle()
-    assert 0 == desk.app.metrics()[desk.worker.queue_name].started
+    assert 0 == desk.app.operate.metrics()[desk.worker.queue_name].started
     assert [0] == [shard.started for shard in desk.queries.shards()]
 
 
@@ -89,7 +89,7 @@ def test_started_jobs_are_counted_only_where_there_were_some(desk: Desk) -> None
 
     def counts() -> int:
         before = _calls(desk, "zlexcount")
-        desk.app.metrics()
+        desk.app.operate.metrics()
         desk.queries.shards()
         desk.queries.explain("7")
         return _calls(desk, "zlexcount") - before

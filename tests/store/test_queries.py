@@ -76,7 +76,7 @@ def test_fetch_shows_what_waits(make_desk: MakeDesk) -> None:
 
 def test_fetch_tells_an_id_from_a_list_of_ids(app: Lowkiq, queue_name: str) -> None:
     """A lone text is no list of letters, and what can be no id is refused as a push refuses it."""
-    queries = app.queries(declare(app, queue_name, FailingHandler()))
+    queries = app.operate.queries(declare(app, queue_name, FailingHandler()))
 
     with pytest.raises(TypeError, match="as a list"):
         queries.fetch("abc")
@@ -108,7 +108,7 @@ def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
     ids = [str(n) for n in range(3 * id_ranges.IDS_AT_ONCE)] + [f"{n:060000}" for n in range(40)]
     worker.perform_async([{"id": job_id} for job_id in ids])
 
-    assert ids == ids_of(app.queries(worker).fetch(ids))
+    assert ids == ids_of(app.operate.queries(worker).fetch(ids))
 
 
 def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name: str) -> None:
@@ -116,7 +116,7 @@ def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name:
     worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": "many", "payload": n, "score": n} for n in range(100_000)])
     worker.perform_async([{"id": "few", "payload": n, "score": n} for n in range(3)])
-    many, few = app.queries(worker).fetch(["many", "few"])
+    many, few = app.operate.queries(worker).fetch(["many", "few"])
 
     assert list(range(PAYLOADS_SHOWN)) == [payload for payload, _ in many.payloads]
     assert 100_000 - PAYLOADS_SHOWN == many.more_payloads
@@ -129,7 +129,7 @@ def test_large_payloads_are_shown_as_far_as_they_fit(app: Lowkiq, queue_name: st
     large = "x" * BYTES_SHOWN
     jobs = [{"id": job_id, "payload": large + str(n), "score": n} for job_id in range(80) for n in range(2)]
     worker.perform_async(jobs)
-    found = app.queries(worker).fetch(range(80))
+    found = app.operate.queries(worker).fetch(range(80))
 
     assert [([large + "0"], 1)] * 80 == [([payload for payload, _ in job.payloads], job.more_payloads) for job in found]
 
@@ -159,7 +159,7 @@ def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str)
 
     app = make_app(dump_payload=lambda payload: str(payload).encode(), load_payload=refuse, load_error=refuse)
     worker = declare(app, queue_name, FailingHandler(), max_retry_count=0)
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
     worker.perform_async([{"id": "a", "payload": "dead", "score": 1}])
     app.drain()
     worker.perform_async([{"id": "a", "payload": "waiting", "score": 2}])
@@ -257,7 +257,7 @@ def test_bounds_are_as_in_redis(
         digits = str(bound).lstrip("([")
         return str(bound).replace(digits, repr(NOW + float(digits))) if digits.isdigit() else bound
 
-    queries, ids = app.queries(scheduled), [f"t{n}" for n in expected]
+    queries, ids = app.operate.queries(scheduled), [f"t{n}" for n in expected]
 
     assert ids == ids_of(queries.range_by_perform_in(absolute(least), absolute(most)))
     assert ids[::-1] == ids_of(queries.range_by_perform_in(absolute(least), absolute(most), reverse=True))
@@ -266,7 +266,7 @@ def test_bounds_are_as_in_redis(
 @pytest.mark.parametrize("bound", ["", "soon", "((1", "-nan", float("nan"), None, True, "1 2", 10**400], ids=str)
 def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:
     """A sentence says what a bound is."""
-    queries = app.queries(scheduled)
+    queries = app.operate.queries(scheduled)
     for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.morgue_range_by_updated_at):
         with pytest.raises(ValueError, match="is not a bound"):
             query(bound, "+inf")
@@ -276,7 +276,7 @@ def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any
 
 def test_a_bad_limit_or_cursor_is_refused(app: Lowkiq, scheduled: type[Worker]) -> None:
     """A page has from 1 to 10,000 jobs, and goes on behind a page's `next` only."""
-    queries = app.queries(scheduled)
+    queries = app.operate.queries(scheduled)
     for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.range_by_id):
         for limit in (0, -1, 10_001, 1.5, "5", None):
             with pytest.raises(ValueError, match="limit must be from 1 to 10,000"):
@@ -318,10 +318,10 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
 def test_paging_goes_on_though_its_last_job_is_gone(app: Lowkiq, queue_name: str, reverse: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """A cursor is a place, not a job: what left the list meanwhile moves nothing past the reader."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
     worker.perform_async([{"id": f"{n:02}", "perform_in": NOW} for n in range(20)])
     first = queries.range_by_perform_in(limit=4, reverse=reverse)
-    app.actions(worker).delete(ids_of(first))
+    app.operate.actions(worker).delete(ids_of(first))
     second = queries.range_by_perform_in(limit=100, reverse=reverse, after=first.next)
 
     assert 16 == len(second)
@@ -361,7 +361,7 @@ def test_ids_are_in_the_order_of_their_bytes(
     """Bounds by id are as Redis has them."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=4)
     worker.perform_async([{"id": job_id} for job_id in ("b", "é", "aa", "A", "a")])
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
 
     assert expected == ids_of(queries.range_by_id(least, most))
     assert expected[::-1] == ids_of(queries.range_by_id(least, most, reverse=True))
@@ -371,7 +371,7 @@ def test_a_search_that_was_cut_says_so(app: Lowkiq, queue_name: str) -> None:
     """By id there is no index: who is told that something may be missing can narrow the question."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     worker.perform_async([{"id": f"{n:05}"} for n in range(25_000)])
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
     exact = queries.range_by_id("00500", "+")
     queries.scan_at_most = 5_000
 
@@ -387,7 +387,7 @@ def test_what_goes_away_between_two_looks_is_left_out(
     """A page never shows a job that is not there, and still goes on."""
     worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": str(n), "delay": n + 1} for n in range(6)])
-    queries, actions, ask = app.queries(worker), app.actions(worker), ShardReader.ask_each
+    queries, actions, ask = app.operate.queries(worker), app.operate.actions(worker), ShardReader.ask_each
 
     def ask_after_a_deletion(reader: ShardReader, name: str, *args: Any) -> Any:
         if name == "read_jobs":
@@ -407,7 +407,7 @@ def test_queries_of_a_cluster(cluster: Cluster, make_app: MakeApp, queue_name: s
     worker = declare(app, queue_name, handler, shards_count=9)
     worker.perform_async([{"id": f"{n:02}", "delay": n + 1} for n in range(30)])
     ids = [f"{n:02}" for n in range(30)]
-    queries = app.queries(worker)
+    queries = app.operate.queries(worker)
 
     assert ids == all_of(queries.range_by_perform_in, limit=7)
     assert ids == all_of(queries.range_by_id, limit=7)
@@ -423,5 +423,5 @@ def test_a_function_has_queries_too(app: Lowkiq, queue_name: str) -> None:
 
     work.perform_async([{"id": 1}])
 
-    assert ["1"] == ids_of(app.queries(work).fetch([1]))
-    assert 1 == app.actions(work).delete([1])
+    assert ["1"] == ids_of(app.operate.queries(work).fetch([1]))
+    assert 1 == app.operate.actions(work).delete([1])

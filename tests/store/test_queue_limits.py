@@ -27,13 +27,13 @@ def limited(app: Lowkiq, queue_name: str) -> Any:
 
 def counting(app: Lowkiq, worker: Any) -> tuple[int | None, Rate | None, bool]:
     """The limits that count, and whether an operator set any."""
-    view = app.limits(worker).explain()
+    view = app.operate.limits(worker).explain()
     return view.max_running, view.rate, view.is_set
 
 
 def marked(app: Lowkiq, worker: Any, server: Server) -> list[int]:
     """The shards in which it is noted that visits need a place."""
-    shards = app.queue_of(worker).shards
+    shards = app.core.queue_of(worker).shards
     return [shard.index for shard in shards if server.admin.hexists(shard.key("meta"), "limited")]
 
 
@@ -42,7 +42,7 @@ def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: 
     waiting = declare(app, f"{queue_name}-waiting", HANDLER, waits_for=(queue_name,))
     come(app, limited, 1, 3, 0, 2, want=4)
 
-    view = app.limits(limited).explain()
+    view = app.operate.limits(limited).explain()
 
     now = pytest.approx(clock.time())
     ends = pytest.approx(clock.time() + 30)
@@ -60,7 +60,7 @@ def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: 
     )
     assert str(view).startswith(f"{queue_name}: 2 of 2 places are taken (shard 1 until 30.0 s from now, ")
     assert "2 of 10 ids in 60 s may begin now. In line: shards 0, 2." in str(view)
-    blocked = app.limits(waiting).explain()
+    blocked = app.operate.limits(waiting).explain()
     assert [WaitView(queue_name, 2)] == blocked.blocking
     assert f"waits for {queue_name}, of which 2 shards are visited now." in str(blocked)
     assert blocked.is_limited
@@ -74,12 +74,12 @@ def test_explain_tells_when_the_next_id_may_begin(app: Lowkiq, limited: Any, clo
     come(app, limited, 2)
     first.leave(0.0, 0.0)
 
-    view = app.limits(limited).explain()
+    view = app.operate.limits(limited).explain()
 
     assert ((2,), (), [1]) == (view.offered, view.line, [place.shard for place in view.places])
     assert "A place was just offered to shard 2." in str(view)
     come(app, limited, 2, want=6)
-    view = app.limits(limited).explain()
+    view = app.operate.limits(limited).explain()
     assert 0 == view.ids_left
     assert pytest.approx(clock.time() + 61, abs=1) == view.next_id_at
 
@@ -87,7 +87,7 @@ def test_explain_tells_when_the_next_id_may_begin(app: Lowkiq, limited: Any, clo
 def test_a_queue_without_limits_says_so(app: Lowkiq, queue_name: str) -> None:
     """Nothing keeps its visits from beginning."""
     worker = declare(app, queue_name, HANDLER)
-    view = app.limits(worker).explain()
+    view = app.operate.limits(worker).explain()
 
     assert f"{queue_name} has no limits." == str(view)
     assert (False, [], (), ()) == (view.is_limited, view.blocking, view.places, view.undone)
@@ -95,7 +95,7 @@ def test_a_queue_without_limits_says_so(app: Lowkiq, queue_name: str) -> None:
 
 def test_x30_what_is_set_comes_before_the_code(app: Lowkiq, limited: Any, server: Server) -> None:
     """X-30: what is not named stays as it was, None is no limit, and a reset gives the code its say again."""
-    limits = app.limits(limited)
+    limits = app.operate.limits(limited)
     limits.set(max_running=1)
     assert (1, Rate(10, per=60), True) == counting(app, limited)
     limits.set(rate=None)
@@ -111,7 +111,7 @@ def test_x30_what_is_set_comes_before_the_code(app: Lowkiq, limited: Any, server
 
 def test_what_is_set_counts_for_visits_at_once(app: Lowkiq, limited: Any) -> None:
     """X-30: a lower limit lets nobody in while more have places; a higher one does at once."""
-    limits = app.limits(limited)
+    limits = app.operate.limits(limited)
     come(app, limited, 0, 1)
     limits.set(max_running=1)
     (refused,) = come(app, limited, 2)
@@ -133,19 +133,19 @@ def test_what_is_set_counts_for_visits_at_once(app: Lowkiq, limited: Any) -> Non
 def test_what_is_no_limit_is_refused(app: Lowkiq, limited: Any, given: dict[str, Any], why: str) -> None:
     """As in a declaration, before anything is written."""
     with pytest.raises(DeclarationError) as raised:
-        app.limits(limited).set(**given)
+        app.operate.limits(limited).set(**given)
 
     assert why == str(raised.value)
-    assert not app.limits(limited).explain().is_set
+    assert not app.operate.limits(limited).explain().is_set
     with pytest.raises(ValueError, match="set takes max_running, rate, or both"):
-        app.limits(limited).set()
+        app.operate.limits(limited).set()
 
 
 class BreaksOff:
     """Lets so many calls of scripts of shards through, and none after these."""
 
     def __init__(self, app: Lowkiq, reached: int) -> None:
-        self._run = app.backend.run
+        self._run = app.core.backend.run
         self._left = reached
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -163,12 +163,12 @@ def test_x30_a_change_that_breaks_off_is_told_and_made_again(
 ) -> None:
     """X-30: wherever it breaks off between two shards, the error and `explain` say which it has not reached."""
     worker = declare(app, queue_name, HANDLER, shards_count=4)
-    limits = app.limits(worker)
+    limits = app.operate.limits(worker)
     if act == "reset":
         limits.set(max_running=2)
     change = partial(limits.set, max_running=2) if act == "set" else limits.reset
     with monkeypatch.context() as patch:
-        patch.setattr(app.backend, "run", BreaksOff(app, reached))
+        patch.setattr(app.core.backend, "run", BreaksOff(app, reached))
         with pytest.raises(BackendUnavailable) as raised:
             change()
 
@@ -181,12 +181,12 @@ def test_x30_a_change_that_breaks_off_is_told_and_made_again(
 
 def test_x30_a_late_call_undoes_no_later_change(app: Lowkiq, limited: Any, server: Server) -> None:
     """X-30: a reset that was on its way while limits were set again takes no mark away."""
-    limits = app.limits(limited)
+    limits = app.operate.limits(limited)
     limits.set(max_running=1)
     limits.reset()
     limits.set(max_running=3)
-    for shard in app.queue_of(limited).shards:
-        app.backend.run("mark_limited", shard, [2, ""], retry_for=0.0)
+    for shard in app.core.queue_of(limited).shards:
+        app.core.backend.run("mark_limited", shard, [2, ""], retry_for=0.0)
 
     assert [0, 1, 2, 3] == marked(app, limited, server)
 
@@ -195,12 +195,12 @@ def test_x30_limits_stay_where_a_queue_is_declared_anew(make_app: MakeApp, queue
     """X-30: its new shards know of them."""
     old, new = make_app(), make_app()
     before = declare(old, queue_name, HANDLER, shards_count=2)
-    old.limits(before).set(max_running=1)
+    old.operate.limits(before).set(max_running=1)
     worker = declare(new, queue_name, HANDLER, shards_count=3)
-    new.redeclare(worker)
+    new.operate.redeclare(worker)
 
     assert [0, 1, 2] == marked(new, worker, server)
-    assert () == new.limits(worker).explain().undone
+    assert () == new.operate.limits(worker).explain().undone
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\xff", b"\x01", b"\xc1nonsense"])
@@ -210,16 +210,16 @@ def test_limits_that_cannot_be_read_count_as_not_set(
     """The code's count; and limits may be set again."""
     server.admin.hset(QueueRef(queue_name).key("limits"), "set", damaged)
     assert (2, Rate(10, per=60), False) == counting(app, limited)
-    app.limits(limited).set(max_running=5)
+    app.operate.limits(limited).set(max_running=5)
 
     assert (5, Rate(10, per=60), True) == counting(app, limited)
 
 
 def test_a_damaged_mark_is_a_mark(app: Lowkiq, limited: Any, server: Server) -> None:
     """Where nobody can read it, visits ask rather than that limits are not kept."""
-    (shard, *_) = app.queue_of(limited).shards
+    (shard, *_) = app.core.queue_of(limited).shards
     server.admin.hset(shard.key("meta"), "limited", "nonsense")
-    limits = app.limits(limited)
+    limits = app.operate.limits(limited)
     limits.set(max_running=1)
     limits.reset()
 

@@ -40,7 +40,7 @@ def declare_some(app: Lowkiq, queue_name: str) -> None:
 
 def lengths(app: Lowkiq) -> list[int]:
     """How much waits in each queue."""
-    with app.overview() as seen:
+    with app.operate.overview() as seen:
         return [queue.now.length for queue in seen.queues]
 
 
@@ -97,9 +97,9 @@ def test_numbers_that_break_off_are_asked_for_again(
     declare_some(app, queue_name)
     total = sum(LENGTHS)
     asks: list[Callable[[], int]] = [
-        lambda: app.stats()["total"]["length"],
-        lambda: sum(queue.length for queue in app.metrics().values()),
-        lambda: sum(shard.length for worker in app.workers for shard in app.queries(worker).shards()),
+        lambda: app.operate.stats()["total"]["length"],
+        lambda: sum(queue.length for queue in app.operate.metrics().values()),
+        lambda: sum(shard.length for worker in app.workers for shard in app.operate.queries(worker).shards()),
     ]
     for ask in asks:
         disturbed = Disturbed(cut, 1, 3)
@@ -155,10 +155,10 @@ def test_what_is_wrong_with_who_looks_is_his(make_app: MakeApp, queue_name: str)
     app = make_app(client_pool_size=1)
     declare_some(app, queue_name)
 
-    with pytest.raises(FileNotFoundError), app.overview() as seen:
+    with pytest.raises(FileNotFoundError), app.operate.overview() as seen:
         raise FileNotFoundError(next(iter(seen.queues)).name)
     assert LENGTHS == lengths(app)
-    assert sum(LENGTHS) == app.stats()["total"]["length"]
+    assert sum(LENGTHS) == app.operate.stats()["total"]["length"]
 
 
 def test_a_look_ends_with_its_block(app: Lowkiq, queue_name: str) -> None:
@@ -166,7 +166,7 @@ def test_a_look_ends_with_its_block(app: Lowkiq, queue_name: str) -> None:
     declare_some(app, queue_name)
 
     def escaped() -> Overview:
-        with app.overview() as seen:
+        with app.operate.overview() as seen:
             return seen
 
     with pytest.raises(RuntimeError, match="take its replies inside it"):
@@ -175,7 +175,7 @@ def test_a_look_ends_with_its_block(app: Lowkiq, queue_name: str) -> None:
 
 def test_an_app_without_queues_is_looked_at_all_the_same(app: Lowkiq) -> None:
     """The server is shown, and no queue."""
-    with app.overview() as seen:
+    with app.operate.overview() as seen:
         queues = [*seen.queues]
 
     assert ["primary"] == [server.role for server in seen.servers]
@@ -189,19 +189,19 @@ def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
     """One call of the script reads it together with others, and these have their state all the same."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=30)
     worker.perform_async([{"id": job_id} for job_id in range(100)])
-    shards = app.queue_of(worker).shards
-    sound = probe(app.backend, shards, retry_for=0.0)
+    shards = app.core.queue_of(worker).shards
+    sound = probe(app.core.backend, shards, retry_for=0.0)
     (command, name), values = unreadable[:2], unreadable[2:]
     server.admin.delete(shards[7].key(name))
     server.admin.execute_command(command, shards[7].key(name), *values)
-    monkeypatch.setattr(app.backend.mender, "mend", lambda _shard: False)
+    monkeypatch.setattr(app.core.backend.mender, "mend", lambda _shard: False)
 
-    found = probe_each(app.backend, shards, retry_for=0.0)
+    found = probe_each(app.core.backend, shards, retry_for=0.0)
 
     assert isinstance(found[7], ShardDamaged)
     assert [state for state in sound if state.ref is not shards[7]] == found[:7] + found[8:]
     with pytest.raises(ShardDamaged):
-        probe(app.backend, shards, retry_for=0.0)
+        probe(app.core.backend, shards, retry_for=0.0)
 
 
 @pytest.mark.unaudited("a key is damaged by hand")
@@ -211,8 +211,8 @@ def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
 ) -> None:
     """What a call has left that met damage half-way is mended too, and a call does not go on with that for ever."""
     desk.push([{"id": "a"}])
-    (shard,) = desk.app.queue_of(desk.worker).shards
-    mender, mended = desk.app.backend.mender, list[bool]()
+    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    mender, mended = desk.app.core.backend.mender, list[bool]()
     mend = mender.mend
 
     def damage() -> None:
@@ -228,7 +228,7 @@ def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
     monkeypatch.setattr(mender, "mend", mend_and_damage)
     damage()
     with ends:
-        desk.app.backend.run("shard_state", shard, [], retry_for=0.0)
+        desk.app.core.backend.run("shard_state", shard, [], retry_for=0.0)
 
     assert [True] * 3 == mended
 

@@ -27,7 +27,7 @@ def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> Non
     desk.bury([{"id": n} for n in range(30)])
     now = desk.clock.time()
 
-    changed = desk.app.redrive(desk.worker, filter={}, rate=4)
+    changed = desk.app.operate.redrive(desk.worker, filter={}, rate=4)
 
     waiting = desk.queries.range_by_perform_in()
     assert 30 == changed
@@ -36,7 +36,7 @@ def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> Non
     desk.handler.batches.clear()
     desk.drain()
     assert 9 == sum(map(len, desk.handler.batches))
-    assert 21 == desk.app.stats()["total"]["length"]
+    assert 21 == desk.app.operate.stats()["total"]["length"]
 
 
 def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Desk) -> None:
@@ -44,7 +44,10 @@ def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Des
     desk.bury([{"id": "a", "payload": n, "score": n} for n in (2, 1)] + [{"id": "b"}, {"id": "c"}])
     desk.clock.advance(5)
 
-    changed = [desk.app.redrive(desk.worker, ["a"]), desk.app.redrive(desk.worker, filter={"error": "B IS"})]
+    changed = [
+        desk.app.operate.redrive(desk.worker, ["a"]),
+        desk.app.operate.redrive(desk.worker, filter={"error": "B IS"}),
+    ]
 
     (job,) = desk.queries.fetch(["a"])
     assert [1, 1] == changed
@@ -77,8 +80,8 @@ def test_e76_the_order_says_where_payloads_come(
 
     def while_it_runs() -> None:
         desk.push([{"id": "a", "payload": "waits", "score": 3}])
-        previews.extend(desk.app.redrive(desk.worker, ["a"], order=order, dry_run=True))
-        changed.append(desk.app.redrive(desk.worker, ["a"], order=order))
+        previews.extend(desk.app.operate.redrive(desk.worker, ["a"], order=order, dry_run=True))
+        changed.append(desk.app.operate.redrive(desk.worker, ["a"], order=order))
 
     desk.handler.meanwhile, desk.handler.failing = while_it_runs, {"a"}
     desk.drain()
@@ -99,7 +102,7 @@ def test_the_journal_tells_where_each_payload_went(desk: Desk, order: RedriveOrd
     """`redriven` names the place of each payload, and its new one if the order gave it another."""
     desk.bury([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
 
-    desk.app.redrive(desk.worker, ["a"], order=order)
+    desk.app.operate.redrive(desk.worker, ["a"], order=order)
 
     shard = shard_of(desk)
     (told,) = [one for one in read_journals(desk.actions.reader, [shard])[0] if one.kind == "redriven"]
@@ -114,7 +117,7 @@ def test_last_comes_behind_a_larger_score_too(desk: Desk) -> None:
     desk.bury([{"id": "a", "payload": "dead", "score": 1}])
     desk.push([{"id": "a", "payload": "far ahead", "score": 1e15}])
 
-    desk.app.redrive(desk.worker, ["a"], order="last")
+    desk.app.operate.redrive(desk.worker, ["a"], order="last")
 
     assert ["far ahead", "dead"] == [payload for payload, _ in pairs(desk.queries.fetch(["a"])[0])]
 
@@ -125,9 +128,9 @@ def test_what_is_newer_keeps_an_id_buried_with_its_error(desk: Desk) -> None:
     desk.push([{"id": "a", "payload": 2, "score": 2, "delay": 60}, {"id": "b", "payload": 0, "score": 0, "delay": 60}])
     before = desk.state()
 
-    shown = [*desk.app.redrive(desk.worker, ["a", "b", "c"], order="unless_newer", dry_run=True)]
+    shown = [*desk.app.operate.redrive(desk.worker, ["a", "b", "c"], order="unless_newer", dry_run=True)]
     after = desk.state()
-    changed = desk.app.redrive(desk.worker, ["a", "b", "c"], order="unless_newer")
+    changed = desk.app.operate.redrive(desk.worker, ["a", "b", "c"], order="unless_newer")
 
     assert before == after
     assert {("a", 0, 1, "newer"), ("b", 1, 0, ""), ("c", 0, 0, "not in the morgue")} == {
@@ -148,14 +151,15 @@ def test_of_a_queue_that_keeps_the_latest_no_older_version_comes_back(make_desk:
     desk.drain()
 
     shown = {
-        one.id: (one.payloads, one.stay, one.skipped) for one in desk.app.redrive(desk.worker, ["a", "b"], dry_run=True)
+        one.id: (one.payloads, one.stay, one.skipped)
+        for one in desk.app.operate.redrive(desk.worker, ["a", "b"], dry_run=True)
     }
-    changed = desk.app.redrive(desk.worker, ["a", "b"])
+    changed = desk.app.operate.redrive(desk.worker, ["a", "b"])
 
     assert ({"a": (0, 2, "newer"), "b": (1, 1, "")}, 1) == (shown, changed)
     assert [[(2, 2.0)]] == [pairs(job) for job in desk.queries.fetch(["a", "b"])]
     with pytest.raises(ValueError, match='which merge="latest" would take for their versions'):
-        desk.app.redrive(desk.worker, ["a"], order="last")
+        desk.app.operate.redrive(desk.worker, ["a"], order="last")
 
 
 def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_turn(desk: Desk) -> None:
@@ -164,8 +168,8 @@ def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_tur
     desk.push([{"id": "b", "payload": "fresh"}, {"id": "c", "payload": "later", "delay": 500}])
     now = desk.clock.time()
 
-    shown = [*desk.app.redrive(desk.worker, list("abc"), rate=0.1, dry_run=True)]
-    desk.app.redrive(desk.worker, list("abc"), rate=0.1)
+    shown = [*desk.app.operate.redrive(desk.worker, list("abc"), rate=0.1, dry_run=True)]
+    desk.app.operate.redrive(desk.worker, list("abc"), rate=0.1)
 
     assert [now, now, now + 20] == due_times(desk, "abc")
     assert [now, now, now + 20] == [one.due_at for one in shown]
@@ -177,7 +181,7 @@ def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypa
     desk = make_desk({"shards_count": 1})
     desk.bury([{"id": n} for n in range(1_100)])
     start = desk.clock.time() + 100
-    backend, calls = desk.app.backend, []
+    backend, calls = desk.app.core.backend, []
     run = backend.run
 
     def break_off(name: str, *args: Any, **options: Any) -> Any:
@@ -188,12 +192,12 @@ def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypa
 
     monkeypatch.setattr(backend, "run", break_off)
     with pytest.raises(BackendError) as broken:
-        desk.app.redrive(desk.worker, filter={}, rate=10, start=start)
+        desk.app.operate.redrive(desk.worker, filter={}, rate=10, start=start)
     monkeypatch.undo()
     note = broken.value.__notes__[0]
-    done = desk.app.stats()["total"]["length"]
+    done = desk.app.operate.stats()["total"]["length"]
 
-    more = desk.app.redrive(desk.worker, filter={}, rate=10, start=start + done / 10)
+    more = desk.app.operate.redrive(desk.worker, filter={}, rate=10, start=start + done / 10)
 
     assert f"{done:,} ids wait again; the same call with start={start + done / 10:.3f} does the rest" in note
     assert 0 < done < 1_100
@@ -204,7 +208,7 @@ def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypa
 
 def shard_of(desk: Desk) -> ShardRef:
     """The only shard."""
-    (shard,) = desk.app.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queue_of(desk.worker).shards
     return shard
 
 
@@ -217,13 +221,13 @@ def test_e78_a_step_that_is_made_twice_puts_nothing_back_twice(desk: Desk) -> No
     again = [*steps(desk.actions, action)]
 
     assert (600, 0) == (first[-1].changed, again[-1].changed)
-    assert 600 == desk.app.stats()["total"]["length"]
+    assert 600 == desk.app.operate.stats()["total"]["length"]
 
 
 def test_e78_what_is_not_due_yet_is_buried_again(desk: Desk) -> None:
     """E-78: a redrive is taken back by ids or by a filter, with an error that says so; what is due is left alone."""
     desk.bury([{"id": job_id, "payload": 1} for job_id in "abcd"])
-    desk.app.redrive(desk.worker, list("abcd"), rate=0.1)
+    desk.app.operate.redrive(desk.worker, list("abcd"), rate=0.1)
     desk.push([{"id": "fresh"}])
     buried = [
         desk.actions.bury(["b", "a", "unknown"], error="wrong version"),
@@ -252,8 +256,8 @@ def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) ->
     shard = shard_of(desk).using([TRACKING])
 
     changed = [
-        desk.app.redrive(desk.worker, ["a"], order="last"),
-        desk.app.redrive(desk.worker, ["b"], order="unless_newer"),
+        desk.app.operate.redrive(desk.worker, ["a"], order="last"),
+        desk.app.operate.redrive(desk.worker, ["b"], order="unless_newer"),
     ]
     statuses = {item.id: item.status for item in check_items(desk.admin, shard).values()}
     desk.drain()
@@ -266,11 +270,11 @@ def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) ->
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda desk: desk.app.redrive(desk.worker), "Give ids, or a filter"),
-        (lambda desk: desk.app.redrive(desk.worker, ["a"], filter={}), "Give ids, or a filter"),
-        (lambda desk: desk.app.redrive(desk.worker, ["a"], order="first"), "order must be one of 'score', "),
-        (lambda desk: desk.app.redrive(desk.worker, ["a"], rate=0), "rate"),
-        (lambda desk: desk.app.redrive(desk.worker, filter={"errors": "x"}), "It has least, most, "),
+        (lambda desk: desk.app.operate.redrive(desk.worker), "Give ids, or a filter"),
+        (lambda desk: desk.app.operate.redrive(desk.worker, ["a"], filter={}), "Give ids, or a filter"),
+        (lambda desk: desk.app.operate.redrive(desk.worker, ["a"], order="first"), "order must be one of 'score', "),
+        (lambda desk: desk.app.operate.redrive(desk.worker, ["a"], rate=0), "rate"),
+        (lambda desk: desk.app.operate.redrive(desk.worker, filter={"errors": "x"}), "It has least, most, "),
         (lambda desk: desk.actions.bury(error="x"), "Give ids, or a filter"),
     ],
     ids=["neither", "both", "order", "rate", "filter", "bury"],
@@ -298,14 +302,14 @@ def test_e78_times_beyond_all_times_are_refused_before_anything_changes(desk: De
     desk.bury([{"id": "a"}, {"id": "b"}])
 
     with pytest.raises(ValueError, match="beyond the year 9999"):
-        desk.app.redrive(desk.worker, ["a", "b"], **given)
+        desk.app.operate.redrive(desk.worker, ["a", "b"], **given)
 
     assert 2 == len(desk.queries.morgue_fetch(["a", "b"]))
 
 
 def test_ids_are_a_list_and_options_are_known(desk: Desk) -> None:
     """A text is no list of its letters, and a slip in a name is not passed over."""
-    anything: Any = desk.app
+    anything: Any = desk.app.operate
 
     with pytest.raises(TypeError, match="a list"):
         anything.redrive(desk.worker, "12")
@@ -318,6 +322,6 @@ def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
     desk.bury([{"id": job_id} for job_id in "ab"])
     start = desk.clock.time() - 10
 
-    desk.app.redrive(desk.worker, ["a", "b"], rate=1, start=start)
+    desk.app.operate.redrive(desk.worker, ["a", "b"], rate=1, start=start)
 
     assert [start, start + 1] == sorted(due_times(desk, "ab"))

@@ -93,7 +93,7 @@ def test_a_queue_that_uses_a_feature_is_called_with_its_script(
     """The shard says which features its queue uses, and each call goes by that."""
     write("drain/own", "--! keys due marks\nreturn {'OK', has_stamps and marks or due}")
     monkeypatch.setattr(backend_module, "script", linker.script)
-    backend = desk.app.backend
+    backend = desk.app.core.backend
     plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("stamps",))
 
     assert plain.key("due").encode() == backend.run("own", plain, [], retry_for=0.0)[1]
@@ -186,7 +186,7 @@ def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeyp
     monkeypatch.setattr(reader_module, "script", shorter)
 
     with pytest.raises(ShardDamaged):
-        probe(desk.app.backend, desk.app.queue_of(desk.worker).shards, retry_for=0.0)
+        probe(desk.app.core.backend, desk.app.core.queue_of(desk.worker).shards, retry_for=0.0)
 
 
 def test_each_script_has_room_for_ten_names_more_on_shards_that_use_everything(server: Server) -> None:

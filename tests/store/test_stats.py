@@ -23,10 +23,10 @@ def test_stats_are_zeros_where_there_is_no_worker() -> None:
     """LN-20: without workers all is 0, and nobody asks Redis."""
     app = Lowkiq(Config(redis_url="redis://127.0.0.1:1"))
 
-    stats: object = app.stats()
+    stats: object = app.operate.stats()
 
     assert {"total": {"length": 0, "morgue_length": 0, "lag": 0}, "by_worker": {}} == stats
-    assert {} == app.metrics()
+    assert {} == app.operate.metrics()
 
 
 def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
@@ -37,7 +37,7 @@ def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
     desk.clock.advance(20)
     desk.push([{"id": job_id} for job_id in "ab"])
     desk.clock.advance(10)
-    stats: object = desk.app.stats()
+    stats: object = desk.app.operate.stats()
 
     assert {
         "total": {"length": 7, "morgue_length": 1, "lag": 30.0},
@@ -56,7 +56,7 @@ def test_a_delayed_job_has_no_lag_until_it_is_due(app: Lowkiq, clock: ManualCloc
     lags = []
     for seconds in (0, 99, 1, 7):
         clock.advance(seconds)
-        lags.append(app.stats()["total"]["lag"])
+        lags.append(app.operate.stats()["total"]["lag"])
 
     assert [0.0, 0.0, 0.0, 7.0] == lags
 
@@ -68,11 +68,11 @@ def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_nam
     worker.perform_async([{"id": "slow"}])
     clock.advance(30)
     seen = []
-    handler.meanwhile = lambda: seen.append(app.metrics()[queue_name])
+    handler.meanwhile = lambda: seen.append(app.operate.metrics()[queue_name])
     app.drain()
 
     assert [(30.0, 1, 0)] == [(one.lag, one.in_flight, one.length) for one in seen]
-    assert 0.0 == app.stats()["total"]["lag"]
+    assert 0.0 == app.operate.stats()["total"]["lag"]
 
 
 def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
@@ -84,7 +84,7 @@ def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: Manu
     lags: list[float] = []
 
     def look() -> None:
-        lags.append(app.stats()["total"]["lag"])
+        lags.append(app.operate.stats()["total"]["lag"])
         handler.meanwhile = look
 
     handler.meanwhile = look
@@ -103,7 +103,7 @@ def test_lag_counts_between_two_slices(make_desk: MakeDesk) -> None:
     desk.app.drain(seconds=10)
 
     assert [{"many": [0, 1]}] == desk.handler.batches
-    assert 70.0 == desk.app.stats()["total"]["lag"]
+    assert 70.0 == desk.app.operate.stats()["total"]["lag"]
 
 
 def test_metrics_tell_fresh_from_retries(make_desk: MakeDesk) -> None:
@@ -111,13 +111,13 @@ def test_metrics_tell_fresh_from_retries(make_desk: MakeDesk) -> None:
     desk = make_desk({"shards_count": 4})
     desk.fail([{"id": job_id} for job_id in range(6)])
     desk.push([{"id": f"fresh {n}"} for n in range(3)])
-    metrics = desk.app.metrics()[desk.worker.queue_name]
+    metrics = desk.app.operate.metrics()[desk.worker.queue_name]
 
     assert (9, 3, 6, 0.0) == (metrics.length, metrics.fresh, metrics.retries, metrics.lag)
     assert 4 == len(metrics.shards)
     assert 9 == sum(shard.length for shard in metrics.shards)
     desk.clock.advance(LATER + 5)
-    assert LATER + 5 == desk.app.metrics()[desk.worker.queue_name].lag
+    assert LATER + 5 == desk.app.operate.metrics()[desk.worker.queue_name].lag
 
 
 def test_counters_count_ids_and_payloads_apart(make_desk: MakeDesk) -> None:
@@ -126,7 +126,7 @@ def test_counters_count_ids_and_payloads_apart(make_desk: MakeDesk) -> None:
     desk.push([{"id": job_id, "payload": n, "score": n} for job_id in "ab" for n in range(3)])
     desk.drain()
     desk.fail([{"id": "broken"}])
-    metrics = desk.app.metrics()[desk.worker.queue_name]
+    metrics = desk.app.operate.metrics()[desk.worker.queue_name]
 
     assert (2, 6) == (metrics.done, metrics.payloads)
     assert (1, 1, 1) == (metrics.failed, metrics.buried, metrics.morgue_length)
@@ -137,7 +137,7 @@ def test_paused_shards_are_counted(make_desk: MakeDesk) -> None:
     desk = make_desk({"shards_count": 3})
 
     def paused() -> int:
-        return desk.app.metrics()[desk.worker.queue_name].paused
+        return desk.app.operate.metrics()[desk.worker.queue_name].paused
 
     assert 0 == paused()
     desk.actions.pause(60.0)
@@ -155,9 +155,9 @@ def test_queues_of_very_many_shards_are_measured_in_parts(make_desk: MakeDesk) -
     desk = make_desk({"shards_count": 100})
     desk.push([{"id": job_id} for job_id in range(300)])
 
-    shards = desk.app.metrics()[desk.worker.queue_name].shards
+    shards = desk.app.operate.metrics()[desk.worker.queue_name].shards
 
-    assert 300 == sum(shard.length for shard in shards) == desk.app.stats()["total"]["length"]
+    assert 300 == sum(shard.length for shard in shards) == desk.app.operate.stats()["total"]["length"]
     assert [view.length for view in desk.queries.shards()] == [shard.length for shard in shards]
 
 
@@ -165,7 +165,7 @@ def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: py
     """P8: whatever the number of shards, the node is asked once."""
     for number in range(3):
         declare(app, f"{queue_name}-{number}", FailingHandler(), shards_count=40)
-    app.stats()
+    app.operate.stats()
     sent: list[int] = []
 
     def noting(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
@@ -174,7 +174,7 @@ def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: py
         return stream(client, asked)
 
     monkeypatch.setattr(reader, "stream", noting)
-    app.stats()
+    app.operate.stats()
 
     # The time, and each queue's shards in two groups.
     assert [1 + 3 * 2] == sent
@@ -186,7 +186,7 @@ def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:
     desk.bury([{"id": n} for n in range(20)])
     desk.push([{"id": n} for n in range(30)])
 
-    assert {"length": 30, "morgue_length": 20, "lag": 0.0} == desk.app.stats()["total"]
+    assert {"length": 30, "morgue_length": 20, "lag": 0.0} == desk.app.operate.stats()["total"]
 
 
 def test_a_queue_that_was_made_otherwise_is_skipped_and_hides_no_other(make_app: MakeApp, queue_name: str) -> None:
@@ -197,13 +197,13 @@ def test_a_queue_that_was_made_otherwise_is_skipped_and_hides_no_other(make_app:
     declare(app, queue_name, FailingHandler(), shards_count=3)
     declare(app, other, FailingHandler()).perform_async([{"id": 1}])
 
-    stats, metrics = app.stats(), app.metrics()
-    with app.overview() as overview:
+    stats, metrics = app.operate.stats(), app.operate.metrics()
+    with app.operate.overview() as overview:
         glances = {queue.name: queue.mismatch for queue in overview.queues}
 
     assert [other] == [*stats["by_worker"]] == [*metrics]
     assert 1 == stats["total"]["length"] == metrics[other].length
-    assert stats["skipped"] == metrics.skipped == app.find("1").skipped == app.errors().skipped
+    assert stats["skipped"] == metrics.skipped == app.operate.find("1").skipped == app.operate.errors().skipped
     assert {queue_name: stats["skipped"][queue_name], other: ""} == glances
     assert "declared with shards_count=3, but it was made with shards_count=2" in stats["skipped"][queue_name]
 

@@ -91,7 +91,7 @@ def test_a_started_job_of_the_task_goes_and_one_that_others_share_stays(
     task.push(worker, [{"id": "own", "payload": 1}, {"id": "own", "payload": 2}, {"id": "shared", "payload": 1}])
     worker.perform_async([{"id": "shared", "payload": 2}])
     app.drain()
-    assert 2 == app.metrics()[queue_name].started
+    assert 2 == app.operate.metrics()[queue_name].started
 
     task.cancel()
     check_shards(app, worker)
@@ -121,7 +121,7 @@ def test_a_cancel_goes_on_where_it_broke_off(app: Lowkiq, queue_name: str, monke
     worker = declare(app, queue_name, Notes())
     task = app.task("export")
     task.push(worker, [{"id": number} for number in range(250)])
-    run, made = app.backend.run, []
+    run, made = app.core.backend.run, []
 
     def dying(name: str, *args: Any, **options: Any) -> Reply:
         made.append(name)
@@ -130,7 +130,7 @@ def test_a_cancel_goes_on_where_it_broke_off(app: Lowkiq, queue_name: str, monke
         return run(name, *args, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(app.backend, "run", dying)
+        patch.setattr(app.core.backend, "run", dying)
         with pytest.raises(KeyboardInterrupt):
             task.cancel()
     before = counts(task)

@@ -97,17 +97,17 @@ def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
     task = app.task("export", on_complete=(callback, None))
     task.push(worker, jobs_of("a"))
     app.drain()
-    reader_asks, waves = type(app.actions(worker).reader).ask_each, []
+    reader_asks, waves = type(app.operate.actions(worker).reader).ask_each, []
 
     def ask(self: object, name: str, *args: object) -> list[Reply]:
         waves.append(name)
         if waves.count("task_counts") == 2 and name == "task_counts":
-            app.actions(worker).morgue_queue_up_all_jobs()
+            app.operate.actions(worker).morgue_queue_up_all_jobs()
         replies: list[Reply] = reader_asks(self, name, *args)  # type: ignore[arg-type]  # as it was called
         return replies
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(app.actions(worker).reader), "ask_each", ask)
+        patch.setattr(type(app.operate.actions(worker).reader), "ask_each", ask)
         task.close()
 
     assert ("closed", {"enqueued": 1}) == (task.progress().state, counts(task))
@@ -128,14 +128,14 @@ def test_a_dead_item_that_was_put_back_and_died_again_between_the_two_reads_keep
     def count(items: TaskItems) -> ItemCounts:
         waves.append("count")
         if len(waves) == 2:
-            app.actions(worker).morgue_queue_up_all_jobs()
+            app.operate.actions(worker).morgue_queue_up_all_jobs()
             app.drain()
         return counted(items)
 
     with monkeypatch.context() as patch:
         patch.setattr(TaskItems, "counts", count)
         # Nobody else looks at the task meanwhile.
-        patch.setattr(app.drainer, "look_at_tasks", None)
+        patch.setattr(app.core.drainer, "look_at_tasks", None)
         task.close()
 
     # Not by `progress`, which looks once more.
@@ -158,8 +158,8 @@ def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
     counted = TaskItems.counts
 
     def move_and_count(items: TaskItems) -> ItemCounts:
-        if mover.queue_of(moved).shards.layout.after == 2:
-            mover.reshard(moved, to=3)
+        if mover.core.queue_of(moved).shards.layout.after == 2:
+            mover.operate.reshard(moved, to=3)
         return counted(items)
 
     with monkeypatch.context() as patch:
@@ -178,14 +178,14 @@ def test_a_task_is_not_complete_while_a_queue_is_known_to_move(
     app, mover = make_app(), make_app()
     callback = declare(app, f"{queue_name}-callback", told)
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    moves = mover.resharding(declare(mover, queue_name, Notes(), shards_count=2))
+    moves = mover.operate.resharding(declare(mover, queue_name, Notes(), shards_count=2))
     task = app.task("export", on_complete=(callback, None))
     task.push(worker, jobs_of("abcdef"))
     app.drain()
     moves.begin(3)
     clock.advance(KNOWN_FOR)
-    app.queries(worker).fetch(["a"])
-    assert app.queue_of(worker).shards.layout.is_moving
+    app.operate.queries(worker).fetch(["a"])
+    assert app.core.queue_of(worker).shards.layout.is_moving
 
     task.close()
     assert ("closed", {"done": 6}) == (task.progress().state, counts(task))
@@ -208,19 +208,19 @@ def test_tasks_are_looked_at_once_others_may_have_the_shard(
     declare(other, queue_name, notes)
     with app.task("export", on_complete=(callback, None)) as task:
         task.push(worker, jobs_of("a"))
-    look = app.drainer.look_at_tasks
+    look = app.core.drainer.look_at_tasks
     assert look is not None
 
     running: list[object] = []
 
     def drain_and_look(tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         monkeypatch.undo()
-        running.append(app.drainer.running_jobs())
+        running.append(app.core.drainer.running_jobs())
         worker.perform_async(jobs_of("b"))
         other.drain()
         look(tasks, remaining)
 
-    monkeypatch.setattr(app.drainer, "look_at_tasks", drain_and_look)
+    monkeypatch.setattr(app.core.drainer, "look_at_tasks", drain_and_look)
     app.drain()
 
     assert ([[]], [["b"]], 1) == (running, notes.ids, len(told.batches))
@@ -235,7 +235,7 @@ class Takeover:
         self.apps = [make_app() for _ in range(2)]
         self.workers = [self._declare(app, name) for app in self.apps]
         # What was pushed stays to be counted: a job that runs may be delivered twice.
-        self.apps[1].actions(self.workers[1][2]).pause()
+        self.apps[1].operate.actions(self.workers[1][2]).pause()
         self.task: Task = self.apps[0].task("export", on_complete=(self.workers[0][2], "all"))
         self.pushed = 0
 
@@ -262,7 +262,7 @@ class Takeover:
         app.drain()
         self.clock.advance(31.0)
         app.tasks.upkeep(lambda: 10.0)
-        app.actions(workers[2]).resume()
+        app.operate.actions(workers[2]).resume()
         app.drain()
         return task
 

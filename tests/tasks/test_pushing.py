@@ -167,7 +167,7 @@ def test_an_unknown_task_is_named(app: Lowkiq, queue_name: str) -> None:
     for call in (lambda: unknown.push(worker, jobs_of("a")), unknown.progress, unknown.close, unknown.cancel):
         with pytest.raises(NoSuchTask, match="There is no task AAAAAAAAAAAAAAAA"):
             call()
-    assert 0 == app.stats()["total"]["length"]
+    assert 0 == app.operate.stats()["total"]["length"]
 
 
 def test_a_task_is_declared_well_or_not_at_all(app: Lowkiq, queue_name: str) -> None:
@@ -222,7 +222,7 @@ def test_a40_items_of_equal_payloads_all_end(app: Lowkiq, queue_name: str) -> No
 def test_a_large_push_registers_once(app: Lowkiq, queue_name: str) -> None:
     """Ten thousand jobs: the record is read and replaced once, and each shard gets its jobs by a few calls."""
     worker = declare(app, queue_name, Notes(), shards_count=5)
-    app.queue_of(worker)
+    app.core.queue_of(worker)
     task, calls = app.task("import"), Calls()
 
     with watched(app, calls):

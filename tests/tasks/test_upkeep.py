@@ -9,11 +9,11 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq, NoSuchTask, TaskClosed, Worker
 from lowkiq_lambda.aws.duty_task import look_after_tasks
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.aws.ticking import tasks_of
 from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, ShardDamaged
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
 from lowkiq_lambda.tasks.records import Stored
 from lowkiq_lambda.testing import ManualClock
@@ -38,12 +38,12 @@ def shard_keys(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
     """Which of the keys of tasks are there, in all shards."""
     names = ("refs", "rows", "items")
     shards = [ShardRef(worker.queue_name, worker.shards_count, at, (TRACKING,)) for at in range(worker.shards_count)]
-    return {name: sum(app.backend.client.exists(shard.key(name)) for shard in shards) for name in names}
+    return {name: sum(app.core.backend.client.exists(shard.key(name)) for shard in shards) for name in names}
 
 
 def unlooked(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have drains end without a look at the tasks whose items ended: as if they died there."""
-    monkeypatch.setattr(app.drainer, "look_at_tasks", None)
+    monkeypatch.setattr(app.core.drainer, "look_at_tasks", None)
 
 
 def test_a_task_whose_drain_died_before_it_looked_completes_within_a_minute(
@@ -163,10 +163,10 @@ def test_an_item_whose_job_is_gone_ends_as_lost(
     worker = declare(app, queue_name, Notes())
     with app.task("export", on_complete=(callback, None)) as task:
         task.push(worker, [*jobs_of("a"), {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
-    (shard,) = app.queue_of(worker).shards
-    app.backend.client.delete(shard.using((TRACKING,)).key(key))
+    (shard,) = app.core.queue_of(worker).shards
+    app.core.backend.client.delete(shard.using((TRACKING,)).key(key))
     if key == "jobs":
-        app.backend.client.delete(shard.key("box"))
+        app.core.backend.client.delete(shard.key("box"))
 
     clock.advance(HOUR - 1.0)
     early = app.tasks.upkeep(enough)
@@ -213,7 +213,7 @@ def test_one_task_that_cannot_be_looked_after_keeps_no_other_from_its_turn(
     app: Lowkiq, clock: ManualClock, server: Server, queue_name: str
 ) -> None:
     """A callback of another app is left to that app; what nobody can read is passed over."""
-    other = Lowkiq(app.config, clock=app.backend.clock)
+    other = Lowkiq(app.config, clock=app.core.backend.clock)
     foreign = declare(other, queue_name, Notes())
     task = other.task("foreign", on_complete=(foreign, 1))
     close_unlooked(task, clock)
@@ -246,7 +246,7 @@ def test_a_process_that_has_seen_no_task_does_nothing_for_tasks(app: Lowkiq, que
     worker.perform_async(jobs_of("ab"))
     app.drain()
 
-    assert not app.follows_tasks
+    assert not app.core.follows_tasks
     assert ["queues"] == [*tasks_of(app, Settings())]
 
 
@@ -262,16 +262,16 @@ def test_a_tick_that_has_seen_a_task_looks_after_tasks(
     with app.task("export", on_complete=(callback, None)) as task:
         task.push(worker, jobs_of("ab"))
     app.drain()
-    before = ticking.follows_tasks
-    ticking.drainer.probe(ticking.drainer.shards())
+    before = ticking.core.follows_tasks
+    ticking.core.drainer.probe(ticking.core.drainer.shards())
 
     tick = Tick(ticking, Settings(), None, "dispatch", enough)
     summaries = [look_after_tasks(tick) for _ in range(2)]
 
-    assert (False, True) == (before, ticking.follows_tasks)
+    assert (False, True) == (before, ticking.core.follows_tasks)
     assert "tasks" in tasks_of(ticking, Settings())
     assert [{"looked": 1, "completed": 1}, None] == summaries
-    assert ["tasks"] == [duty.name for duty in ticking.duties()]
+    assert ["tasks"] == [duty.name for duty in ticking.operate.duties()]
     assert ("completed", {}) == (task.progress().state, tick.problems)
 
 
@@ -309,7 +309,7 @@ def test_where_redis_cannot_serve_the_duty_fails_and_comes_again(app: Lowkiq, mo
     def refuse(*_arguments: object, **_options: object) -> Callable[[], object]:
         raise BackendUnavailable
 
-    monkeypatch.setattr(app.backend, "call", refuse)
+    monkeypatch.setattr(app.core.backend, "call", refuse)
 
     with pytest.raises(BackendUnavailable):
         app.tasks.upkeep(lambda: math.inf)

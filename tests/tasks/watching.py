@@ -35,14 +35,14 @@ def check_shards(app: Lowkiq, worker: type[Worker]) -> None:
     """Raises AssertionError where items and jobs of the worker's queue contradict each other."""
     for index in range(worker.shards_count):
         check_items(
-            cast("redis.Redis", app.backend.client),
+            cast("redis.Redis", app.core.backend.client),
             ShardRef(worker.queue_name, worker.shards_count, index, (TRACKING,)),
         )
 
 
 def forget_tasks(app: Lowkiq) -> None:
     """As if there had never been any."""
-    app.backend.client.delete(*TasksRef().keys)
+    app.core.backend.client.delete(*TasksRef().keys)
 
 
 def close_unlooked(task: Task, clock: ManualClock) -> None:

@@ -134,18 +134,17 @@ def test_an_app_is_as_it_was_behind_the_block(server_url: str, queue_name: str, 
     app = Lowkiq(Config(redis_url=server_url), clock=clock)
     worker = app.worker(queue_name=queue_name)(print)
     worker.push("before")
-    backend, config = app.backend, app.config
+    backend, config = app.core.backend, app.config
 
-    with app.rebound(config.evolve(lease_ttl=7.0), ManualClock(5e9)) as same:
-        assert app is same
+    with app.core.rebound(config.evolve(lease_ttl=7.0), ManualClock(5e9)):
         assert 7.0 == app.config.lease_ttl
         assert 5e9 == worker.push("within").perform_in
         with pytest.raises(ConfigError, match="has used Redis already"):
-            app.configure(lease_ttl=8.0)
+            app.core.configure(lease_ttl=8.0)
 
-    assert (backend, config) == (app.backend, app.config)
+    assert (backend, config) == (app.core.backend, app.config)
     assert clock.time() == worker.push("after").perform_in
-    assert ["after", "before", "within"] == sorted(job.id for job in app.queries(worker).range_by_id())
+    assert ["after", "before", "within"] == sorted(job.id for job in app.operate.queries(worker).range_by_id())
 
 
 def test_an_entry_that_cannot_fire_fails_the_tests(project: Path) -> None:

@@ -283,7 +283,7 @@ def test_an_app_signs_in_with_the_plug(kind: str, make_place: MakePlace, queue_n
 
     note.perform_async([{"id": number, "payload": number} for number in range(10)])
     assert {"done": 10} == app.drain()
-    assert 0 == app.stats()["total"]["length"]
+    assert 0 == app.operate.stats()["total"]["length"]
     assert 10 == len(seen)
     assert login.asked >= 2
     close_app(app)

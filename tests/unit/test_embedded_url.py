@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda import ConfigError
-from lowkiq_lambda.local.embedded.url import folder_of
+from lowkiq_lambda.providers.embedded.url import folder_of
 
 
 @pytest.fixture

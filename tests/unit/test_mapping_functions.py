@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import DeclarationError, Incoming, Lowkiq
-from lowkiq_lambda.ingest import NoMappingFunction
+from lowkiq_lambda.ingest import MappingFunctions, NoMappingFunction
 
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-eu"
 
@@ -18,7 +18,7 @@ def from_source(source: str, via: str | None = None) -> Incoming:
 
 def chosen(app: Lowkiq, source: str, via: str | None = None) -> str:
     """The name of the function that is called."""
-    return app.mapping_functions.for_source(from_source(source, via)).__name__
+    return app.core.registry(MappingFunctions).for_source(from_source(source, via)).__name__
 
 
 @pytest.fixture
@@ -65,7 +65,9 @@ def test_what_came_by_a_queue_is_for_functions_that_name_the_queue(app: Lowkiq, 
         pass
 
     assert ["invoices", "invoices"] == [chosen(app, "invoices", ARN), chosen(app, "invoices")]
-    assert [True, False] == [app.mapping_functions.unwraps(queue) for queue in (ARN, ARN.replace("orders", "stock"))]
+    assert [True, False] == [
+        app.core.registry(MappingFunctions).unwraps(queue) for queue in (ARN, ARN.replace("orders", "stock"))
+    ]
     for source in ("orders-bucket", "anything"):
         with pytest.raises(NoMappingFunction, match=f"No mapping function is for '{source}' by the queue '{ARN}'"):
             chosen(app, source, ARN)

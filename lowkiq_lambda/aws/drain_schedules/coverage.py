@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_environment, stack_outputs
 from lowkiq_lambda.aws.events import ALONE, BadEvent, selected, ticks
-from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.providers.aws.settings import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 
@@ -41,9 +41,9 @@ def coverage_of(app: Lowkiq, stack: str, counts: Mapping[str, int] | None = None
 
 def _shards(app: Lowkiq, counts: Mapping[str, int]) -> list[ShardRef]:
     """Those that there are, and those that there will be."""
-    there, _ = app.current_queues()
+    there, _ = app.core.current_queues()
     shards = [shard for queue in there.values() for shard in queue.shards]
-    declared = {name: queue.worker.shards_count for name, queue in app.queues.items() if name not in there}
+    declared = {name: queue.worker.shards_count for name, queue in app.core.queues.items() if name not in there}
     coming = {**declared, **counts}
     return [*shards, *(ShardRef(name, count, index) for name, count in coming.items() for index in range(count))]
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound
-from lowkiq_lambda.store.inspect.declared_queues import declared_queues, readable_shards
+from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.shard.declarations import Declaration, read_registered
+from lowkiq_lambda.store.shard.declarations import Declaration, read_registered, readable_shards
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
@@ -14,17 +14,16 @@ from lowkiq_lambda.views import Metrics
 
 def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
     """What the code says of each of its queues."""
-    codec = app.config.codec_name
-    return {name: queue.declaration(codec) for name, queue in app.queues.items()}
+    return {name: queue.declaration for name, queue in app.core.queues.items()}
 
 
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
-    declared = declared_queues(app.backend, app.config.retry_for)
+    declared = declared_queues(app.core.backend, app.config.retry_for)
     shards = {name: readable_shards(name, there) for name, there in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
-    measured = queue_metrics(ShardReader(app.backend, app.config.retry_for), list(readable.values()))
+    measured = queue_metrics(ShardReader(app.core.backend, app.config.retry_for), list(readable.values()))
     held = {
         name: _by_index(own, numbers.shards) for (name, own), numbers in zip(readable.items(), measured, strict=True)
     }
@@ -36,11 +35,11 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
 
 def shards_counts(app: Lowkiq) -> list[int]:
     """How many indexes the app's queues have that were resharded, or are to be. Raises BackendError."""
-    found = ((queue, read_registered(app.backend, name, app.config.retry_for)) for name, queue in app.queues.items())
-    codec = app.config.codec_name
-    return [
-        there.layout.most for queue, there in found if there and there.layout and there.agrees(queue.declaration(codec))
-    ]
+    found = (
+        (queue, read_registered(app.core.backend, name, app.config.retry_for))
+        for name, queue in app.core.queues.items()
+    )
+    return [there.layout.most for queue, there in found if there and there.layout and there.agrees(queue.declaration)]
 
 
 def _by_index(shards: Sequence[ShardRef], numbers: Sequence[Metrics]) -> tuple[Held, ...]:

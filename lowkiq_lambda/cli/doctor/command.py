@@ -72,7 +72,7 @@ def doctor(
     loaded = app_of(app)
     if health:
         return _tell_health(loaded, as_json=json)
-    found = check_up(loaded, () if stack is None else _of_stack(loaded, stack))
+    found = check_up(loaded.operate, () if stack is None else _of_stack(loaded, stack))
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
     else:
@@ -83,7 +83,7 @@ def doctor(
 def _tell_health(app: Lowkiq, *, as_json: bool) -> int:
     from lowkiq_lambda.doctor.health import health_of  # noqa: PLC0415 - a check-up needs none
 
-    found = health_of(app)
+    found = health_of(app.core)
     sys.stdout.write((msgspec.json.encode(found).decode() if as_json else found.says) + "\n")
     return DONE if found.is_well else FAILED
 
@@ -91,8 +91,8 @@ def _tell_health(app: Lowkiq, *, as_json: bool) -> int:
 def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
     """What the stack's schedules lack; the server is found as the functions find it."""
     from lowkiq_lambda.aws.environment import find_redis  # noqa: PLC0415 - only where AWS is asked
-    from lowkiq_lambda.aws.settings import Settings  # noqa: PLC0415 - as above
     from lowkiq_lambda.cli.doctor.drain_schedules import stack_findings  # noqa: PLC0415 - as above
+    from lowkiq_lambda.providers.aws.settings import Settings  # noqa: PLC0415 - as above
 
     find_redis(app, Settings.from_env(os.environ))
     return stack_findings(app, stack)

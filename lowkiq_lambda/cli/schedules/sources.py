@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.loading import load_app
@@ -75,7 +76,7 @@ def _problem_in_file() -> Problem:
 
 
 def _of_app(spec: str) -> Source:
-    app = load_app(spec)
+    app = load_app(spec, Lowkiq)
     counts = {worker.queue_name: worker.shards_count for worker in app.workers}
     return Source(app.schedules.declared, counts, app.schedules.problem_of)
 

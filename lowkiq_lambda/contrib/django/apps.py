@@ -1,6 +1,6 @@
 """What Django installs: `lowkiq_lambda.contrib.django` in INSTALLED_APPS."""
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import Any, Final
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -10,9 +10,6 @@ from django.utils.module_loading import autodiscover_modules, import_string
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.contrib.django.connections import ConnectionsOfBatch
 from lowkiq_lambda.contrib.django.installed import LABEL, load_configured_app
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.contrib.django.tasks import LowkiqBackend
 
 JOBS: Final = "jobs"
 """The module of each installed app that is imported, as it may declare workers."""
@@ -56,4 +53,5 @@ def _declare_tasks(app: Lowkiq) -> None:
         if hasattr(import_string(params["BACKEND"]), "declare_workers"):
             from lowkiq_lambda.contrib.django.task_interface import task_backends  # noqa: PLC0415 - only where there are any
 
-            cast("LowkiqBackend", task_backends[alias]).declare_workers(app)
+            backend: Any = task_backends[alias]
+            backend.declare_workers(app)

@@ -5,6 +5,7 @@ from typing import Any, Unpack
 
 from django.db import transaction
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.contrib.checking import frozen_jobs
 from lowkiq_lambda.errors import DeclarationError
@@ -40,7 +41,7 @@ def perform_async_on_commit(
     """`perform_async` once the transaction commits: for several jobs, in one push. Else as `push_on_commit`."""
     declared = worker_of(worker)
     app = declared.app
-    if app is None:
+    if not isinstance(app, Lowkiq):
         raise DeclarationError(f"{declared.__name__} is not bound to an app: decorate it with @app.worker.")
     kept = frozen_jobs(app, declared, jobs, SystemClock().time())
     transaction.on_commit(lambda: app.push(declared, kept), using=using, robust=robust)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from django.apps import apps
 from django.conf import settings
@@ -12,9 +12,6 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import AppNotFound, ConfigError
 from lowkiq_lambda.loading import load_app
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.contrib.django.apps import LowkiqKit
 
 LABEL: Final = "lowkiq"
 """How Django calls the kit: in permissions, too."""
@@ -47,8 +44,8 @@ def load_configured_app() -> Lowkiq:
     """The app that the setting LOWKIQ names, with the settings there. Raises ImproperlyConfigured."""
     wanted = kit_settings(getattr(settings, "LOWKIQ", None))
     try:
-        app = load_app(wanted.app)
-        app.configure(**wanted.changes)
+        app = load_app(wanted.app, Lowkiq)
+        app.core.configure(**wanted.changes)
     except AppNotFound as error:
         raise ImproperlyConfigured(f"LOWKIQ[{_APP!r}]: {error}") from (error.__cause__ or error)
     except ConfigError as error:
@@ -59,7 +56,9 @@ def load_configured_app() -> Lowkiq:
 def lowkiq_app() -> Lowkiq:
     """The app of the jobs. Raises AppRegistryNotReady before Django is set up, LookupError without the kit."""
     apps.check_apps_ready()
-    return cast("LowkiqKit", apps.get_app_config(LABEL)).app
+    kit: Any = apps.get_app_config(LABEL)
+    app: Lowkiq = kit.app
+    return app
 
 
 def _instead(name: object) -> str:

@@ -12,6 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from lowkiq_lambda.contrib.django.installed import LABEL, lowkiq_app
 from lowkiq_lambda.dashboard import Auth, Visitor
+from lowkiq_lambda.dashboard import dashboard as dashboard_app
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -37,7 +38,7 @@ def dashboard(request: HttpRequest, path: str = "") -> HttpResponseBase:
 
 @cache
 def _served() -> "ASGIApp":
-    return lowkiq_app().dashboard(auth=Auth(trust=lambda scope: scope[_VISITOR]), base_path="")
+    return dashboard_app(lowkiq_app(), auth=Auth(trust=lambda scope: scope[_VISITOR]), base_path="")
 
 
 def _visitor_of(request: HttpRequest) -> Visitor | None:

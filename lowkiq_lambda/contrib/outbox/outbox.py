@@ -81,7 +81,7 @@ class Outbox:
             raise JobError("push takes a list of jobs, not one job: write push(session, worker, [{...}])")
         session = _plain(session)
         declared = worker_of(worker)
-        if self._app.worker_named(declared.queue_name) is not declared:
+        if self._app.core.worker_named(declared.queue_name) is not declared:
             raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
         session.flush()
         pushed = push_within(self._app.client_middlewares, partial(self._write, session), declared, jobs)
@@ -139,7 +139,7 @@ class Outbox:
         if self._clock.monotonic() < self._rests_until:
             return
         try:
-            self._app.push_past_middlewares(self.worker, [{"id": RELAY_ID}])
+            self._app.core.push_past_middlewares(self.worker, [{"id": RELAY_ID}])
         except Exception as error:  # noqa: BLE001 - the transaction has committed, and its caller must not learn otherwise
             self._rests_until = self._clock.monotonic() + REST
             logger.warning("the relay of an outbox could not be woken, and will run at its next time: %s", error)

@@ -89,14 +89,14 @@ class Relay:
             if pushed := self._push(rows, obstacles):
                 self._rows.delete(self._sessions, pushed)
             yield
-        for queue, count in self._rows.counts_beside(self._sessions, [*self._app.queues]).items():
+        for queue, count in self._rows.counts_beside(self._sessions, [*self._app.core.queues]).items():
             obstacles.block(queue, f"{count:,} rows, and the app has no worker for it")
         obstacles.raise_if_any()
 
     def _next(self, obstacles: _Obstacles) -> list[Row]:
         if len(obstacles.ids) > _MOST_HELD:
             return []
-        queues = [*self._app.queues.keys() - obstacles.queues.keys()]
+        queues = [*self._app.core.queues.keys() - obstacles.queues.keys()]
         return self._rows.slice(self._sessions, queues, obstacles.held())
 
     def _push(self, rows: Sequence[Row], obstacles: _Obstacles) -> list[int]:
@@ -123,10 +123,10 @@ class Relay:
         return entries
 
     def _push_to(self, queue: str, entries: list[_Entry], obstacles: _Obstacles) -> list[int]:
-        worker = self._app.queues[queue].worker
+        worker = self._app.core.queues[queue].worker
         while entries:
             try:
-                results = self._app.push_past_middlewares(worker, [entry.job for entry in entries])
+                results = self._app.core.push_past_middlewares(worker, [entry.job for entry in entries])
             except JobError as error:
                 # Settings have changed since it was written. Nothing of the call was pushed.
                 if error.position is None:

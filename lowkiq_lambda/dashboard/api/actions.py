@@ -84,7 +84,7 @@ def pause(context: RequestContext, params: Pause) -> Paused:
     """Pause the queue for a time or until it is resumed. Drains acquire none of its shards; clients can still push."""
     worker = worker_named(context, params.queue)
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
-    actions = context.app.actions(worker)
+    actions = context.app.operate.actions(worker)
     until = actions.pause(seconds)
     audit.note(context, "pause", params.queue, f"until {until:.0f}", len(actions.reader.shards))
     return Paused(paused=True, until=None if seconds is None else until)
@@ -93,8 +93,8 @@ def pause(context: RequestContext, params: Pause) -> Paused:
 def resume(context: RequestContext, params: WholeQueue) -> Paused:
     """Resume the queue if it is paused."""
     worker = worker_named(context, params.queue)
-    paused = sum(shard.is_paused for shard in context.app.queries(worker).shards())
-    context.app.actions(worker).resume()
+    paused = sum(shard.is_paused for shard in context.app.operate.queries(worker).shards())
+    context.app.operate.actions(worker).resume()
     audit.note(context, "resume", params.queue, "all shards", paused)
     return Paused(paused=False, until=None)
 
@@ -102,7 +102,7 @@ def resume(context: RequestContext, params: WholeQueue) -> Paused:
 def evict(context: RequestContext, params: Holder) -> Evicted:
     """Reject all further writes of a shard's holder. The shard is free when the lease ends."""
     worker = worker_named(context, params.queue)
-    actions = context.app.actions(worker)
+    actions = context.app.operate.actions(worker)
     if params.shard >= len(actions.reader.shards):
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of this number.")
     evicted = actions.evict(params.shard, params.token)
@@ -112,6 +112,6 @@ def evict(context: RequestContext, params: Holder) -> Evicted:
 
 def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[Actions], int]) -> Changed:
     worker = worker_named(context, params.queue)
-    changed = act(context.app.actions(worker))
+    changed = act(context.app.operate.actions(worker))
     audit.note(context, action, params.queue, selected(params.ids), changed)
     return Changed(changed)

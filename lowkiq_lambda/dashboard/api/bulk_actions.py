@@ -105,7 +105,7 @@ def delete_all_buried(context: RequestContext, params: MorgueList) -> Step:
 
 
 def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: IdFilter) -> Step:
-    actions, key = context.app.actions(worker_named(context, params.queue)), key_of(context)
+    actions, key = context.app.operate.actions(worker_named(context, params.queue)), key_of(context)
     before = _state(key, params, act, wanted) or BulkActionState(
         queue=params.queue, action=prepare(actions, act, filter=wanted), reason=params.reason.strip()
     )

@@ -5,8 +5,7 @@ import msgspec
 from lowkiq_lambda.dashboard.api.bulk_actions import SECONDS_AT_ONCE
 from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, WaitingFilter, filter_of, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.actions import for_seconds
-from lowkiq_lambda.dashboard.scanning import scanning
+from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.bulk_actions import count, prepare
 
@@ -41,7 +40,7 @@ def count_buried(context: RequestContext, params: MorgueCountParams) -> Counted:
 
 
 def _counted(context: RequestContext, params: WaitingCountParams | MorgueCountParams, act: ActionName) -> Counted:
-    actions = context.app.actions(worker_named(context, params.queue))
+    actions = context.app.operate.actions(worker_named(context, params.queue))
     # Nothing is deleted: it is the action that finds every job.
     counted = prepare(actions, act, filter=filter_of(params), whole_list=True)
     with scanning():

@@ -51,7 +51,7 @@ def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
     worker = None if isinstance(params.queue, UnsetType) else worker_named(context, params.queue)
     after = None if isinstance(params.cursor, UnsetType) else params.cursor
     try:
-        return context.app.errors(worker, by=params.by, limit=params.limit, after=after)
+        return context.app.operate.errors(worker, by=params.by, limit=params.limit, after=after)
     except ValueError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "bad_cursor", "The cursor is invalid: send the `next` of a part."
@@ -65,4 +65,4 @@ def actions(context: RequestContext, params: PastActionsParams) -> PastActions:
         names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE]
     else:
         names = [worker_named(context, params.queue).queue_name]
-    return PastActions(actions=past_actions(app.backend, app.config.retry_for, names, params.limit))
+    return PastActions(actions=past_actions(app.core.backend, app.config.retry_for, names, params.limit))

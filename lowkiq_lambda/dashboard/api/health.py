@@ -58,8 +58,8 @@ def check(context: RequestContext) -> Health:
 
 def _answers(app: Lowkiq) -> bool:
     try:
-        reader = ShardReader(app.backend, retry_for=0.0)
-        shards = [shard for queue in app.queues.values() for shard in queue.shards]
+        reader = ShardReader(app.core.backend, retry_for=0.0)
+        shards = [shard for queue in app.core.queues.values() for shard in queue.shards]
         pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
         with reader.replies("shard_state", [], pings) as (answers, _):
             return not any(isinstance(answer, Exception) for answer in answers)

@@ -23,6 +23,6 @@ def history(context: RequestContext, params: HistoryParams) -> QueueHistory:
     Ended is what was done, or refused.
     `took` and `waited` are of the last 30 to 60 minutes, whatever the span.
     """
-    with context.app.overview(params.span, worker_named(context, params.queue)) as overview:
+    with context.app.operate.overview(params.span, worker_named(context, params.queue)) as overview:
         (queue,) = overview.queues
     return queue.history

@@ -90,7 +90,7 @@ def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs
     """
     worker = worker_named(context, params.queue)
     return WaitingJobs(
-        **_search_page(params, context.app.queries(worker).search, serializer_for(worker, context.mask).waiting)
+        **_search_page(params, context.app.operate.queries(worker).search, serializer_for(worker, context.mask).waiting)
     )
 
 
@@ -112,14 +112,16 @@ def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
     """
     worker = worker_named(context, params.queue)
     return BuriedJobs(
-        **_search_page(params, context.app.queries(worker).morgue_search, serializer_for(worker, context.mask).buried)
+        **_search_page(
+            params, context.app.operate.queries(worker).morgue_search, serializer_for(worker, context.mask).buried
+        )
     )
 
 
 def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
     """Jobs in flight by shard and id."""
     worker = worker_named(context, params.queue)
-    page = context.app.queries(worker).processing_page(params.limit, after=_after(params.cursor))
+    page = context.app.operate.queries(worker).processing_page(params.limit, after=_after(params.cursor))
     return WaitingJobs(**_part(page, map(serializer_for(worker, context.mask).waiting, page), lambda _job: 0.0))
 
 
@@ -127,7 +129,9 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     """Serialized job, wherever it is."""
     worker = worker_named(context, params.queue)
     serializer = serializer_for(worker, context.mask)
-    details = job_details(context.app.queries(worker), serializer, params.id, partial(why, context.app, worker))
+    details = job_details(
+        context.app.operate.queries(worker), serializer, params.id, partial(why, context.app.operate, worker)
+    )
     if details is None:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", NO_JOB)
     return details
@@ -161,7 +165,9 @@ def _read(
 ) -> Page[View]:
     reverse, after = params.order == "desc", _after(params.cursor)
     with scanning(is_scan=isinstance(params, IdRangeParams)):
-        return read(context.app.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after)
+        return read(
+            context.app.operate.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after
+        )
 
 
 def _search_page(

@@ -33,7 +33,7 @@ class OrderedResponse(msgspec.Struct, frozen=True, kw_only=True):
 def processes(context: RequestContext, params: NoParams) -> ProcessesResponse:
     """Get the daemons and invocations that drain, each as of its last beat. Those of other apps are among them."""
     del params
-    return ProcessesResponse(processes=[*context.app.processes()])
+    return ProcessesResponse(processes=[*context.app.operate.processes()])
 
 
 def quiet(context: RequestContext, params: ProcessParams) -> OrderedResponse:

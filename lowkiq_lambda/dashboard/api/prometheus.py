@@ -97,11 +97,11 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     """A mismatched queue must not hide the others."""
-    reader = ShardReader(app.backend, app.config.retry_for)
-    with current_totals(reader, app.queues, app.config.codec_name) as now:
+    reader = ShardReader(app.core.backend, app.config.retry_for)
+    with current_totals(reader, app.core.queues) as now:
         return {
             name: None if mismatch else metrics
-            for name, mismatch, metrics in zip(app.queues, now.mismatches, now.totals, strict=True)
+            for name, mismatch, metrics in zip(app.core.queues, now.mismatches, now.totals, strict=True)
         }
 
 

@@ -15,8 +15,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import target
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.cron import LONGEST_TEXT
-from lowkiq_lambda.schedules.entry import Overlap
-from lowkiq_lambda.schedules.misfire import Missed
+from lowkiq_lambda.schedules.misfire import Missed, Overlap
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=366 * 86_400, description="Seconds.")]
 _TIMES: Final = ("cron", "every", "offset", "at")

@@ -36,17 +36,17 @@ class Shards(msgspec.Struct, frozen=True):
 
 def stats(context: RequestContext, params: NoParams) -> Stats:  # noqa: ARG001 - every operation has parameters
     """Length, morgue length and lag, in total and by queue, in Lowkiq's format."""
-    return context.app.stats()
+    return context.app.operate.stats()
 
 
 def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001 - every operation has parameters
     """Metrics of all queues."""
-    found = context.app.metrics()
+    found = context.app.operate.metrics()
     queues = [queue_stats(name, len(metrics.shards), metrics) for name, metrics in found.items()]
     return Queues(queues, found.skipped)
 
 
 def shards(context: RequestContext, params: QueueParams) -> Shards:
     """Metrics of a queue's shards, and their holders."""
-    details = context.app.queries(worker_named(context, params.queue)).shards()
+    details = context.app.operate.queries(worker_named(context, params.queue)).shards()
     return Shards([ShardStats(**msgspec.structs.asdict(shard), paused=shard.is_paused) for shard in details])

@@ -3,8 +3,7 @@
 No page is the response to a form, so going back to a page or reloading it changes nothing.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -20,6 +19,7 @@ from lowkiq_lambda.dashboard.bulk_action_state import (
 )
 from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.presentation.formatting import visible
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
@@ -188,7 +188,7 @@ def _running(context: RequestContext, state: BulkActionState) -> int:
     if worker is None or not chosen or WORDS[state.action.act].list != "waiting":
         return 0
     try:
-        return len(context.app.queries(worker).processing_fetch(chosen[:_LOOKED_UP]))
+        return len(context.app.operate.queries(worker).processing_fetch(chosen[:_LOOKED_UP]))
     except LowkiqError:
         # What was changed is told in any case.
         return 0
@@ -199,13 +199,7 @@ def actions_of(context: RequestContext, queue: str) -> Actions | None:
     worker = context.worker_named(queue)
     if worker is None:
         return None
-    actions = context.app.actions(worker)
+    actions = context.app.operate.actions(worker)
     # An operator waits for the response, and can try again.
     actions.reader = actions.reader._replace(retry_for=min(RETRY_FOR, actions.reader.retry_for))
     return actions
-
-
-def for_seconds(seconds: float) -> Callable[[], bool]:
-    """A check that is true until the seconds are over."""
-    ends_at = time.monotonic() + seconds
-    return lambda: time.monotonic() < ends_at

@@ -21,9 +21,10 @@ from lowkiq_lambda.dashboard.bulk_action_state import (
 from lowkiq_lambda.dashboard.bulk_action_steps import key_of
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
-from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of, for_seconds
+from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
+from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.fingerprint import fingerprint
 from lowkiq_lambda.store.inspect.actions import Actions
@@ -119,7 +120,7 @@ def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> 
     worker = context.worker_named(request.queue) if digits else None
     if worker is None:
         return ""
-    queries = context.app.queries(worker).glimpse()
+    queries = context.app.operate.queries(worker).glimpse()
     search = queries.morgue_search if WORDS[request.act].list == "morgue" else queries.search
     return next((fingerprint(job.error or "").words for job in search(limit=1, fingerprint=digits)), "")
 

@@ -42,14 +42,14 @@ def show(context: RequestContext) -> Response:
         return context.refuse(400, f"Errors are grouped by {', '.join(_GROUPINGS)}, and not by “{wanted}”.")
     after = context.query.get("after")
     try:
-        found = context.app.errors(worker, by=by, limit=PAGE, after=after)
+        found = context.app.operate.errors(worker, by=by, limit=PAGE, after=after)
     except ValueError:
         return context.refuse(400, "This address is of a count that cannot go on. Begin again.")
     chosen = {} if name is None else {"queue": name}
     return context.render(
         "errors.html",
         queue=name,
-        shards=[] if worker is None else context.app.queries(worker).shards(),
+        shards=[] if worker is None else context.app.operate.queries(worker).shards(),
         rows=[_row(context, number, group) for number, group in enumerate(found.groups)],
         found=found,
         by=by,

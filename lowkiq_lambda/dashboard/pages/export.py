@@ -69,7 +69,7 @@ def show(context: RequestContext) -> Response:
     file = kind()
     try:
         query = listed.query(fields)
-        pages = _pages(context.app.queries(worker).glimpse(), listed, query)
+        pages = _pages(context.app.operate.queries(worker).glimpse(), listed, query)
         # A page of the dashboard tells of a bad value, or a Redis that is away: half of a file could not.
         first = next(pages)
     except ValueError as error:

@@ -58,8 +58,10 @@ def show(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     if job_id is None:
-        return context.render("job_ask.html", queue=worker.queue_name, shards=context.app.queries(worker).shards())
-    queries = context.app.queries(worker)
+        return context.render(
+            "job_ask.html", queue=worker.queue_name, shards=context.app.operate.queries(worker).shards()
+        )
+    queries = context.app.operate.queries(worker)
     try:
         situation, meant = _meant(queries, job_id)
     except JobError as error:
@@ -76,7 +78,7 @@ def show(context: RequestContext) -> Response:
         # A journal is read as a whole, so not with each refresh.
         timeline=None if context.is_partial else timeline(context, worker, meant),
         situation=situation,
-        diagnosis=why(context.app, worker, situation),
+        diagnosis=why(context.app.operate, worker, situation),
         max_retry_count=worker.max_retry_count,
         parts=parts,
         # Failures belong to the id, so each part has the same.

@@ -54,7 +54,7 @@ def show_list(context: RequestContext, which: JobList) -> Response:
     except ValueError as error:
         return context.refuse(400, str(error))
     jobs: JobPage = Page[JobView]([])
-    queries = context.app.queries(worker)
+    queries = context.app.operate.queries(worker)
     typed = query
     try:
         with scanning(is_scan=query.searches or query.by == "id"):

@@ -81,7 +81,7 @@ def show(context: RequestContext) -> Response:
 
     sort = sort_of(context.query, _COLUMNS)
     # Rows are rendered while further replies arrive, unless they are sorted; the totals above them need all.
-    with context.app.overview(span) as overview:
+    with context.app.operate.overview(span) as overview:
         rendered = context.fragment(
             "overview_rows.html", rows=sort.rows([*rows(overview)], _COLUMNS) if sort.by else rows(overview)
         )
@@ -91,7 +91,7 @@ def show(context: RequestContext) -> Response:
         total=_total(overview.at, queues),
         rows=rendered if queues else "",
         servers=overview.servers,
-        address=without_password(context.app.redis_url),
+        address=without_password(context.app.core.redis_url),
         span=span,
         spans=SPANS,
         span_links=span_links(context, "", **sort.fields),
@@ -109,7 +109,7 @@ def _title(context: RequestContext, queues: Sequence[QueueOverview]) -> str:
 
 def _unseen(context: RequestContext) -> float | None:
     """For how many seconds nobody has looked at the app's schedule entries, if it has any and that is too long."""
-    if not (context.app.declares_schedules or context.app.fires_schedules):
+    if not (context.app.core.declares_schedules or context.app.core.fires_schedules):
         return None
     from lowkiq_lambda.dashboard.entries import unattended  # noqa: PLC0415 - imported lazily: cold start
 

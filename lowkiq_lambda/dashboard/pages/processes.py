@@ -74,7 +74,7 @@ def act(context: RequestContext) -> Response:
 
 def _rows(context: RequestContext) -> Iterator[ProcessRow]:
     own = {worker.queue_name for worker in context.app.workers}
-    processes = context.app.processes()
+    processes = context.app.operate.processes()
     busy = {doing.queue for process in processes if not process.is_gone for doing in process.doing}
     shards = {name: _shards(context, name) for name in busy & own}
     for process in processes:
@@ -99,7 +99,7 @@ def _shards(context: RequestContext, queue: str) -> dict[int, ShardDetails]:
     if worker is None:
         return {}
     try:
-        return {shard.index: shard for shard in context.app.queries(worker).shards()}
+        return {shard.index: shard for shard in context.app.operate.queries(worker).shards()}
     except QueueMismatch:
         # Its page says so; the processes are listed all the same.
         return {}

@@ -12,7 +12,7 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    after, queries = context.query.get("after"), context.app.queries(worker)
+    after, queries = context.query.get("after"), context.app.operate.queries(worker)
     shards = queries.shards()
     try:
         jobs = queries.glimpse().processing_page(PAGE, after=after)

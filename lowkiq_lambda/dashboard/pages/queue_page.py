@@ -20,7 +20,7 @@ def show(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     name, span = worker.queue_name, span_of(context)
-    shards = context.app.queries(worker).shards()
+    shards = context.app.operate.queries(worker).shards()
     glance = _glance(context, worker, span)
     return context.render(
         "queue_live.html" if context.is_partial else "queue.html",
@@ -39,7 +39,7 @@ def show(context: RequestContext) -> Response:
 
 
 def _glance(context: RequestContext, worker: type[Worker[Any]], span: Span) -> QueueOverview:
-    with context.app.overview(span, worker) as overview:
+    with context.app.operate.overview(span, worker) as overview:
         (glance,) = overview.queues
     return glance
 

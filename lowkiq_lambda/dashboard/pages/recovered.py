@@ -42,8 +42,8 @@ def show(context: RequestContext) -> Response:
     return context.render(
         "recovered.html",
         queue=name,
-        shards=context.app.queries(worker).shards(),
-        rows=[_row(context, name, one) for one in context.app.recovered(worker, PAGE)],
+        shards=context.app.operate.queries(worker).shards(),
+        rows=[_row(context, name, one) for one in context.app.operate.recovered(worker, PAGE)],
     )
 
 

@@ -71,7 +71,7 @@ def show(context: RequestContext) -> Response:
         queues=[*_by_queue(context, found)],
         unseen=unseen,
         why_unseen=why_unattended(context) if unseen else "",
-        skipped=context.app.current_queues()[1],
+        skipped=context.app.core.current_queues()[1],
     )
 
 

@@ -61,7 +61,7 @@ def _found(context: RequestContext, typed: str) -> tuple[FoundIds, str]:
     """The ids, and the text that found them: the typed one, without spaces around it, or as the pages show it."""
     for text in dict.fromkeys((typed, typed.strip(), unescaped(typed))):
         try:
-            found = context.app.find(id_text(text), IDS) if text else FoundIds()
+            found = context.app.operate.find(id_text(text), IDS) if text else FoundIds()
         except JobError:
             continue
         if found.exact or found.similar or found.cut:
@@ -81,7 +81,7 @@ def _pages(context: RequestContext, typed: str) -> Iterator[PageRow]:
     with suppress(NoSuchTask):
         task = context.app.tasks.get(typed.strip()).progress()
         yield PageRow(name=task.name, kind="task", link=context.link("task", id=task.id))
-    names = [name for name in context.app.queues if wanted in name.casefold()]
+    names = [name for name in context.app.core.queues if wanted in name.casefold()]
     for name in sorted(names, key=lambda name: (name.casefold() != wanted, name.casefold()))[:QUEUES]:
         yield PageRow(name=name, kind="queue", link=context.link("queue", queue=name))
     for path, name in MAIN.items():

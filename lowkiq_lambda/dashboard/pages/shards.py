@@ -28,7 +28,7 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    name, queries, sort = worker.queue_name, context.app.queries(worker), sort_of(context.query, _COLUMNS)
+    name, queries, sort = worker.queue_name, context.app.operate.queries(worker), sort_of(context.query, _COLUMNS)
     shards = queries.shards()
     return context.render(
         "shards_live.html" if context.is_partial else "shards.html",

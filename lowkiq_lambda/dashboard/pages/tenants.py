@@ -23,7 +23,7 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None or worker.tenants is None:
         return _refused(context, worker)
-    queries, name = context.app.queries(worker), context.query.get("find") or None
+    queries, name = context.app.operate.queries(worker), context.query.get("find") or None
     order: TenantOrder = "waiting" if context.query.get("order") == "waiting" else "turn"
     found = queries.tenants(PAGE, order=order, tenant=name)
     return context.render(
@@ -46,7 +46,7 @@ def ask(context: RequestContext) -> Response:
     do, tenant = query.get("do", ""), query.get("tenant", "")
     if do not in _ACTIONS or ":" in tenant:
         return context.refuse(400, NO_ACTION)
-    found = context.app.queries(worker).tenants(tenant=tenant).tenants
+    found = context.app.operate.queries(worker).tenants(tenant=tenant).tenants
     return context.render(
         "actions_tenant.html",
         queue=worker.queue_name,
@@ -65,7 +65,7 @@ def act(context: RequestContext) -> Response:
     do, tenant = form.get("do", ""), form.get("tenant", "")
     if do not in _ACTIONS or ":" in tenant:
         return context.refuse(400, NO_ACTION)
-    queue, actions = worker.queue_name, context.app.actions(worker)
+    queue, actions = worker.queue_name, context.app.operate.actions(worker)
     if do == "resume":
         actions.resume_tenant(tenant)
         audit.note(context, "resume tenant", queue, repr(tenant), 1)

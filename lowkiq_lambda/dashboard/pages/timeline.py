@@ -58,7 +58,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Timeline:
     """What is known of the id. Raises BackendError."""
-    told = context.app.queries(worker).biography(job_id)
+    told = context.app.operate.queries(worker).biography(job_id)
     events = [
         TimelineEvent(
             at=event.at,

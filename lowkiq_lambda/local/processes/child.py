@@ -10,11 +10,11 @@ from signal import SIGINT, SIGTERM, SIGTSTP, SIGTTIN
 from types import FrameType
 from typing import Final
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import is_embedded
 from lowkiq_lambda.errors import AppNotFound, ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.embedded.shared import attach
 from lowkiq_lambda.local.logs import set_up_logs
 from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED
@@ -23,6 +23,7 @@ from lowkiq_lambda.local.processes.messages import Order, Status, Word
 from lowkiq_lambda.local.processes.parent_link import ParentLink
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE
+from lowkiq_lambda.providers.embedded.shared import attach
 from lowkiq_lambda.pulse import resident_memory
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(order: Order, link: ParentLink) -> int:
-    app = load_app(order.app)
+    app = load_app(order.app, Lowkiq)
     order.overrides.apply(app)
     if is_embedded(app.config.redis_url):
         # The parent has told of it already.
@@ -68,7 +69,7 @@ def _run(order: Order, link: ParentLink) -> int:
             else:
                 signals.send(_SIGNALS[word])
 
-        link.begin(obey, lambda: Status(daemon.state, resident_memory(), app.drainer.running))
+        link.begin(obey, lambda: Status(daemon.state, resident_memory(), app.core.drainer.running))
         return runner.run_by(signals)
 
 

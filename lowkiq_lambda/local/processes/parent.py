@@ -15,7 +15,7 @@ from msgspec import structs
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.config import is_embedded
-from lowkiq_lambda.local.embedded.redeclaring import redeclare_empty_queues
+from lowkiq_lambda.local.embedded_redeclaring import redeclare_empty_queues
 from lowkiq_lambda.local.process_runner import ONE_REQUEST
 from lowkiq_lambda.local.processes.child_process import ChildProcess
 from lowkiq_lambda.local.processes.dead_leases import DeadLeases

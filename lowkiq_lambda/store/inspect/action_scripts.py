@@ -88,17 +88,6 @@ class PauseReply(ReplyShape, frozen=True):
     due_at: bytes
 
 
-class ActionReply(ReplyShape, frozen=True):
-    """What the scripts of actions answer, by include/action.lua."""
-
-    scripts = ("delete", "delete_morgue", "expedite", "kill", "release", "requeue", "task_cancel")
-    status: bytes
-    changed: int
-    finished: int
-    resume: bytes
-    is_sooner: int
-
-
 def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName, ActionScript]:
     """The script of each action; `morgue_limits`: ids, bytes and seconds that the morgue keeps."""
     return {

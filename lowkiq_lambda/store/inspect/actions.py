@@ -3,14 +3,13 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lowkiq_lambda.error_text import text_to_bytes
 from lowkiq_lambda.errors import BackendError, ShardClosed, ShardMoving
 from lowkiq_lambda.store.inspect.action_scripts import (
     ActionName,
     ActionProgress,
-    ActionReply,
     ShardSnapshot,
     SnapshotReply,
     action_scripts,
@@ -21,14 +20,12 @@ from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, 
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.inspect.shard_actions import ShardActions
 from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
-PAYLOADS_AT_ONCE: Final = 1_000
-"""How many payloads one call touches."""
-BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
 
 
@@ -40,7 +37,7 @@ class ActionCall(NamedTuple):
 
 
 class Actions(ShardActions):
-    """What `app.actions(worker)` returns. Each method returns how many ids it changed.
+    """What `app.operate.actions(worker)` returns. Each method returns how many ids it changed.
 
     What is in flight stays as it is, and so does what was pushed after the action had begun. Raises BackendError
     where Redis cannot serve: a note on it tells how many ids were changed, and a second call goes on from there.

@@ -23,7 +23,7 @@ class SeenQueue(Protocol):
     worker: type[Worker[Any]]
     shards: QueueShards
 
-    def refusal_of(self, there: Registered | None, codec: str) -> QueueMismatch | None:
+    def refusal_of(self, there: Registered | None) -> QueueMismatch | None:
         """Why the queue with this declaration cannot be shown; else it has learned of its shards."""
         ...
 
@@ -42,7 +42,7 @@ class CurrentTotals(NamedTuple):
 
 @contextmanager
 def current_totals(
-    reader: ShardReader, queues: Mapping[str, SeenQueue], codec: str, extra_commands: Sequence[ExtraCommand] = ()
+    reader: ShardReader, queues: Mapping[str, SeenQueue], extra_commands: Sequence[ExtraCommand] = ()
 ) -> Iterator[CurrentTotals]:
     """One round trip for each node, and one more where a queue turns out to have other shards, or waits for its limits.
 
@@ -55,7 +55,7 @@ def current_totals(
             answers, totals = stack.enter_context(stream_totals(reader, asked, [*declared, *extra_commands]))
             with translated():
                 refusals = [
-                    queue.refusal_of(registered_in(answer), codec)
+                    queue.refusal_of(registered_in(answer))
                     for queue, answer in zip(queues.values(), answers, strict=False)
                 ]
             if asked == [queue.shards for queue in queues.values()]:

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote
 
-from lowkiq_lambda.declaring import MAX_SHARDS
 from lowkiq_lambda.store.server.faults import is_wrong_type, translated, unless_refused
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Registered, registered
+from lowkiq_lambda.store.shard.declarations import Registered, registered
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.shard.layout import NO_SHARDS, QueueShards
 
 _BEFORE, _AFTER = declaration_key("\0").split("%00")
 _STEP: Final = 1_000
@@ -22,16 +20,6 @@ def declared_queues(backend: Backend, retry_for: float) -> dict[str, Registered]
     It looks at every key of the server.
     """
     return backend.retrying(retry_for, lambda: _declared(backend))
-
-
-def readable_shards(queue_name: str, there: Registered) -> QueueShards:
-    """Its shards; none of a queue that a library with another layout has made: what is in its keys cannot be told."""
-    made_with = there.made_with
-    count = made_with.get("shards_count")
-    known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
-    if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
-        return NO_SHARDS
-    return there.shards(queue_name)
 
 
 def least_version(backend: Backend, shards: Sequence[ShardRef]) -> int:

@@ -54,7 +54,7 @@ class Inspector:
 
     def overview(self, queues: Mapping[str, SeenQueue], span: Span) -> AbstractContextManager[Overview]:
         """These queues with their history, and the servers."""
-        return overview(self._reader, queues, self._config.codec_name, span)
+        return overview(self._reader, queues, span)
 
     def find(self, queues: Mapping[str, QueueShards], text: str, limit: int) -> FoundIds:
         """An id in all queues, and ids that begin with it."""

@@ -14,14 +14,14 @@ _INFO: Final = ("INFO",)
 
 
 @contextmanager
-def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], codec: str, span: Span) -> Iterator[Overview]:
+def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -> Iterator[Overview]:
     """The queues with so much of their past; they come one by one until the block ends. Raises BackendError."""
     nodes = reader.nodes(shard for queue in queues.values() for shard in queue.shards)
     # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
     wanted = windows(span, asked_at)
     extra_commands = [*((key, _INFO) for key in nodes.values()), *(command(name, wanted) for name in queues)]
-    with current_totals(reader, queues, codec, extra_commands) as now:
+    with current_totals(reader, queues, extra_commands) as now:
         infos, pasts = now.answers[: len(nodes)], now.answers[len(nodes) :]
 
         def each() -> Iterator[QueueOverview]:

@@ -36,7 +36,7 @@ from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetail
 
 
 class Queries:
-    """What `app.queries(worker)` returns. Each method raises BackendError where Redis cannot serve.
+    """What `app.operate.queries(worker)` returns. Each method raises BackendError where Redis cannot serve.
 
     Lists go by a value, then by shard, then by id. Bounds are as in Redis: a value, or "(" and a value to leave that
     one out; "-inf" and "+inf", or "-" and "+" where the value is the id (an id that begins with a sign itself is

@@ -14,12 +14,13 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from lowkiq_lambda.declaring import MAX_SHARDS
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import MARKS, TENANTS, ShardRef, declaration_key
-from lowkiq_lambda.store.shard.layout import Layout, QueueShards, settled
+from lowkiq_lambda.store.shard.layout import NO_SHARDS, Layout, QueueShards, settled
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
 LAYOUT: Final = 1
@@ -302,3 +303,13 @@ def _reshard_advice(queue_name: str, names: Sequence[str], declared: Mapping[str
     if names != ["shards_count"]:
         return ""
     return f"or run `lowkiq reshard {queue_name} --to {declared['shards_count']}`, with its jobs; "
+
+
+def readable_shards(queue_name: str, there: Registered) -> QueueShards:
+    """Its shards; none of a queue that a library with another layout has made: what is in its keys cannot be told."""
+    made_with = there.made_with
+    count = made_with.get("shards_count")
+    known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
+    if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
+        return NO_SHARDS
+    return there.shards(queue_name)

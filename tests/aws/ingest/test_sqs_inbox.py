@@ -127,7 +127,7 @@ def test_the_score_is_the_time_of_sending_and_a_delay_counts_from_it(ingest: Ing
 
     assert [(1, 17.0)] == ingest.waiting("a")
     assert [("", sent["b"])] == ingest.waiting("b")
-    (later, planned) = ingest.app.queries(ingest.worker).fetch(["b", "c"])
+    (later, planned) = ingest.app.operate.queries(ingest.worker).fetch(["b", "c"])
     assert (sent["b"] + 9_000 * 86_400, at.timestamp()) == (later.perform_in, planned.perform_in)
     assert at.timestamp() == due[2].perform_in
 
@@ -168,7 +168,7 @@ def test_headers_and_items_travel_with_a_job(ingest: IngestFunction, fifo: Inbox
 
     answer = ingest(fifo.event())
     shard = shard_of(ingest.app, ingest.worker, "a").using([TRACKING])
-    rows = ingest.app.backend.client.hkeys(shard.key("rows"))
+    rows = ingest.app.core.backend.client.hkeys(shard.key("rows"))
     ingest.app.drain()
 
     assert [] == shapes.failed(answer)

@@ -71,7 +71,7 @@ def shoot(_job_id: str, _batch: Batch) -> None:
 
 
 app = Lowkiq(Config.from_env(os.environ))
-app._parts.clock = MovedClock()
+app.core.connections.clock = MovedClock()
 declare_stage_worker(
     app,
     {

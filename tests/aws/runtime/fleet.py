@@ -69,7 +69,7 @@ class Fleet:
             self.worker.perform_async(jobs[at : at + CHUNK])
 
     def _is_next(self, kills: float) -> bool:
-        length = self.app.stats()["total"]["length"]
+        length = self.app.operate.stats()["total"]["length"]
         return length < BACKLOG and (self.kills >= kills or not length)
 
     def is_done(self) -> bool:
@@ -86,7 +86,7 @@ class Fleet:
                 del self._busy[environment]
                 self._idle.append(environment)
         served = {index for index, _ in self._busy.values()}
-        for state in self.app.drainer.probe(self.shards):
+        for state in self.app.core.drainer.probe(self.shards):
             if state.has_work and state.ref.index not in served:
                 self._begin(state.ref.index)
                 if rng.random() < 0.1:

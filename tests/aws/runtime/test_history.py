@@ -53,7 +53,7 @@ def test_p1_p2_p3_ten_functions_killed_again_and_again_replay_a_history(fleet: F
         if blob := applied[-1].change.blob:
             final[path] = blob
     assert final_state() == final
-    states = [stored(fleet.app.backend.client, shard) for shard in fleet.shards]  # type: ignore[arg-type]  # no Cluster
+    states = [stored(fleet.app.core.backend.client, shard) for shard in fleet.shards]  # type: ignore[arg-type]  # no Cluster
     assert SHARDS == len(states)
     for state in states:
         assert {} == state["morgue"] == state["trouble"] == state["errors"]

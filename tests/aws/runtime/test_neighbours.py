@@ -51,8 +51,8 @@ class Neighbours:
 
     def ages(self) -> dict[str, float]:
         """What the alarm watches, of each queue, by a tick: once no lease of a dead holder lasts."""
-        shards = [self.app.queue_of(worker).shards[0] for worker in self.workers.values()]
-        eventually(lambda: "held" not in {state.obstacle for state in self.app.drainer.probe(shards)})
+        shards = [self.app.core.queue_of(worker).shards[0] for worker in self.workers.values()]
+        eventually(lambda: "held" not in {state.obstacle for state in self.app.core.drainer.probe(shards)})
         ticked = self._ticking.invoke(TICK, timeout=PLENTY)
         assert isinstance(ticked, Result)
         queues: dict[str, Any] = ticked.value["queues"]
@@ -72,7 +72,7 @@ class Neighbours:
 
     def buried(self, name: str) -> dict[str, str | None]:
         """The ids in the morgue of a queue, and their errors."""
-        jobs = self.app.queries(self.workers[name]).morgue_range_by_updated_at("-inf", "+inf")
+        jobs = self.app.operate.queries(self.workers[name]).morgue_range_by_updated_at("-inf", "+inf")
         return {job.id: job.error for job in jobs}
 
     def close(self) -> None:

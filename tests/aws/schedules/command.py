@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.loading import load_app
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import FUNCTION, ROLE
@@ -51,7 +52,7 @@ def without_aws(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def push(app: str, count: int = 20) -> None:
     """Push so many jobs to each queue of the app."""
-    for worker in load_app(app).workers:
+    for worker in load_app(app, Lowkiq).workers:
         worker.perform_async([{"id": number} for number in range(count)])
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.loading import load_app
 from tests.aws.schedules.command import AWAY, DONE, FAILED, NOT_APPLIED, Run, WriteApp, push
 from tests.aws.schedules.front import Front
@@ -131,7 +132,7 @@ def test_a_removed_queue_is_refused_until_it_is_empty(
     assert f"would go: {prefix}-shard-2, {prefix}-shard-3." in " ".join(refused.out.split())
     assert 4 == len(deployed(scheduler, group))
 
-    load_app(both).drain()
+    load_app(both, Lowkiq).drain()
     assert DONE == run(one, "--yes").code
     assert names(prefix, range(2)) == sorted(deployed(scheduler, group))
 

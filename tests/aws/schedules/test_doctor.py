@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules import coverage
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.loading import load_app
@@ -72,8 +73,8 @@ def test_a_shard_that_a_move_has_made_is_told(schedules: StackSchedules, told: T
         schedules.add(f"shard-{index}", f'{{"shard": {index}}}')
     push(app)
     before = told(app)
-    loaded = load_app(app)
-    loaded.reshard(loaded.workers[0], to=8)
+    loaded = load_app(app, Lowkiq)
+    loaded.operate.reshard(loaded.workers[0], to=8)
 
     assert before == "ok : each of the 5 shards is drained by a schedule that fires"
     assert told(write_app({"Orders": 5})) == "broken Orders: shards 5, 6, 7 have no schedule and FanOut is off"

@@ -178,7 +178,7 @@ class Course:
     def evidence(self) -> Evidence:
         """What handlers have noted, and what is left, as somebody sees it who has just come."""
         with closing_app(Lowkiq(self.app.config)) as app:
-            queries = app.queries(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
+            queries = app.operate.queries(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
             buried: dict[str, list[object]] = {}
             for job in _all_of(queries.morgue_range_by_id):
                 buried.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)

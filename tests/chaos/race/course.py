@@ -51,7 +51,7 @@ class Race:
         self._shards = [ShardRef(track.queue_name, SHARDS, index) for index in range(SHARDS)]
         self._pushed: dict[str, int] = {}
         self._pause = threading.Event()
-        self._app.queue_of(self._worker)
+        self._app.core.queue_of(self._worker)
         self._drains = [self._start() for _ in range(processes)]
         self.faults = 0
 
@@ -71,7 +71,7 @@ class Race:
     def finish(self, timeout: float) -> Judge:
         """Wait until all is worked off, and judge it."""
         keys = [shard.key(name) for shard in self._shards for name in ("due", "flight")]
-        actions = self._app.actions(self._worker)
+        actions = self._app.operate.actions(self._worker)
 
         def is_worked_off() -> bool:
             actions.morgue_queue_up_all_jobs()
@@ -144,10 +144,10 @@ class Race:
         token: Any = self._server.admin.hget(shard.key("meta"), "token")
         job_id = next(f"id{number}" for number in range(99) if shard_for(f"id{number}", SHARDS) == shard.index)
         self._notes.tell("evicting", job_id=job_id, token=int(token or 0))
-        self._app.actions(self._worker).evict(shard, int(token or 0))
+        self._app.operate.actions(self._worker).evict(shard, int(token or 0))
 
     def _hold(self) -> None:
-        actions = self._app.actions(self._worker)
+        actions = self._app.operate.actions(self._worker)
         actions.pause(60.0)
         self._pause.wait(0.1)
         actions.resume()

@@ -96,7 +96,10 @@ def push(scene: Scene, seed: int) -> None:
     while True:
         _pause.wait(rng.uniform(0.0, 0.03))
         with suppress(LowkiqError, RedisError):
-            if sum(int(app.backend.client.zcard(shard.key("box"))) for shard in app.queue_of(worker).shards) > BACKLOG:
+            if (
+                sum(int(app.core.backend.client.zcard(shard.key("box"))) for shard in app.core.queue_of(worker).shards)
+                > BACKLOG
+            ):
                 continue
         runs = {job_id: range(first, first + rng.randint(1, 5)) for job_id in rng.sample(GOOD_IDS, rng.randint(1, 6))}
         if rng.random() < BAD_SHARE:

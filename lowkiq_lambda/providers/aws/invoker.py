@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Protocol
 
-from lowkiq_lambda.aws.clients import connect
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.providers.aws.clients import connect
 
 _ACCEPTED: Final = 202
 _HINTS: Final = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from lowkiq_lambda.errors import EmbeddedServerError
-from lowkiq_lambda.local.embedded.binary import OLDEST, ServerBinary, find_binary
-from lowkiq_lambda.local.embedded.folder import Access, ServerFolder
+from lowkiq_lambda.providers.embedded.binary import OLDEST, ServerBinary, find_binary
+from lowkiq_lambda.providers.embedded.folder import Access, ServerFolder
 
 _HOST: Final = "127.0.0.1"
 _MULTI_PART_LOG_SINCE: Final = (7, 0)

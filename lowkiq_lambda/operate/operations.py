@@ -1,48 +1,66 @@
-"""What people do with the queues of an app: they look at them, and change them."""
+"""`app.operate`: what operators see of all queues of an app, and do to them."""
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 import msgspec
 
-from lowkiq_lambda.app_core import AppCore
 from lowkiq_lambda.job import id_text
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from contextlib import AbstractContextManager
 
     from lowkiq_lambda.audit.auditor import AuditReport
+    from lowkiq_lambda.core import Core
     from lowkiq_lambda.error_views import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.journal_views import Recovered
     from lowkiq_lambda.reshard.resharding import Resharding
+    from lowkiq_lambda.schedules.schedules import Schedules
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.id_filter import Wanted
+    from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.inspect.limits import QueueLimits
     from lowkiq_lambda.store.inspect.processes import Processes
     from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions
     from lowkiq_lambda.store.inspect.redriving import RedrivePreview
+    from lowkiq_lambda.store.shard.duty_states import DutyState
     from lowkiq_lambda.views import FoundIds, MetricsByQueue, Overview, Span, Stats
 
 
-class AppOperations(AppCore):
-    """The part of `Lowkiq` for people, and for the dashboard that shows them the queues."""
+class Operations:
+    """The queues of one app, for operators and for the dashboard and the command line that they use."""
+
+    def __init__(self, core: "Core", schedules: "Callable[[], Schedules]") -> None:
+        self.core: Final = core
+        """What code below the face needs; private."""
+        self._schedules = schedules
+
+    @property
+    def schedules(self) -> "Schedules":
+        """The schedule entries of the app."""
+        return self._schedules()
+
+    @property
+    def inspector(self) -> "Inspector":
+        """Reads queues that are given as shards, and changes them."""
+        return self.core.part(_inspector)
 
     def stats(self) -> "Stats":
         """How much waits, how much is in the morgue, and the lag, in total and by queue name.
 
         A queue that was made with another declaration is among the `skipped`. Raises BackendError.
         """
-        return self.inspector.stats(*self.current_queues())
+        return self.inspector.stats(*self.core.current_queues())
 
     def metrics(self) -> "MetricsByQueue":
         """All that is counted, by queue name.
 
         A queue that was made with another declaration is among the `skipped` of it. Raises BackendError.
         """
-        return self.inspector.metrics(*self.current_queues())
+        return self.inspector.metrics(*self.core.current_queues())
 
     def overview(
         self, span: "Span" = "10m", worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None
@@ -55,7 +73,7 @@ class AppOperations(AppCore):
         Raises BackendError, there and from the queues.
         """
         only = None if worker is None else worker_of(worker).queue_name
-        wanted = {name: queue for name, queue in self._queues.items() if only in {None, name}}
+        wanted = {name: queue for name, queue in self.core.queues.items() if only in {None, name}}
         return self.inspector.overview(wanted, span)
 
     def find(self, text: str, limit: int = 100) -> "FoundIds":
@@ -91,18 +109,18 @@ class AppOperations(AppCore):
 
         part = ErrorPart(by, limit, after)
         if worker is not None:
-            queue = self.current_queue_of(worker)
+            queue = self.core.current_queue_of(worker)
             return self.inspector.errors({queue.worker.queue_name: queue.shards}, part)
         queues, skipped = self._agreeing()
         return msgspec.structs.replace(self.inspector.errors(queues, part), skipped=skipped)
 
     def queries(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
-        return self.inspector.queries(self.current_queue_of(worker).shards)
+        return self.inspector.queries(self.core.current_queue_of(worker).shards)
 
     def actions(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Actions":
         """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
-        queue = self.current_queue_of(worker)
+        queue = self.core.current_queue_of(worker)
         return self.inspector.actions(queue.shards, queue.worker.merge)
 
     @overload
@@ -151,7 +169,7 @@ class AppOperations(AppCore):
 
     def limits(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "QueueLimits":
         """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
-        queue = self.current_queue_of(worker)
+        queue = self.core.current_queue_of(worker)
         return self.inspector.limits(queue.worker, queue.shards)
 
     def processes(self) -> "Processes":
@@ -161,7 +179,7 @@ class AppOperations(AppCore):
         """
         from lowkiq_lambda.store.inspect.processes import Processes  # noqa: PLC0415 - for people
 
-        return Processes(self.backend, self.config.retry_for)
+        return Processes(self.core.backend, self.core.config.retry_for)
 
     def recovered(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", limit: int = 100) -> "list[Recovered]":
         """What holders that died, stopped or were evicted left in flight and others put back, the newest first.
@@ -188,12 +206,12 @@ class AppOperations(AppCore):
         then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
         another call came between, and BackendError; what broke off half-way is finished by another call.
         """
-        self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
+        self.core.declared_queue(worker).redeclare(self.core.backend, self.core.config.retry_for)
         self.limits(worker).keep()
 
     def _agreeing(self) -> tuple[dict[str, QueueShards], dict[str, str]]:
         """The shards of the queues that were made as they are declared, by name; and of the others, why not."""
-        queues, skipped = self.current_queues()
+        queues, skipped = self.core.current_queues()
         return {name: queue.shards for name, queue in queues.items()}, skipped
 
     def reshard(
@@ -208,7 +226,7 @@ class AppOperations(AppCore):
         resharding = self.resharding(worker, unreplicated=unreplicated)
         resharding.begin(to)
         resharding.go_on(lambda *_: None)
-        self._queues.of(worker_of(worker)).doubt()
+        self.core.declared_queue(worker).doubt()
 
     def resharding(
         self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
@@ -216,4 +234,29 @@ class AppOperations(AppCore):
         """The moves of the worker's queue, step by step."""
         from lowkiq_lambda.reshard.of_app import resharding_of  # noqa: PLC0415 - imported lazily: cold start
 
-        return resharding_of(self, worker, unreplicated=unreplicated)
+        return resharding_of(self.core, worker, unreplicated=unreplicated)
+
+    def duties(self) -> "list[DutyState]":
+        """When each duty ran last, what came of it, and when it runs next. Raises BackendError."""
+        from lowkiq_lambda.store.shard.duty_states import duty_states  # noqa: PLC0415 - imported lazily: cold start
+
+        core = self.core
+        # Whether a queue is on its way to other shards, its declaration says.
+        core.current_queues()
+        periods = [(duty.name, duty.every) for duty in core.duties.values()]
+        if core.follows_tasks:
+            from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((TaskDuty.name, TaskDuty.every))
+        if core.follows_moves:
+            from lowkiq_lambda.reshard.duty import ReshardDuty  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((ReshardDuty.name, ReshardDuty.every))
+        states = duty_states(core.backend, core.queues, periods, core.config.retry_for)
+        return [*states, *self.schedules.duty_states()] if core.fires_schedules else states
+
+
+def _inspector(core: "Core") -> "Inspector":
+    from lowkiq_lambda.store.inspect.inspector import Inspector  # noqa: PLC0415 - imported lazily: cold start
+
+    return Inspector(core.backend, core.config)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import BackendError, QueueMismatch
-from lowkiq_lambda.local.embedded.shared import attached
+from lowkiq_lambda.providers.embedded.shared import attached
 from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ def redeclare_empty_queues(app: Lowkiq) -> None:
 
     For an embedded server only; whatever cannot be declared anew stays as it is, and is told by its first use.
     """
-    server = attached(app.redis_url)
+    server = attached(app.core.redis_url)
     if server is None:
         return
     with server.others() as others, suppress(BackendError):
@@ -28,10 +28,10 @@ def redeclare_empty_queues(app: Lowkiq) -> None:
 
 def _redeclare_if_empty(app: Lowkiq, worker: type[Worker[Any]]) -> None:
     try:
-        app.queue_of(worker)
+        app.core.queue_of(worker)
     except QueueMismatch as error:
         with suppress(QueueMismatch):
-            app.redeclare(worker)
+            app.operate.redeclare(worker)
             logger.warning(
                 "queue %r has no jobs, and was declared anew: with %s instead of %s",
                 worker.queue_name,

@@ -3,8 +3,8 @@
 import os
 from typing import Any, Final
 
-from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.providers.aws.settings import Settings
 
 _PACKAGES: Final = frozenset({"aws_lambda_powertools", "boto3", "botocore"})
 
@@ -24,7 +24,7 @@ def redis_settings(settings: Settings) -> dict[str, Any]:
 def _of_secret(settings: Settings) -> dict[str, Any]:
     if not settings.redis_secret_arn:
         return {}
-    from lowkiq_lambda.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
+    from lowkiq_lambda.providers.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
 
     secret = RedisSecret(settings.redis_secret_arn, server=os.environ.get("LOWKIQ_REDIS_URL", "").strip())
     # Whoever connects asks the secret for the password, so that a rotation ends nothing.
@@ -34,7 +34,7 @@ def _of_secret(settings: Settings) -> dict[str, Any]:
 def _of_iam(settings: Settings) -> dict[str, Any]:
     if not (settings.redis_iam_user and settings.redis_iam_cache):
         return {}
-    from lowkiq_lambda.aws.iam import IamCredentials  # noqa: PLC0415 - only where tokens are asked for
+    from lowkiq_lambda.providers.aws.iam import IamCredentials  # noqa: PLC0415 - only where tokens are asked for
 
     credentials = IamCredentials(
         user=settings.redis_iam_user,

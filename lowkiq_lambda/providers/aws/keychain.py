@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lowkiq_lambda.aws.signing import Keys
 from lowkiq_lambda.errors import BackendDenied
+from lowkiq_lambda.providers.aws.signing import Keys
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials

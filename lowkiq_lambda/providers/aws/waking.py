@@ -5,8 +5,8 @@
 
 from typing import Final
 
-from lowkiq_lambda.aws.invoker import Invoker, LambdaUnreachable, shared_invoker
 from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.providers.aws.invoker import Invoker, LambdaUnreachable, shared_invoker
 
 REST: Final = 60.0
 """Seconds for which Lambda's API is left alone after it could not be reached: no push is to wait for that again."""

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from lowkiq_lambda.errors import EmbeddedServerError
-from lowkiq_lambda.local.embedded.folder import Access, Seat, ServerFolder
-from lowkiq_lambda.local.embedded.launch import start
-from lowkiq_lambda.local.embedded.url import default_folder
+from lowkiq_lambda.providers.embedded.folder import Access, Seat, ServerFolder
+from lowkiq_lambda.providers.embedded.launch import start
+from lowkiq_lambda.providers.embedded.url import default_folder
 from lowkiq_lambda.store.server.control import ServerProcess, look_at, shut_down
 
 _STARTS: Final = 5

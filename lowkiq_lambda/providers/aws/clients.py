@@ -41,7 +41,7 @@ def dual_stack() -> bool | None:
 
     Raises ConfigError.
     """
-    from lowkiq_lambda.aws.settings import Settings  # noqa: PLC0415 - most processes that push never need it
+    from lowkiq_lambda.providers.aws.settings import Settings  # noqa: PLC0415 - most processes that push never need it
 
     variable = variable_of("dual_stack")
     return Settings.from_env({variable: os.environ.get(variable, "")}).dual_stack or None

@@ -8,10 +8,10 @@ import re
 from threading import Lock
 from typing import Final, Literal
 
-from lowkiq_lambda.aws.keychain import Keychain
-from lowkiq_lambda.aws.signing import Request, presigned
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.providers.aws.keychain import Keychain
+from lowkiq_lambda.providers.aws.signing import Request, presigned
 
 LIFETIME: Final = 900
 """Seconds that a token is good for: the longest that the services take."""

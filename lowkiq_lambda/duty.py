@@ -2,12 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from lowkiq_lambda.errors import DeclarationError
-
-if TYPE_CHECKING:
-    from lowkiq_lambda.app import Lowkiq
 
 SHORTEST: Final = 1.0
 LONGEST: Final = 86_400.0 * 7
@@ -40,7 +37,7 @@ class Duty(Protocol):
         """The period in seconds: from 1 to a week."""
         ...
 
-    def run(self, app: "Lowkiq", remaining: Callable[[], float]) -> object:
+    def run(self, remaining: Callable[[], float]) -> object:
         """Do it, while `remaining` (seconds) is more than 0. The summary of a tick shows what it returns, as JSON.
 
         It may return `RunAgain`, to be run sooner than in a period. What it raises is logged, and delays its next runs

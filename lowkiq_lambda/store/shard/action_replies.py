@@ -1,0 +1,20 @@
+"""How much one call of an action's script changes, and what it answers."""
+
+from typing import Final
+
+from lowkiq_lambda.store.shard.scripts import ReplyShape
+
+PAYLOADS_AT_ONCE: Final = 1_000
+"""How many payloads one call touches."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+
+
+class ActionReply(ReplyShape, frozen=True):
+    """What the scripts of actions answer, by include/action.lua."""
+
+    scripts = ("delete", "delete_morgue", "expedite", "kill", "release", "requeue", "task_cancel")
+    status: bytes
+    changed: int
+    finished: int
+    resume: bytes
+    is_sooner: int
