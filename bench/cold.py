@@ -26,9 +26,9 @@ from bench.here import new_queue
 from bench.table import MILLISECONDS, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli.tables import markdown, whole
-from lowkiq_lambda.packaging.build import build
-from lowkiq_lambda.packaging.bytecode import compile_modules
-from lowkiq_lambda.packaging.targets import BuildTarget
+from lowkiq_lambda.stack.packaging.build import build
+from lowkiq_lambda.stack.packaging.bytecode import compile_modules
+from lowkiq_lambda.stack.packaging.targets import BuildTarget
 from tests.kit.servers import Server
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
 

@@ -14,11 +14,11 @@ from typing import Final
 from bench.here import new_queue
 from bench.table import MILLISECONDS, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.tables import markdown, whole
-from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from tests.kit.servers import Server
 
 WAIT: Final = 0.05

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
-    from lowkiq_lambda.config import Config
-    from lowkiq_lambda.engine.batch import Batch, BatchJob
-    from lowkiq_lambda.error_text import message_only
-    from lowkiq_lambda.errors import (
+    from lowkiq_lambda.base.error_text import message_only
+    from lowkiq_lambda.base.errors import (
         BackendDenied,
         BackendError,
         BackendFull,
@@ -36,26 +34,28 @@ if TYPE_CHECKING:
         QueueMismatch,
         TaskClosed,
     )
-    from lowkiq_lambda.gather import Gather
-    from lowkiq_lambda.incoming import Incoming
-    from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
-    from lowkiq_lambda.rate import Rate
-    from lowkiq_lambda.retry import Later
-    from lowkiq_lambda.worker import Job, JobDict, Worker
+    from lowkiq_lambda.declare.worker import Job, JobDict, Worker
+    from lowkiq_lambda.engine.batch import Batch, BatchJob
+    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.jobs.incoming import Incoming
+    from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
+    from lowkiq_lambda.jobs.rate import Rate
+    from lowkiq_lambda.jobs.retry import Later
+    from lowkiq_lambda.settings.config import Config
 
     __version__: str
 
 _PLACES: Final = {
-    **dict.fromkeys(("Failure", "JobView", "MorgueJob", "ProgressView", "Pushed", "ScoredPayload"), "job"),
+    **dict.fromkeys(("Failure", "JobView", "MorgueJob", "ProgressView", "Pushed", "ScoredPayload"), "jobs.job"),
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
-    **dict.fromkeys(("Job", "JobDict", "Worker"), "worker"),
-    "Config": "config",
-    "Gather": "gather",
-    "Incoming": "incoming",
-    "Later": "retry",
+    **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
+    "Config": "settings.config",
+    "Gather": "jobs.gather",
+    "Incoming": "jobs.incoming",
+    "Later": "jobs.retry",
     "Lowkiq": "app",
-    "Rate": "rate",
-    "message_only": "error_text",
+    "Rate": "jobs.rate",
+    "message_only": "base.error_text",
 }
 """The module of each name; those that are not here are errors."""
 
@@ -63,13 +63,13 @@ _PLACES: Final = {
 def __getattr__(name: str) -> object:
     """Import a name when it is used first."""
     if name == "__version__":
-        return import_module(f"{__name__}.pulse").VERSION
+        return import_module(f"{__name__}.engine.pulse").VERSION
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
     try:
-        found: object = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'errors')}"), name)
+        found: object = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'base.errors')}"), name)
     except ImportError:
-        from lowkiq_lambda.target import refuse_other_runtime  # noqa: PLC0415 - where a package is for another machine
+        from lowkiq_lambda.base.target import refuse_other_runtime  # noqa: PLC0415 - where a package is for another machine
 
         refuse_other_runtime()
         raise

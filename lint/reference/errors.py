@@ -6,13 +6,13 @@ from typing import Final
 
 import lowkiq_lambda
 from lint.reference.tables import code, table
-from lowkiq_lambda import errors
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base import errors
+from lowkiq_lambda.base.errors import LowkiqError
 
 _INTRODUCTION: Final = """\
 # Errors
 
-All errors of the library are kinds of `LowkiqError`, and most of them are in the module `lowkiq_lambda.errors`. An
+All errors of the library are kinds of `LowkiqError`, and most of them are in the module `lowkiq_lambda.base.errors`. An
 `except` of one catches those whose *kind of* leads to it. The meaning is the message that an error has where nothing
 more is known. [redis](../redis.md#what-errors-mean) says what to do about those of the server.
 """

@@ -8,10 +8,10 @@ import msgspec
 
 from lint.reference.sources import field_docs
 from lint.reference.tables import code, table
-from lowkiq_lambda.providers.aws.settings import Settings
-from lowkiq_lambda.config import Config, EnvSettings, variable_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.expected import expected
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.config import Config, EnvSettings, variable_of
+from lowkiq_lambda.settings.expected import expected
 
 _INTRODUCTION: Final = """\
 # Settings

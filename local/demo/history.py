@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 
 Files: TypeAlias = Mapping[str, str]
 """The files of one commit: path id to the content's object id."""

@@ -11,7 +11,7 @@ from local.demo.faults import FaultKind, Faults, InjectedFailure, InjectedInterr
 from local.demo.history import Change
 from local.demo.table import Table
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.job import NEVER_FAILED
+from lowkiq_lambda.jobs.job import NEVER_FAILED
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from local.demo.report import report_on
 from local.demo.table import Table
 from local.demo.worker import declare_worker
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 
 RunDaemon: TypeAlias = Callable[[Lowkiq], AbstractContextManager[object]]
 """Drains the app in threads of this process until its context ends."""

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.providers.embedded.shared import attach
 from lowkiq_lambda.providers.embedded.url import default_folder
-from lowkiq_lambda.local.serving import server_for
 
 
 def server_for_demo(app: Lowkiq, data_dir: Path | None) -> Path:

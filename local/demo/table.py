@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 
 from local.demo.history import Change, Files
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 
 _TABLES = """
 PRAGMA journal_mode = WAL;

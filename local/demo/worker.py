@@ -5,8 +5,8 @@ from typing import Any
 
 from local.demo.replay import Replay
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.worker import Worker
 
 
 def declare_worker(app: Lowkiq, replay: Replay, name: str) -> type[Worker[Any]]:

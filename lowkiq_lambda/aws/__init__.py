@@ -4,7 +4,7 @@ try:
     # The first compiled module that any of them needs.
     import msgspec as _msgspec  # noqa: F401 - as said above
 except ImportError:
-    from lowkiq_lambda.target import refuse_other_runtime
+    from lowkiq_lambda.base.target import refuse_other_runtime
 
     refuse_other_runtime()
     raise

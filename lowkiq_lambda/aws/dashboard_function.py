@@ -14,13 +14,13 @@ from mangum import Mangum
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.environment import DASHBOARD, environment
 from lowkiq_lambda.aws.logs import Context, logged
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.misspelling import unknown_variables
+from lowkiq_lambda.declare.misspelling import unknown_variables
 from lowkiq_lambda.providers.aws.secrets import secret_text
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 
 if TYPE_CHECKING:
     from mangum.types import ASGI

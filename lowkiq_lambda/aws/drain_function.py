@@ -16,10 +16,10 @@ from lowkiq_lambda.aws.environment import Environment, answering, environment, f
 from lowkiq_lambda.aws.events import ALONE, selection, ticks
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.telemetry import summary, telemetry_of
+from lowkiq_lambda.base.error_text import headline
+from lowkiq_lambda.base.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.error_text import headline
-from lowkiq_lambda.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:

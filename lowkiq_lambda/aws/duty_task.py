@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.base.error_text import cut, headline
+from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
-from lowkiq_lambda.duty import MOVES, SCHEDULES, TASKS
-from lowkiq_lambda.error_text import cut, headline
 
 MISSED: Final = "schedules_missed"
 SCHEDULE_METRICS: Final[Mapping[str, str]] = {MISSED: "missed", "schedules_late": "late"}

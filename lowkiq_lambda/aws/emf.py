@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.store.shard.keys import escape
 
 Unit: TypeAlias = Literal["Count", "Seconds"]

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context, Handler
-from lowkiq_lambda.config import Config, variable_of
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import load_app
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.config import Config, variable_of
+from lowkiq_lambda.settings.loading import load_app
 
 Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
@@ -85,7 +85,7 @@ def _warn_of_unknown_variables() -> None:
     # Those of the dashboard are the concern of its function.
     names = [name for name in os.environ if name.startswith("LOWKIQ_") and not name.startswith(DASHBOARD)]
     if not known.issuperset(names):
-        from lowkiq_lambda.misspelling import unknown_variables  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.declare.misspelling import unknown_variables  # noqa: PLC0415 - imported lazily: cold start
 
         for sentence in unknown_variables(names, Config, Settings):
             logger.warning(sentence)

@@ -12,12 +12,12 @@ those that LOWKIQ_OTHER_QUEUES leaves to functions of their own.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from lowkiq_lambda.errors import ConfigError, LowkiqError
+from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.drainer import Drainer
-    from lowkiq_lambda.providers.aws.settings import Settings
+    from lowkiq_lambda.settings.aws import Settings
 
 _MEANT: Final = {"queue": "queue", "queues": "queue", "queuename": "queue"} | {
     "shard": "shard",

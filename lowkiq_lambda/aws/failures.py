@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lowkiq_lambda.aws.sources import Record
-from lowkiq_lambda.error_text import loggable
+from lowkiq_lambda.base.error_text import loggable
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.shard_queue import urgency
-from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused, shared_invoker
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each

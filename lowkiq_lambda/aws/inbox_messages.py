@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.inboxes import Inboxes
-from lowkiq_lambda.incoming import Incoming
-from lowkiq_lambda.job import ItemRef, id_text
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.declare.inboxes import Inboxes
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.incoming import Incoming
+from lowkiq_lambda.jobs.job import ItemRef, id_text
+from lowkiq_lambda.settings.config import Config
 
 ATTRIBUTE: Final = "lowkiq"
 """The attribute by which a message of an inbox is known; its value is the version of the body's form."""

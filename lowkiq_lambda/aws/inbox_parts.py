@@ -7,11 +7,11 @@ from uuid import uuid4
 
 from lowkiq_lambda.aws.inbox_messages import MOST_JOBS, body_of, packed_job
 from lowkiq_lambda.aws.sqs import BATCH_BYTES
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.job import id_text
+from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.push.checking import KEY_TTL
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.settings.config import Config
 
 DEDUPLICATED_FOR: Final = 300.0
 """Seconds for which SQS remembers a deduplication id."""

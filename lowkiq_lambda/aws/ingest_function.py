@@ -11,8 +11,8 @@ from lowkiq_lambda.aws.failures import Failures
 from lowkiq_lambda.aws.ingesting import ingest
 from lowkiq_lambda.aws.logs import Context, logged
 from lowkiq_lambda.aws.sources import Retrying, arrived
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.settings.aws import Settings
 
 logger = logging.getLogger(__name__)
 

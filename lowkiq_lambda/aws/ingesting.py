@@ -12,11 +12,11 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.failures import Failures
 from lowkiq_lambda.aws.inbox_messages import jobs_in, says_it_is_of_an_inbox
 from lowkiq_lambda.aws.sources import Record, unwrapped
-from lowkiq_lambda.error_text import shown
-from lowkiq_lambda.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
-from lowkiq_lambda.incoming import Incoming
-from lowkiq_lambda.ingest import MappingFunctions
-from lowkiq_lambda.worker import LATEST, Worker, worker_of
+from lowkiq_lambda.base.error_text import shown
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
+from lowkiq_lambda.declare.ingest import MappingFunctions
+from lowkiq_lambda.declare.worker import LATEST, Worker, worker_of
+from lowkiq_lambda.jobs.incoming import Incoming
 
 LONGEST_KEY: Final = 180
 """Bytes of what came in's id that a default key has as they are; a push takes 200 of a key."""

@@ -10,8 +10,8 @@ from typing import Self
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.process_views import ProcessState
-from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.views.processes import ProcessState
 
 
 class InvocationPulse:

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lowkiq_lambda.clock import at_most
+from lowkiq_lambda.base.clock import at_most
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.notifications import Heard, Notifications
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, TextIO, TypeAlias
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
-from lowkiq_lambda.error_text import say_error
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.base.error_text import say_error
+from lowkiq_lambda.settings.aws import Settings
 
 
 class Context(Protocol):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.aws.duty_task import note_errors, publish_schedules
 from lowkiq_lambda.aws.fan_out import start_drains
-from lowkiq_lambda.duty import SCHEDULES
+from lowkiq_lambda.declare.duty import SCHEDULES
 
 if TYPE_CHECKING:
     from lowkiq_lambda.aws.tick import Tick

@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick
-from lowkiq_lambda.store.inspect.told import Untold, note_told, untold
+from lowkiq_lambda.operate.inspect.told import Untold, note_told, untold
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views import Metrics
+from lowkiq_lambda.views.queues import Metrics
 
 Published = dict[str, float]
 

@@ -12,8 +12,8 @@ from aws_lambda_powertools.utilities.data_classes.event_bridge_event import Even
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventBridgeNotificationEvent, S3EventRecord
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSMessageAttribute, SQSRecord
 
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.incoming import Incoming
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.jobs.incoming import Incoming
 
 Retrying: TypeAlias = Literal["messages", "stream", "event"]
 """What a source repeats: each message by itself, a stream from a record on, or the whole event."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.providers.aws.clients import connect
 
 BATCH_MESSAGES: Final = 10

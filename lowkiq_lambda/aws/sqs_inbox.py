@@ -11,12 +11,12 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, VERSION
 from lowkiq_lambda.aws.inbox_parts import AROUND, JobsOfId, parts_of, waves
 from lowkiq_lambda.aws.sqs import InboxRefused, Message, Sqs
-from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.errors import ConfigError, DeclarationError, JobError, PushInterrupted
-from lowkiq_lambda.job import Pushed, id_text
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, PushInterrupted
+from lowkiq_lambda.declare.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.push.middlewares import Jobs, push_through
-from lowkiq_lambda.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
 
 _URL: Final = re.compile(r"https?://[^/]+/.+")
 _REGION: Final = re.compile(r"https://sqs\.([a-z]{2}[a-z0-9-]+)\.")

@@ -13,8 +13,8 @@ from typing import Any, Final
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.engine.budget import StopReason
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.protocols import SettledEvent
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 _COUNTED: Final = ("done", "failed", "retried", "buried", "refused", "checkpointed", "recovered")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.errors import LowkiqError, QueueMismatch
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:

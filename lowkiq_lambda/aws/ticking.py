@@ -12,7 +12,7 @@ from lowkiq_lambda.aws.logs import Context
 from lowkiq_lambda.aws.queue_metrics import publish_queues, publish_summary
 from lowkiq_lambda.aws.telemetry import line_of_tick
 from lowkiq_lambda.aws.tick import Task, Tick, TickFailed, run
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:

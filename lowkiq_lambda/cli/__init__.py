@@ -36,7 +36,7 @@ def main(words: Sequence[str] | None = None, program: str = LOWKIQ) -> int:
         if package not in _EXTRAS:
             raise
         if [*words[:1]] == [_NEW]:
-            from lowkiq_lambda.scaffold.__main__ import main as write_project  # noqa: PLC0415 - only then
+            from lowkiq_lambda.stack.scaffold.__main__ import main as write_project  # noqa: PLC0415 - only then
 
             return write_project(words[1:], f"{program} {_NEW}")
         sys.stderr.write(

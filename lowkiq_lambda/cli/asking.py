@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.errors import ConfigError
 
 NOTHING: Final = "Nothing was changed."
 """What is said where the answer is not yes."""

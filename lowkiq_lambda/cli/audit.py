@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.audit.auditor import Auditor, AuditReport
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.store.inspect.journal_level import LONGEST
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.audit.auditor import Auditor, AuditReport
+from lowkiq_lambda.operate.inspect.journal_level import LONGEST
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq

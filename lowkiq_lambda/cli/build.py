@@ -8,10 +8,10 @@ from cyclopts import Parameter
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.packaging.build import LOCKS
-from lowkiq_lambda.packaging.build import build as build_package
-from lowkiq_lambda.packaging.build import finish as finish_package
-from lowkiq_lambda.packaging.targets import BuildTarget
+from lowkiq_lambda.stack.packaging.build import LOCKS
+from lowkiq_lambda.stack.packaging.build import build as build_package
+from lowkiq_lambda.stack.packaging.build import finish as finish_package
+from lowkiq_lambda.stack.packaging.targets import BuildTarget
 
 _HELP: Final = """
 Put the package of a Lambda function together: packages of others in locked versions, this library without what the \

@@ -9,18 +9,18 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.progress import Progress
 
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import BackendError, ConfigError, LowkiqError
 from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import remark, say
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import BackendError, ConfigError, LowkiqError
-from lowkiq_lambda.presentation.formatting import selected, visible
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.operate.presentation.formatting import selected, visible
 
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]

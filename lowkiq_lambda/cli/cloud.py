@@ -9,9 +9,9 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import app_spec, command_app, flag
-from lowkiq_lambda.cloud.project_cloud import Deployed, StackProject, running
-from lowkiq_lambda.loading import load_app
-from lowkiq_lambda.project import project_root
+from lowkiq_lambda.settings.loading import load_app
+from lowkiq_lambda.settings.project import project_root
+from lowkiq_lambda.stack.cloud.project_cloud import Deployed, StackProject, running
 
 _HELP: Final = """
 Start AWS on this machine, deploy the stack of the project with its app, and show where the dashboard is. Nothing of \

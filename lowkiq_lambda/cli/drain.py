@@ -6,17 +6,17 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.cli.terminating import heeding_term
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.errors import ConfigError, LowkiqError
 from lowkiq_lambda.local.logs import LogLevel, set_up_logs
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.worker import Worker
 
 _HELP: Final = """
 Perform what is due, in this process, until nothing is, and tell what became of it.

@@ -8,15 +8,15 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Group, Parameter
 
+from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.asking import agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.parts import Yes, command_app
-from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
-from lowkiq_lambda.development import refuse_in_deployment
-from lowkiq_lambda.errors import ConfigError, LowkiqError
+from lowkiq_lambda.operate.inspect.erasure import erase_queue, has_queue
 from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.providers.embedded.url import folder_of
-from lowkiq_lambda.store.inspect.erasure import erase_queue, has_queue
+from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.settings.development import refuse_in_deployment
 
 DataDir: TypeAlias = Annotated[
     Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL or LOWKIQ_DATA_DIR.")

@@ -1,7 +1,6 @@
 """Which exit code an error ends a command with."""
 
-from lowkiq_lambda.cli.codes import AWAY, FAILED, MISUSED
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     AppNotFound,
     BackendDenied,
     BackendUnavailable,
@@ -13,6 +12,7 @@ from lowkiq_lambda.errors import (
     PushInterrupted,
     ShardMoving,
 )
+from lowkiq_lambda.cli.codes import AWAY, FAILED, MISUSED
 
 
 def code_of(error: LowkiqError) -> int:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import app_spec, command_app, number
-from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.invoke import Function, play
 from lowkiq_lambda.local.logs import set_up_logs
 

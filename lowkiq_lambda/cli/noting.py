@@ -3,10 +3,10 @@
 import getpass
 from contextlib import suppress
 
-from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.store.inspect.past_actions import record_action
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.operate.inspect.past_actions import record_action
+from lowkiq_lambda.views.actions import PastAction
 
 
 def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> None:

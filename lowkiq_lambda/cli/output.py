@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from lowkiq_lambda.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.formatting import visible
 
 
 def say(*lines: str) -> None:

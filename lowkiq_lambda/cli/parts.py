@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from cyclopts import App, Group, Parameter, Token
 
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.presentation.formatting import plain
-from lowkiq_lambda.project import find_app
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.operate.presentation.formatting import plain
+from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.project import find_app
 
 Convert: TypeAlias = Callable[[Any, Sequence[Token]], Any]
 """Makes the value of an option of its words."""

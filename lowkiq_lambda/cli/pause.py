@@ -4,15 +4,15 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import Yes, command_app, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.presentation.formatting import duration, utc, visible
+from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, where the worker declares tenants.")]
 

@@ -8,17 +8,17 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.process_views import Doing, Process
-from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE
-from lowkiq_lambda.store.inspect.processes import Processes
+from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE
+from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.views.processes import Doing, Process
 
 _HELP: Final = """
 List the processes that drain: daemons, and invocations of the drain function; or have one be quiet, or stop.

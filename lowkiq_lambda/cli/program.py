@@ -9,12 +9,12 @@ from typing import Final
 
 from cyclopts import App, CycloptsError
 
+from lowkiq_lambda.base.errors import AppNotFound, LowkiqError
 from lowkiq_lambda.cli.catalog import LOWKIQ, lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, MISUSED, TERMINATED
 from lowkiq_lambda.cli.endings import code_of
 from lowkiq_lambda.cli.refusals import sentence_of
 from lowkiq_lambda.cli.terminating import Terminated
-from lowkiq_lambda.errors import AppNotFound, LowkiqError
 
 _DAEMON: Final = "python -m lowkiq_lambda.local"
 """The program that is `lowkiq run`, without the name of the command."""

@@ -6,14 +6,14 @@ from typing import Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter, Token
 
+from lowkiq_lambda.base.errors import ConfigError, JobError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
 from lowkiq_lambda.cli.push_file import push_file
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
-from lowkiq_lambda.errors import ConfigError, JobError
-from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.presentation.formatting import duration, visible
+from lowkiq_lambda.jobs.job import Pushed
+from lowkiq_lambda.operate.presentation.formatting import duration, visible
 
 _HELP: Final = """
 Push a job to QUEUE: its ID, and its payload as JSON, else an empty text. Or push all jobs of a file.

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import ConfigError, JobError, LowkiqError, PushInterrupted
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED
 from lowkiq_lambda.cli.output import remark, say, write_json
 from lowkiq_lambda.cli.queues import worker_of
-from lowkiq_lambda.errors import ConfigError, JobError, LowkiqError, PushInterrupted
-from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import Pushed
 
 STDIN: Final = "-"
 JOBS_AT_ONCE: Final = 1_000

@@ -11,19 +11,19 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress
 
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import BackendError, ConfigError
 from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import BackendError, ConfigError
-from lowkiq_lambda.presentation.formatting import selected
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, steps
-from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions, RedriveOrder
-from lowkiq_lambda.store.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, steps
+from lowkiq_lambda.operate.inspect.redrive_terms import RedriveOptions, RedriveOrder
+from lowkiq_lambda.operate.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
+from lowkiq_lambda.operate.presentation.formatting import selected
 
 _HELP: Final = """
 Have jobs of the morgue of QUEUE wait again: those of --ids, or those that --filter wants.

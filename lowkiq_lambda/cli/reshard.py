@@ -8,14 +8,14 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import remark
 from lowkiq_lambda.cli.parts import Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
-from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.reshard.group import Moved, Postponed
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.layout import Layout

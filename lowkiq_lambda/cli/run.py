@@ -13,12 +13,11 @@ from cyclopts import Parameter
 from msgspec import structs
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import app_spec, command_app, whole_number
 from lowkiq_lambda.cli.run_help import EPILOGUE, HELP
-from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
-from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.declare.misspelling import unknown_variables
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
@@ -26,8 +25,9 @@ from lowkiq_lambda.local.overrides import Overrides
 from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.local.traces import TRACE_FILE
-from lowkiq_lambda.misspelling import unknown_variables
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.settings.loading import load_app
 from lowkiq_lambda.store.server.address import parse_address
 
 logger = logging.getLogger(__name__)

@@ -7,14 +7,22 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from cyclopts import Parameter
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.presentation.diagnosis_words import NO_JOB, times
-from lowkiq_lambda.presentation.formatting import ago, plain, utc, visible
-from lowkiq_lambda.presentation.jobs import BuriedJob, JobDetails, JobSerializer, Payload, WaitingJob, job_details, why
+from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB, times
+from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
+from lowkiq_lambda.operate.presentation.jobs import (
+    BuriedJob,
+    JobDetails,
+    JobSerializer,
+    Payload,
+    WaitingJob,
+    job_details,
+    why,
+)
 
 JobId: TypeAlias = Annotated[str, Parameter(name="ID", help="The id of the job.")]
 

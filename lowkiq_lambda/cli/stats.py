@@ -12,9 +12,9 @@ from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
-from lowkiq_lambda.presentation.formatting import duration, rate, short
-from lowkiq_lambda.presentation.queues import Queues, queue_stats
-from lowkiq_lambda.views import QueueOverview
+from lowkiq_lambda.operate.presentation.formatting import duration, rate, short
+from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
+from lowkiq_lambda.views.queues import QueueOverview
 
 _HELP: Final = """
 Tell of each queue how much waits and for how long, what is in flight, has failed and lies in the morgue.

@@ -5,9 +5,9 @@ from typing import Annotated, Final
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.project import project_root
-from lowkiq_lambda.scaffold.owned import own_version
-from lowkiq_lambda.scaffold.upgrade import NEW, FileChange, Remedy, apply, changes, note_version
+from lowkiq_lambda.settings.project import project_root
+from lowkiq_lambda.stack.scaffold.owned import own_version
+from lowkiq_lambda.stack.scaffold.upgrade import NEW, FileChange, Remedy, apply, changes, note_version
 
 _HELP: Final = """
 Replace the files of the stack, below lowkiq/, by those of the library that is installed. A file that somebody has \

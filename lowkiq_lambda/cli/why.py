@@ -9,8 +9,8 @@ from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.show import JobId
-from lowkiq_lambda.presentation.formatting import utc, visible
-from lowkiq_lambda.presentation.jobs import why
+from lowkiq_lambda.operate.presentation.formatting import utc, visible
+from lowkiq_lambda.operate.presentation.jobs import why
 
 _HELP: Final = """
 Tell in a sentence why the job of an ID in QUEUE runs, or does not run yet; what else is known about that; and when \

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lowkiq_lambda.errors import JobError
+from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.declare.worker import HOME, LATEST, Worker
 from lowkiq_lambda.push.checking import NO_PAYLOAD, Checker
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
-from lowkiq_lambda.worker import HOME, LATEST, Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -38,7 +38,7 @@ def frozen_jobs(
     if worker.payload is None:
         given = [*jobs]
     else:
-        from lowkiq_lambda.payloads import plain_jobs  # noqa: PLC0415 - only where a type is declared: cold start
+        from lowkiq_lambda.declare.payloads import plain_jobs  # noqa: PLC0415 - only where a type is declared: cold start
 
         given = [*plain_jobs(worker.payload, jobs)]
     check_jobs(app, worker, given, now)

@@ -4,6 +4,6 @@ from lowkiq_lambda.dashboard.app import dashboard
 from lowkiq_lambda.dashboard.security.auth import Account, Auth, Token, Visitor
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.dashboard.security.passwords import hashed
-from lowkiq_lambda.protocols import Mask
+from lowkiq_lambda.settings.protocols import Mask
 
 __all__ = ["Account", "Auth", "Mask", "Token", "TrustedClaims", "Visitor", "dashboard", "hashed"]

@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import assets, audit
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.page_parameters import knowing
@@ -34,9 +34,9 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.dashboard.security.token_throttle import TokenThrottle
 from lowkiq_lambda.dashboard.unhandled_errors import UnhandledErrors
-from lowkiq_lambda.protocols import Mask
-from lowkiq_lambda.store.inspect.login_attempts import count_attempts
-from lowkiq_lambda.store.inspect.signed_out import is_signed_out
+from lowkiq_lambda.operate.inspect.login_attempts import count_attempts
+from lowkiq_lambda.operate.inspect.signed_out import is_signed_out
+from lowkiq_lambda.settings.protocols import Mask
 
 _SMALL: Final = 1_000
 """Smaller responses, in bytes, are not compressed."""

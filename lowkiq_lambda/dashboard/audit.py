@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.security.caller import Caller, caller_of
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.sessions import Session
-from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE, record_action
+from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE, record_action
+from lowkiq_lambda.views.actions import PastAction
 
-logger = logging.getLogger("lowkiq_lambda.audit")
+logger = logging.getLogger("lowkiq_lambda.operate.audit")
 
 SignIn: TypeAlias = Literal["signed in", "signed out", "wrong password", "locked out"]
 

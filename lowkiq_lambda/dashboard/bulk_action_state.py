@@ -13,9 +13,9 @@ import msgspec
 
 from lowkiq_lambda.dashboard.criteria import criteria, description
 from lowkiq_lambda.dashboard.security.signing import sign, verified
-from lowkiq_lambda.presentation.formatting import selected
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, Count
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, Count
+from lowkiq_lambda.operate.presentation.formatting import selected
 
 LONGEST_ADDRESS: Final = 3_500
 """Characters of a packed request in an address. API Gateway allows 10,240 for all headers, which have two more."""

@@ -5,13 +5,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, packed_size
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
-from lowkiq_lambda.store.inspect.past_actions import signing_key
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.inspect.past_actions import signing_key
 
 LARGEST_STATE: Final = 512 * 1024
 """Characters of a packed state; a request body may have twice as many."""

@@ -8,7 +8,7 @@ from operator import add
 from typing import Final
 
 from lowkiq_lambda.dashboard.number_html import HEIGHT, WIDTH
-from lowkiq_lambda.views import Series
+from lowkiq_lambda.views.queues import Series
 
 SPARK_POINTS: Final = 40
 _PARTS: Final = (6, 5)

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.assets import assets
 from lowkiq_lambda.dashboard.navigation import MAIN, OF_QUEUE
 from lowkiq_lambda.dashboard.problems import Code, problem_response, status_of
@@ -25,9 +26,8 @@ from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.return_path import return_path
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.dashboard.unhandled_errors import FAILED
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.protocols import Mask
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.settings.protocols import Mask
 
 logger = logging.getLogger(__name__)
 

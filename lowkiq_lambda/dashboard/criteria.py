@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.presentation.formatting import iso, plain
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
-from lowkiq_lambda.store.inspect.id_ranges import Bound
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect.id_ranges import Bound
+from lowkiq_lambda.operate.presentation.formatting import iso, plain
 
 _OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_buried"})
 

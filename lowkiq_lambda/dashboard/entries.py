@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.schedules.clock_changes import PlannedTime, with_remarks
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import ScheduleView
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
-from lowkiq_lambda.worker import Worker
 
 UPCOMING: Final = 10
 """Planned times that one entry is shown with."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from lowkiq_lambda.presentation.formatting import duration, exact, exact_seconds, short
+from lowkiq_lambda.operate.presentation.formatting import duration, exact, exact_seconds, short
 
 WIDTH: Final = 1_000
 HEIGHT: Final = 100

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import Handler, RequestContext
 from lowkiq_lambda.dashboard.security.paths import path_of
-from lowkiq_lambda.views import Span, TenantOrder
+from lowkiq_lambda.views.queues import Span, TenantOrder
 
 _WORDS: Final[Mapping[str, str]] = {
     "after": "the end of the page before",

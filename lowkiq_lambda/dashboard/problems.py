@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from starlette.responses import JSONResponse, Response
 
-from lowkiq_lambda.errors import BackendDenied, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
+from lowkiq_lambda.base.errors import BackendDenied, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
 
 Code: TypeAlias = Literal[
     "bad_request",

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.process_views import Process
+from lowkiq_lambda.views.processes import Process
 
 NO_PROCESS: Final = "There is no such process: it has ended, or nobody has heard of it for a day."
 

@@ -1,7 +1,7 @@
 """The progress of a started job in words."""
 
-from lowkiq_lambda.job import ProgressView
-from lowkiq_lambda.presentation.formatting import duration, exact
+from lowkiq_lambda.jobs.job import ProgressView
+from lowkiq_lambda.operate.presentation.formatting import duration, exact
 
 UNREADABLE = "its progress cannot be read"
 

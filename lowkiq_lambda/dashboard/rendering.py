@@ -6,7 +6,7 @@ from jinja2 import Environment
 
 from lowkiq_lambda.dashboard import number_html
 from lowkiq_lambda.dashboard.template_build import environment as plain_environment
-from lowkiq_lambda.presentation import formatting
+from lowkiq_lambda.operate.presentation import formatting
 
 
 @cache

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import Final
 
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.base.errors import BackendUnavailable
 
 AT_ONCE: Final = 2
 """In one process."""

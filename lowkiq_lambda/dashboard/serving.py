@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security.auth import Auth, generated
 from lowkiq_lambda.dashboard.security.origin import is_loopback
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.errors import ConfigError
 
 
 class Entry(NamedTuple):

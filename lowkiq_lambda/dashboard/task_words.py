@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.number_html import WIDTH
-from lowkiq_lambda.presentation.formatting import exact
+from lowkiq_lambda.operate.presentation.formatting import exact
 from lowkiq_lambda.tasks.views import State, Status
 
 STATES: Final[Mapping[State, str]] = {

@@ -15,12 +15,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.dashboard.api.operations import ApiError, params_from
 from lowkiq_lambda.dashboard.api.polled import polled_response
 from lowkiq_lambda.dashboard.api.task_reader import ItemsParams, TaskParams, TaskReader, TasksParams
 from lowkiq_lambda.dashboard.problems import problem_response
-from lowkiq_lambda.errors import ConfigError, LowkiqError
-from lowkiq_lambda.protocols import Mask
+from lowkiq_lambda.settings.protocols import Mask
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.duty import Duty, RunAgain
-from lowkiq_lambda.error_text import cut, headline, loggable
-from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.error_text import cut, headline, loggable
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.declare.duty import Duty, RunAgain
 from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaim, DutyClaims
 
 if TYPE_CHECKING:

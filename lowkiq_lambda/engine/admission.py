@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.lease import Lease, Moment
-from lowkiq_lambda.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession, visits_running
-from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
 

@@ -11,16 +11,16 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
-from lowkiq_lambda.error_text import LONGEST_LOGGED, is_a, plain, shown
-from lowkiq_lambda.errors import BatchClosed, Failed
-from lowkiq_lambda.job import Delivery, ScoredPayload, score_of
-from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import P
+from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
+from lowkiq_lambda.base.errors import BatchClosed, Failed
+from lowkiq_lambda.declare.worker import P
+from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
+from lowkiq_lambda.jobs.retry import Later
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration
-    from lowkiq_lambda.headers import Headers
-    from lowkiq_lambda.progress import JobProgress
+    from lowkiq_lambda.jobs.headers import Headers
+    from lowkiq_lambda.jobs.progress import JobProgress
 
 
 MOST_ITEMS: Final = 2**53
@@ -74,7 +74,7 @@ class BatchJob(Generic[P]):
     @property
     def progress(self) -> "JobProgress":
         """How far the job has come, over all of its runs, as of now. Only a job with a cursor has any."""
-        from lowkiq_lambda.progress import JobProgress  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.progress import JobProgress  # noqa: PLC0415 - imported lazily: cold start
 
         return JobProgress() if self.iteration is None else copy.copy(self.iteration.progress)
 
@@ -196,7 +196,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         stored = {job_id: self._deliveries[job_id].headers for job_id in self._payloads}
         if not any(stored.values()):
             return {}
-        from lowkiq_lambda.headers import read  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.headers import read  # noqa: PLC0415 - imported lazily: cold start
 
         return {job_id: headers for job_id, own in stored.items() if (headers := read(own))}
 
@@ -205,7 +205,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         """How many pushed jobs had headers that are not told, as eight of their payload are."""
         if not self.headers:
             return 0
-        from lowkiq_lambda.headers import pushes_of  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.headers import pushes_of  # noqa: PLC0415 - imported lazily: cold start
 
         told = sum(len(headers) for headers in self.headers.values())
         return max(0, sum(pushes_of(self._deliveries[job_id].headers) for job_id in self._payloads) - told)

@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.error_text import is_a, type_name
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.error_text import is_a, type_name
 
 StopReason: TypeAlias = Literal[
     "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "limited", "held", "empty"

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.error_text import call_safely, loggable
+from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.perform import about, hook_errors
-from lowkiq_lambda.error_text import call_safely, loggable
-from lowkiq_lambda.forks import in_parent_alone
-from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.jobs.job import PLACE, MorgueJob, ScoredPayload, score_of
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.budget import Budget
 
 Cause: TypeAlias = Literal["too long", "others"]

@@ -6,6 +6,10 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias
 
+from lowkiq_lambda.base.error_text import call_safely, is_a, loggable
+from lowkiq_lambda.base.errors import Failed, HandlerError
+from lowkiq_lambda.base.forks import AwaitedInParentAlone
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch, running
 from lowkiq_lambda.engine.perform import (
     BatchResult,
@@ -16,12 +20,8 @@ from lowkiq_lambda.engine.perform import (
     no_failures,
     returned,
 )
-from lowkiq_lambda.error_text import call_safely, is_a, loggable
-from lowkiq_lambda.errors import Failed, HandlerError
-from lowkiq_lambda.forks import AwaitedInParentAlone
-from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.jobs.retry import Later
 
 logger = logging.getLogger(__name__)
 

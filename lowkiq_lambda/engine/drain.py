@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 

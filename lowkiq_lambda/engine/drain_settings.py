@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
@@ -16,10 +16,10 @@ from lowkiq_lambda.engine.leased_shard import DrainSettings
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import CRASHED
-from lowkiq_lambda.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
+from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.session import LeaseSettings, MorgueLimits
-from lowkiq_lambda.worker import Worker, is_coroutine, queues_before
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.slot_pool import SlotPool
@@ -119,6 +119,6 @@ class DrainSettingsFactory:
         load = self._config.load_payload
         if worker.payload is None:
             return load or load_json
-        from lowkiq_lambda.payloads import loader  # noqa: PLC0415 - only where a type is declared: cold start
+        from lowkiq_lambda.declare.payloads import loader  # noqa: PLC0415 - only where a type is declared: cold start
 
         return loader(worker.payload, load)

@@ -9,8 +9,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config, each_of
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.error_text import loggable
+from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed, ShardMoving
+from lowkiq_lambda.declare.worker import is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain_settings import DrainSettingsFactory
 from lowkiq_lambda.engine.lease import LeaseRenewers
@@ -19,16 +21,14 @@ from lowkiq_lambda.engine.perform import hook_errors
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.engine.visit import DrainResult, ShardVisit
-from lowkiq_lambda.error_text import loggable
-from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed, ShardMoving
-from lowkiq_lambda.protocols import Observer, ServerMiddleware, SettledEvent
+from lowkiq_lambda.settings.config import Config, each_of
+from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
-from lowkiq_lambda.worker import is_coroutine, queues_before
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission

@@ -15,7 +15,7 @@ from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
-from lowkiq_lambda.protocols import LoopFactory
+from lowkiq_lambda.settings.protocols import LoopFactory
 
 Result = TypeVar("Result")
 Task: TypeAlias = "asyncio.Task[Any]"

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.error_text import brief, call_safely, cut, headline, is_a, loggable, plain, signature, type_name
+from lowkiq_lambda.base.error_text import brief, call_safely, cut, headline, is_a, loggable, plain, signature, type_name
 
 logger = logging.getLogger(__name__)
 

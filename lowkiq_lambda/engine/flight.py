@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.session import ClaimLimits
 
 

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.error_text import cut
-from lowkiq_lambda.errors import CursorError, HandlerError, JobError
-from lowkiq_lambda.forks import in_parent_alone
-from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.progress import JobProgress, load_progress
-from lowkiq_lambda.retry import SHORTEST_DELAY, Later
+from lowkiq_lambda.base.error_text import cut
+from lowkiq_lambda.base.errors import CursorError, HandlerError, JobError
+from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.jobs.progress import JobProgress, load_progress
+from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import Worker
     from lowkiq_lambda.engine.batch import Batch, BatchJob
-    from lowkiq_lambda.worker import Worker
 
 MAX_CURSOR_BYTES: Final = 65_536
 """Of a cursor as JSON: it is written again and again."""

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.iteration import Iteration
 from lowkiq_lambda.engine.leased_shard import LeasedShard
-from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.lease_replies import Checkpoint
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock, at_most
-from lowkiq_lambda.errors import LeaseLost, LowkiqError
+from lowkiq_lambda.base.clock import Clock, at_most
+from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
 
 logger = logging.getLogger(__name__)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import BatchTiming, Budget, StopReason
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import Lease, LeaseRenewers, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import Performer, about
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.job import Outcome
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.jobs.job import Outcome
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, LeaseSettings, Next, Settlement
-from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission

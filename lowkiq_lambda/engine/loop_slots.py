@@ -8,18 +8,18 @@ from queue import Empty, SimpleQueue
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import HandlerError
+from lowkiq_lambda.base.forks import AwaitedInParentAlone
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.coroutines import NOT_AWAITED, AsyncHandler, call_handler, dispose, run, told
 from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
 from lowkiq_lambda.engine.perform import BatchResult, Chain, Performer
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotBatch
 from lowkiq_lambda.engine.thread_slots import SlotThreads
-from lowkiq_lambda.errors import HandlerError
-from lowkiq_lambda.forks import AwaitedInParentAlone
-from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.protocols import ServerMiddleware, around_coroutines, compose, is_awaited
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.settings.protocols import ServerMiddleware, around_coroutines, compose, is_awaited
 
 
 class LoopSlots:

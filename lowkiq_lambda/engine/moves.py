@@ -4,7 +4,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.clock import doubled
+from lowkiq_lambda.base.clock import doubled
 
 Move: TypeAlias = Literal["begin", "more", "part", "wait", "end"]
 """`begin` a batch that waits; settle and claim `more`; settle a `part`; `wait` for an end; the window's `end`."""

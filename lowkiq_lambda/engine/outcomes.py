@@ -7,14 +7,14 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, shown, type_name
+from lowkiq_lambda.base.errors import Failed
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
-from lowkiq_lambda.error_text import call_safely, cut, headline, is_a, loggable, plain, shown, type_name
-from lowkiq_lambda.errors import Failed
-from lowkiq_lambda.job import Delivery, Outcome
-from lowkiq_lambda.retry import SHORTEST_DELAY, Later, asked_of, default_retry_in, safe_delay
+from lowkiq_lambda.jobs.job import Delivery, Outcome
+from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of, default_retry_in, safe_delay
 from lowkiq_lambda.store.shard.session import OutcomeRecord
-from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration

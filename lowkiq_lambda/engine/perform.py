@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.base.error_text import call_safely, headline, is_a, loggable, own_error
+from lowkiq_lambda.base.errors import Failed, HandlerError
+from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.declare.worker import Worker, is_generator, shard_index
 from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
-from lowkiq_lambda.error_text import call_safely, headline, is_a, loggable, own_error
-from lowkiq_lambda.errors import Failed, HandlerError
-from lowkiq_lambda.forks import in_parent_alone
-from lowkiq_lambda.job import PLACE, Delivery
-from lowkiq_lambda.retry import Later, asked_of
-from lowkiq_lambda.worker import Worker, is_generator, shard_index
+from lowkiq_lambda.jobs.job import PLACE, Delivery
+from lowkiq_lambda.jobs.retry import Later, asked_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration, Run
@@ -181,7 +181,7 @@ class Performer(msgspec.Struct, frozen=True):
     def _undecodable(self, error: BaseException, delivery: Delivery) -> str:
         wrong = None
         if self.worker.payload is not None:
-            from lowkiq_lambda.payloads import wrong_payload  # noqa: PLC0415 - only where a type is declared
+            from lowkiq_lambda.declare.payloads import wrong_payload  # noqa: PLC0415 - only where a type is declared
 
             wrong = wrong_payload(delivery.entries, self.load_payload)
         return wrong or f"a payload cannot be decoded: {headline(error)}"

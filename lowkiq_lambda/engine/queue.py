@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 from threading import Lock
 from typing import Any, Final
 
-from lowkiq_lambda.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
+from lowkiq_lambda.base.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
+from lowkiq_lambda.declare.worker import HOME, Worker, forget_resharded, note_resharded
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import (
     HASH,
@@ -25,7 +26,6 @@ from lowkiq_lambda.store.shard.declarations import (
 )
 from lowkiq_lambda.store.shard.keys import GATHERING, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
-from lowkiq_lambda.worker import HOME, Worker, forget_resharded, note_resharded
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Queue:
         """The declared type of payloads, and the digits of its schema; empty where they are any JSON."""
         if self.worker.payload is None:
             return ""
-        from lowkiq_lambda.payloads import fingerprint  # noqa: PLC0415 - only where a type is declared
+        from lowkiq_lambda.declare.payloads import fingerprint  # noqa: PLC0415 - only where a type is declared
 
         return fingerprint(self.worker.payload)
 

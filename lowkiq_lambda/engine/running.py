@@ -5,7 +5,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from lowkiq_lambda.engine.batch import HandlerContext
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.cancelling import Cause

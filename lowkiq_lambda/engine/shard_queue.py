@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
-from lowkiq_lambda.clock import doubled
-from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch
+from lowkiq_lambda.base.clock import doubled
+from lowkiq_lambda.base.errors import BackendUnavailable, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 

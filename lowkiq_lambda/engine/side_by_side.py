@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from lowkiq_lambda.base.error_text import is_a
+from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.cancelling import CancelWatch
@@ -25,9 +27,7 @@ from lowkiq_lambda.engine.running import RunningBatch, RunningBatches
 from lowkiq_lambda.engine.slot_saves import SlotSaves
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, OnEnd, Slots
 from lowkiq_lambda.engine.visit import ShardVisit
-from lowkiq_lambda.error_text import is_a
-from lowkiq_lambda.errors import LeaseLost, LowkiqError
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.lease_replies import Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession
 

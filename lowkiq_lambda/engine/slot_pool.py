@@ -4,11 +4,11 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.declare.worker import is_coroutine
 from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.engine.thread_slots import SlotThreads, ThreadSlots
-from lowkiq_lambda.protocols import LoopFactory, ServerMiddleware
-from lowkiq_lambda.worker import is_coroutine
+from lowkiq_lambda.settings.protocols import LoopFactory, ServerMiddleware
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.event_loop import HandlerLoop

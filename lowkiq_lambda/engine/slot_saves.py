@@ -4,10 +4,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Final
 
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.engine.flight import Flight
 from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.leased_shard import LeasedShard
-from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.shard.lease_replies import Checkpoint
 
 CLOSED: Final = "The visit ends: nothing more is saved."

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from lowkiq_lambda.engine.perform import BatchResult, DrainContext
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 
 
 class Ended(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final, TypeVar
 
-from lowkiq_lambda.errors import LowkiqError, is_of_move
+from lowkiq_lambda.base.errors import LowkiqError, is_of_move
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession
 

@@ -7,10 +7,10 @@ from contextvars import Context
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotBatch
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 
 _Calls: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
 """None: the thread that takes it ends."""

@@ -14,13 +14,13 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
+from lowkiq_lambda.base.error_text import headline, is_a, loggable
+from lowkiq_lambda.base.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.leased_shard import DrainSettings, LeasedShard
 from lowkiq_lambda.engine.perform import about, interruptions
-from lowkiq_lambda.error_text import headline, is_a, loggable
-from lowkiq_lambda.errors import BackendError, LeaseLost, LowkiqError
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import NotAcquired, Window
 from lowkiq_lambda.store.shard.session import LeaseSession

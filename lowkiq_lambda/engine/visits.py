@@ -11,11 +11,11 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, NoReturn, TypeAlias, TypeVar
 
-from lowkiq_lambda.clock import at_most
+from lowkiq_lambda.base.clock import at_most
+from lowkiq_lambda.base.error_text import loggable
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.slots import NoSlot
 from lowkiq_lambda.engine.thread_slots import SlotThreads
-from lowkiq_lambda.error_text import loggable
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 Result = TypeVar("Result")

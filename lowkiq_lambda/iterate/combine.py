@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from lowkiq_lambda.iterate.cursors import Cursor, Level, is_count, strange
-from lowkiq_lambda.retry import Later
+from lowkiq_lambda.jobs.retry import Later
 
 T = TypeVar("T")
 C = TypeVar("C")

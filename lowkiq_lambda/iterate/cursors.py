@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias, TypeVar
 
-from lowkiq_lambda.errors import CursorError
+from lowkiq_lambda.base.errors import CursorError
 
 T = TypeVar("T")
 

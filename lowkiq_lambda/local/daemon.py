@@ -14,19 +14,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.config import Config, is_embedded
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, ConfigError
+from lowkiq_lambda.engine.pulse import Pulse
 from lowkiq_lambda.local.dealing import Dealer, NodeDealer
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook, call_hooks
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
-from lowkiq_lambda.process_views import ProcessState
-from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.settings.config import Config, is_embedded
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.notifications import Notifications
+from lowkiq_lambda.views.processes import ProcessState
 
 if TYPE_CHECKING:
     from lowkiq_lambda.duties.runner import DutyRunner

@@ -14,7 +14,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
 
 if TYPE_CHECKING:
     import socket

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

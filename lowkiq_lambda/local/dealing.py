@@ -5,12 +5,12 @@ from itertools import chain
 from random import Random
 from typing import Protocol
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.splitters import ByNodeSplitter
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 

@@ -4,15 +4,15 @@ import logging
 import math
 from dataclasses import dataclass, field
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.local.lifecycle import call_hook
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.protocols import Scheduler
+from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)

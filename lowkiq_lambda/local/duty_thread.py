@@ -5,8 +5,8 @@ from random import Random
 from threading import Event
 from typing import Final
 
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.duties.runner import LONGEST_RUN, DutyRunner
-from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.server.faults import backoff
 

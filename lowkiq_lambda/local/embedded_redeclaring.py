@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.errors import BackendError, QueueMismatch
+from lowkiq_lambda.base.errors import BackendError, QueueMismatch
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.providers.embedded.shared import attached
-from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
 

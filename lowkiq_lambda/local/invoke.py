@@ -14,9 +14,9 @@ from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.local.serving import server_for
+from lowkiq_lambda.settings.loading import load_app
 
 Function: TypeAlias = Literal["drain", "dashboard", "ingest"]
 

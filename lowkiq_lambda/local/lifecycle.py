@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import Event
 from typing import Final
 
-from lowkiq_lambda.clock import at_most
-from lowkiq_lambda.config import Config, do_nothing, each_of
+from lowkiq_lambda.base.clock import at_most
 from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
-from lowkiq_lambda.process_views import ProcessState
-from lowkiq_lambda.protocols import Hook, Hooks
+from lowkiq_lambda.settings.config import Config, do_nothing, each_of
+from lowkiq_lambda.settings.protocols import Hook, Hooks
+from lowkiq_lambda.views.processes import ProcessState
 
 logger = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from random import Random
 from threading import Event
 from typing import Final
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.shard_queue import CHECKS
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.keys import ShardRef

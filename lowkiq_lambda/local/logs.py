@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
-from lowkiq_lambda.error_text import say_error
+from lowkiq_lambda.base.error_text import say_error
 
 _ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 LogFormat: TypeAlias = Literal["text", "json"]

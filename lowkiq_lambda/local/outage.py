@@ -5,8 +5,8 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Final
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import variable_of
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.settings.config import variable_of
 from lowkiq_lambda.store.server.faults import describe
 
 logger = logging.getLogger(__name__)

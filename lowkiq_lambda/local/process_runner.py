@@ -16,7 +16,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.outage import CHECK_URL, unreachable
 from lowkiq_lambda.local.signals import Signals

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from lowkiq_lambda.engine.shard_queue import urgency
-from lowkiq_lambda.protocols import ShardState
+from lowkiq_lambda.settings.protocols import ShardState
 
 State = TypeVar("State", bound=ShardState)
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import EMBEDDED, is_embedded
-from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.providers.embedded.shared import attached
+from lowkiq_lambda.settings.config import EMBEDDED, is_embedded
+from lowkiq_lambda.settings.development import refuse_in_deployment
 
 
 def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:

@@ -13,7 +13,7 @@ from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-from lowkiq_lambda.clock import LONGEST_WAIT, at_most
+from lowkiq_lambda.base.clock import LONGEST_WAIT, at_most
 
 _WOKEN: Final = b"\0"
 

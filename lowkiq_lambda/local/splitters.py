@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.errors import ConfigError
 
 S = TypeVar("S")
 

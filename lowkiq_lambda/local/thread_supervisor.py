@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Final, Protocol
 
-from lowkiq_lambda.clock import Clock, doubled
+from lowkiq_lambda.base.clock import Clock, doubled
 from lowkiq_lambda.engine.perform import interruptions
 
 logger = logging.getLogger(__name__)

@@ -4,30 +4,30 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 import msgspec
 
-from lowkiq_lambda.job import id_text
+from lowkiq_lambda.declare.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.store.shard.layout import QueueShards
-from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from contextlib import AbstractContextManager
 
-    from lowkiq_lambda.audit.auditor import AuditReport
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.error_views import ErrorGrouping, ErrorGroups
-    from lowkiq_lambda.journal_views import Recovered
+    from lowkiq_lambda.operate.audit.auditor import AuditReport
+    from lowkiq_lambda.operate.inspect.actions import Actions
+    from lowkiq_lambda.operate.inspect.id_filter import Wanted
+    from lowkiq_lambda.operate.inspect.inspector import Inspector
+    from lowkiq_lambda.operate.inspect.limits import QueueLimits
+    from lowkiq_lambda.operate.inspect.processes import Processes
+    from lowkiq_lambda.operate.inspect.queries import Queries
+    from lowkiq_lambda.operate.inspect.redrive_terms import RedriveOptions
+    from lowkiq_lambda.operate.inspect.redriving import RedrivePreview
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.schedules.schedules import Schedules
-    from lowkiq_lambda.store.inspect.actions import Actions
-    from lowkiq_lambda.store.inspect.id_filter import Wanted
-    from lowkiq_lambda.store.inspect.inspector import Inspector
-    from lowkiq_lambda.store.inspect.limits import QueueLimits
-    from lowkiq_lambda.store.inspect.processes import Processes
-    from lowkiq_lambda.store.inspect.queries import Queries
-    from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions
-    from lowkiq_lambda.store.inspect.redriving import RedrivePreview
     from lowkiq_lambda.store.shard.duty_states import DutyState
-    from lowkiq_lambda.views import FoundIds, MetricsByQueue, Overview, Span, Stats
+    from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
+    from lowkiq_lambda.views.journal import Recovered
+    from lowkiq_lambda.views.queues import FoundIds, MetricsByQueue, Overview, Span, Stats
 
 
 class Operations:
@@ -105,7 +105,7 @@ class Operations:
         `next` of the call before. Raises QueueMismatch for a worker, BackendError, and ValueError for a bad limit or
         `after`.
         """
-        from lowkiq_lambda.store.inspect.error_groups import ErrorPart  # noqa: PLC0415 - for people
+        from lowkiq_lambda.operate.inspect.error_groups import ErrorPart  # noqa: PLC0415 - for people
 
         part = ErrorPart(by, limit, after)
         if worker is not None:
@@ -161,7 +161,7 @@ class Operations:
         `actions(worker).bury` takes back what is not due yet. Raises QueueMismatch, JobError for a bad id, ValueError,
         and BackendError, with a note that says how to go on.
         """
-        from lowkiq_lambda.store.inspect import redriving  # noqa: PLC0415 - for people
+        from lowkiq_lambda.operate.inspect import redriving  # noqa: PLC0415 - for people
 
         actions = self.actions(worker)
         action = redriving.begin(actions, ids, filter, options)
@@ -177,7 +177,7 @@ class Operations:
 
         Those of other apps are among them. Raises BackendError.
         """
-        from lowkiq_lambda.store.inspect.processes import Processes  # noqa: PLC0415 - for people
+        from lowkiq_lambda.operate.inspect.processes import Processes  # noqa: PLC0415 - for people
 
         return Processes(self.core.backend, self.core.config.retry_for)
 
@@ -186,7 +186,7 @@ class Operations:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.inspect.recovered import recovered  # noqa: PLC0415 - for people
+        from lowkiq_lambda.operate.inspect.recovered import recovered  # noqa: PLC0415 - for people
 
         return recovered(self.actions(worker).reader, limit)
 
@@ -195,7 +195,7 @@ class Operations:
 
         `actions(worker).journal("all")` has them record it. Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.audit.auditor import Auditor  # noqa: PLC0415 - for people
+        from lowkiq_lambda.operate.audit.auditor import Auditor  # noqa: PLC0415 - for people
 
         return Auditor(self.actions(worker).reader).report()
 
@@ -257,6 +257,6 @@ class Operations:
 
 
 def _inspector(core: "Core") -> "Inspector":
-    from lowkiq_lambda.store.inspect.inspector import Inspector  # noqa: PLC0415 - imported lazily: cold start
+    from lowkiq_lambda.operate.inspect.inspector import Inspector  # noqa: PLC0415 - imported lazily: cold start
 
     return Inspector(core.backend, core.config)

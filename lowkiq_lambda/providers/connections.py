@@ -7,9 +7,9 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
@@ -128,7 +128,7 @@ def _config_of_environment() -> Config:
     if not any(map(os.environ.get, _AWS_NAMES)):
         return Config.from_env(os.environ)
     from lowkiq_lambda.providers.aws.redis_server import redis_settings  # noqa: PLC0415 - only where it is asked for
-    from lowkiq_lambda.providers.aws.settings import Settings  # noqa: PLC0415 - as above
+    from lowkiq_lambda.settings.aws import Settings  # noqa: PLC0415 - as above
 
     return Config.from_env(os.environ, **redis_settings(Settings.from_env(os.environ)))
 
@@ -146,8 +146,8 @@ def _server_url(config: Config) -> str:
         )
     if not is_embedded(config.redis_url):
         return config.redis_url
-    from lowkiq_lambda.development import refuse_in_deployment  # noqa: PLC0415 - imported lazily: not in a deployment
     from lowkiq_lambda.providers.embedded.shared import attach  # noqa: PLC0415 - imported lazily: needs an extra
+    from lowkiq_lambda.settings.development import refuse_in_deployment  # noqa: PLC0415 - imported lazily: not in a deployment
 
     refuse_in_deployment(f"redis_url={config.redis_url!r} is for development", os.environ)
     return attach(config, os.environ).url

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from lowkiq_lambda.errors import BufferFull, LowkiqError
+from lowkiq_lambda.base.errors import BufferFull, LowkiqError
 from lowkiq_lambda.store.shard.chunks import CHUNK_BYTES, CHUNK_JOBS, NewJob
 from lowkiq_lambda.store.shard.keys import ShardRef
 

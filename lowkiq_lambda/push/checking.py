@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.job import (
+from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.jobs.job import (
     MAX_EXACT,
     ItemRef,
     digest,
@@ -19,6 +18,7 @@ from lowkiq_lambda.job import (
     is_number,
     shard_for,
 )
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.chunks import (
     HAS_HEADERS,
     HAS_RECEIPT,
@@ -203,7 +203,7 @@ def _extras(job_id: str, job: Mapping[str, Any], features: set[str]) -> tuple[in
         features.add(RECEIPTS)
         flags, extras = flags | HAS_RECEIPT, extras + _receipt(job_id, job)
     if "headers" in job and job["headers"] != {}:
-        from lowkiq_lambda.headers import checked  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.jobs.headers import checked  # noqa: PLC0415 - imported lazily: cold start
 
         features.add(HEADERS)
         flags, extras = flags | HAS_HEADERS, extras + header(checked(job["headers"]))

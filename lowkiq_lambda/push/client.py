@@ -4,15 +4,15 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import checker_of
 from lowkiq_lambda.push.middlewares import Jobs
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import waves_of
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.pushing import Pusher
-from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.waking import Waker

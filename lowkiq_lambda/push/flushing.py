@@ -5,7 +5,7 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar, cast
 
-from lowkiq_lambda.errors import DeclarationError, NotFlushed
+from lowkiq_lambda.base.errors import DeclarationError, NotFlushed
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 

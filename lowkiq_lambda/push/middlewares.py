@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, TypeAlias
 
-from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.protocols import ClientMiddleware, compose
-from lowkiq_lambda.worker import Job, Worker
+from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.declare.worker import Job, Worker
+from lowkiq_lambda.jobs.job import Pushed
+from lowkiq_lambda.settings.protocols import ClientMiddleware, compose
 
 Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 
@@ -53,7 +53,7 @@ def _typed(
     push: Callable[[type[Worker[Any]], Jobs], list[Pushed]],
 ) -> Callable[[type[Worker[Any]], Jobs], list[Pushed]]:
     """`push`, for jobs whose payloads are of a declared type: from there on they are JSON values."""
-    from lowkiq_lambda.payloads import plain_jobs  # noqa: PLC0415 - only where a type is declared: cold start
+    from lowkiq_lambda.declare.payloads import plain_jobs  # noqa: PLC0415 - only where a type is declared: cold start
 
     return lambda worker, jobs: push(worker, plain_jobs(worker.payload, jobs))
 

@@ -11,20 +11,20 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.push.buffer import Buffer, Line, Lost, Parcel
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.push.way import Way
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, scored
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.pushing import Unwritten
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.job import Pushed
-    from lowkiq_lambda.worker import Worker
+    from lowkiq_lambda.declare.worker import Worker
+    from lowkiq_lambda.jobs.job import Pushed
 
 logger = logging.getLogger(__name__)
 

@@ -6,15 +6,15 @@ from itertools import count
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, BufferFull, LowkiqError, PushInterrupted
-from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.protocols import Overflow
+from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, BufferFull, LowkiqError, PushInterrupted
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.buffer import Kept, Parcel
 from lowkiq_lambda.push.checking import checker_of
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
+from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.protocols import Overflow
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef

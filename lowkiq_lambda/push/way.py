@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.worker import Worker
 
 MOST_AHEAD: Final = 1.0
 """Seconds by which clients of a shard may think it is later than others do: include/shard.lua refuses more."""

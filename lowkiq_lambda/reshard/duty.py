@@ -4,13 +4,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.declare.duty import MOVES
 from lowkiq_lambda.duties.runner import DutyRunner
-from lowkiq_lambda.duty import MOVES
 from lowkiq_lambda.reshard.group import Moved, Postponed
 from lowkiq_lambda.reshard.of_app import resharding_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.clock import Clock
+    from lowkiq_lambda.base.clock import Clock
     from lowkiq_lambda.core import Core
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import Layout

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.shard.moving import Burials
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.worker import FunctionWorker, Worker
+    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
 
 
 def resharding_of(

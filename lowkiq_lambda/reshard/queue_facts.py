@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from lowkiq_lambda.job import tenant_of
+from lowkiq_lambda.jobs.job import tenant_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import Home
 from lowkiq_lambda.store.shard.moving import Burials

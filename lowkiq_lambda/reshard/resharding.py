@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.declaring import MAX_SHARDS
-from lowkiq_lambda.errors import LowkiqError, QueueMismatch
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch
+from lowkiq_lambda.declare.declaring import MAX_SHARDS
 from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, Remaining, Report, endless
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
 from lowkiq_lambda.store.shard.backend import Backend

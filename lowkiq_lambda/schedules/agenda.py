@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     BackendUnavailable,
     DeclarationError,
     LowkiqError,

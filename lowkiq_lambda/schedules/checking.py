@@ -3,12 +3,12 @@
 import math
 from typing import TYPE_CHECKING
 
-from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.base.errors import DeclarationError, JobError
 from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.config import Config
+    from lowkiq_lambda.settings.config import Config
 
 
 def checker_of(config: "Config", shards_count: int) -> Checker:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from lowkiq_lambda.error_text import shown
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.error_text import shown
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
 from lowkiq_lambda.schedules.ranges import check_numbers, never

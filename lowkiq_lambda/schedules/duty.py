@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from lowkiq_lambda.duty import SCHEDULES, RunAgain
-from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.declare.duty import SCHEDULES, RunAgain
 from lowkiq_lambda.schedules.ticked import Ticked
 
 logger = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
 from zlib import crc32
 
-from lowkiq_lambda.error_text import shown
-from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import id_text
+from lowkiq_lambda.base.error_text import shown
+from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.times import Times, parse_times, problem_of_seconds, seconds_of
 

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from lowkiq_lambda.error_text import cut, shown
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.error_text import cut, shown
+from lowkiq_lambda.base.errors import DeclarationError
 
 ALIASES: Final = {
     "@hourly": "0 * * * *",

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from lowkiq_lambda.error_text import shown
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.error_text import shown
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
 
 _BOUNDS: Final = {

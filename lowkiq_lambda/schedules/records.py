@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.agenda import loaded
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.store.shard.entries import EntryRow, NotedFiring

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchEntry
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError, NoSuchEntry
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import RUN_NOW, ScheduleView, newest, views
 from lowkiq_lambda.store.shard.codec import dump_json

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import DeclarationError, JobError, QueueMismatch
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import DeclarationError, JobError, QueueMismatch
+from lowkiq_lambda.declare.worker import FunctionWorker, Worker, refuse_without_score, worker_of
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 from lowkiq_lambda.schedules.timetable import Timetable
-from lowkiq_lambda.worker import FunctionWorker, Worker, refuse_without_score, worker_of
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -250,7 +250,7 @@ def _plain(worker: type[Worker[Any]], entry: ScheduleEntry) -> ScheduleEntry:
     """The entry with its payload as JSON values. Raises DeclarationError where it is not of the worker's type."""
     if worker.payload is None:
         return entry
-    from lowkiq_lambda.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared
+    from lowkiq_lambda.declare.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared
 
     try:
         return replace(entry, payload=plain_payload(worker.payload, entry.payload))

@@ -5,14 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.declare.worker import refuse_without_score
 from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems
 from lowkiq_lambda.schedules.checking import checker_of
 from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, Decision, decide
 from lowkiq_lambda.schedules.ticked import Ticked
 from lowkiq_lambda.schedules.waves import EntryPlan, Waves
 from lowkiq_lambda.store.shard.timetables import Firing
-from lowkiq_lambda.worker import refuse_without_score
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from lowkiq_lambda.error_text import shown
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.error_text import shown
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 
 

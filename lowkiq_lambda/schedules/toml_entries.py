@@ -7,8 +7,8 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from lowkiq_lambda.error_text import SHOWN, cut, shown
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.error_text import SHOWN, cut, shown
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import OPTIONS, ScheduleEntry, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 

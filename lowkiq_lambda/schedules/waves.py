@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.errors import LowkiqError, ShardClosed, is_of_move
+from lowkiq_lambda.base.errors import LowkiqError, ShardClosed, is_of_move
 from lowkiq_lambda.schedules.agenda import Candidate, Problems
 from lowkiq_lambda.schedules.misfire import MOST_MISSED
 from lowkiq_lambda.schedules.ticked import Fired, Ticked

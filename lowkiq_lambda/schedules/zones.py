@@ -5,8 +5,8 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Final
 
-from lowkiq_lambda.error_text import shown
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.error_text import shown
+from lowkiq_lambda.base.errors import DeclarationError
 
 _NO_ZONES: Final = re.compile(r"(posix|right)/.*|localtime|posixrules|Factory|leapseconds")
 """What lies beside the zones in their folder: other forms of them, with leap seconds, and a machine's own choice."""

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.base.errors import ShardClosed, ShardMoving, is_of_move
 from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.errors import ShardClosed, ShardMoving, is_of_move
 from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, notification_channel
 from lowkiq_lambda.tasks.items import TaskItems

@@ -13,7 +13,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
 from lowkiq_lambda.tasks.places import Places

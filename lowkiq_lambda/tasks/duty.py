@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.declare.duty import TASKS
 from lowkiq_lambda.duties.runner import DutyRunner
-from lowkiq_lambda.duty import TASKS
 from lowkiq_lambda.tasks.tasks import Tasks
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.clock import Clock
+    from lowkiq_lambda.base.clock import Clock
     from lowkiq_lambda.core import Core
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.base.error_text import headline
+from lowkiq_lambda.base.errors import LowkiqError, TaskClosed
 from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.error_text import headline
-from lowkiq_lambda.errors import LowkiqError, TaskClosed
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from lowkiq_lambda.errors import NoSuchTask
+from lowkiq_lambda.base.errors import NoSuchTask
 from lowkiq_lambda.tasks.views import State, TaskSummary
 
 ID_BYTES: Final = 12

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.errors import BackendUnavailable, NoSuchTask, ShardDamaged
+from lowkiq_lambda.base.errors import BackendUnavailable, NoSuchTask, ShardDamaged
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import TASK_SLOT, TasksRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script

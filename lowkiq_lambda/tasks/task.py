@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.job import ItemRef, Pushed
+from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.declare.worker import worker_of
+from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.tasks.record import id_bytes
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
-from lowkiq_lambda.worker import worker_of
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
     from lowkiq_lambda.tasks.operations import TaskOperations
-    from lowkiq_lambda.worker import FunctionWorker, Worker
 
 LABEL_BYTES: Final = 200
 

@@ -6,19 +6,19 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchTask
-from lowkiq_lambda.job import is_number
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError, NoSuchTask
+from lowkiq_lambda.declare.worker import refuse_without_score, worker_of
+from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.tasks.operations import TaskOperations
 from lowkiq_lambda.tasks.paging import check_limit
 from lowkiq_lambda.tasks.record import Callback, TaskRecord, id_text, new_id
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import TaskPage
-from lowkiq_lambda.worker import refuse_without_score, worker_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.worker import FunctionWorker, Worker
+    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
 
 NAME_LENGTH: Final = 200
 LONGEST: Final = 366 * 86_400.0
@@ -114,7 +114,7 @@ def _plain(worker: "type[Worker[Any]]", payload: object) -> object:
     """The payload of a callback as JSON values. Raises JobError where it is not of the worker's type."""
     if worker.payload is None:
         return payload
-    from lowkiq_lambda.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared: cold start
+    from lowkiq_lambda.declare.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared: cold start
 
     try:
         return plain_payload(worker.payload, payload)

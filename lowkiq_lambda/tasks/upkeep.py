@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import randint
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.errors import BackendError, LowkiqError
+from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.tasks.operations import TaskOperations
 from lowkiq_lambda.tasks.records import Stored
 

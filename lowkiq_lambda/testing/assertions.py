@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.job import JobView, MorgueJob, ScoredPayload
-from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.declare.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.jobs.job import JobView, MorgueJob, ScoredPayload
 
 AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 JobId: TypeAlias = str | int
@@ -64,7 +64,7 @@ class Assertions:
         kind = worker_of(worker).payload
         if kind is None:
             return payload.payload
-        from lowkiq_lambda.payloads import payload_type  # noqa: PLC0415 - only where a type is declared
+        from lowkiq_lambda.declare.payloads import payload_type  # noqa: PLC0415 - only where a type is declared
 
         return payload_type(kind).load(payload.payload)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.testing.kit import AppUnderTest
-from lowkiq_lambda.worker import Worker
 
 
 @contextmanager

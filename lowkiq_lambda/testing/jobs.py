@@ -5,12 +5,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lowkiq_lambda.declare.worker import Worker, is_generator
 from lowkiq_lambda.engine.batch import BatchJob
 from lowkiq_lambda.engine.iteration import Iteration, dump_cursor, iterate
-from lowkiq_lambda.job import NEVER_FAILED
-from lowkiq_lambda.progress import JobProgress
-from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import Worker, is_generator
+from lowkiq_lambda.jobs.job import NEVER_FAILED
+from lowkiq_lambda.jobs.progress import JobProgress
+from lowkiq_lambda.jobs.retry import Later
 
 _MOST_IN_VAIN: Final = 1_000
 """Runs to the same cursor, one after the other, until a job counts as one that never ends."""

@@ -1,7 +1,7 @@
 """Keys of jobs, forgotten between tests."""
 
 from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
-from lowkiq_lambda.store.inspect.forgetting import forget_all_keys
+from lowkiq_lambda.operate.inspect.forgetting import forget_all_keys
 
 
 def forget_keys(*apps: Lowkiq) -> int:

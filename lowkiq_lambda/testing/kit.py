@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing.assertions import AnyWorker, Assertions
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.crashes import Crashes, CrashPoint

@@ -8,7 +8,7 @@ from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing.assertions import Assertions
 from lowkiq_lambda.testing.crashes import Crashes
 from lowkiq_lambda.testing.server import OwnServer

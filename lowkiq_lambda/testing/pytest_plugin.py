@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def lowkiq_test_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[OwnServer]":
     """The server of this test process. It holds nothing of anybody else."""
-    from lowkiq_lambda.errors import LowkiqError  # noqa: PLC0415 - as said above
+    from lowkiq_lambda.base.errors import LowkiqError  # noqa: PLC0415 - as said above
     from lowkiq_lambda.testing.server import URL_VARIABLE, open_server  # noqa: PLC0415 - as above
 
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
@@ -53,9 +53,9 @@ def lowkiq_test_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Ow
 def lowkiq_app(request: pytest.FixtureRequest) -> "App":
     """The app that is tested: that of the mark, else that of pyproject.toml. A project may have its own fixture."""
     from lowkiq_lambda.app import Lowkiq  # noqa: PLC0415 - as said above
-    from lowkiq_lambda.errors import LowkiqError  # noqa: PLC0415 - as above
-    from lowkiq_lambda.loading import load_app  # noqa: PLC0415 - as above
-    from lowkiq_lambda.project import find_app  # noqa: PLC0415 - as above
+    from lowkiq_lambda.base.errors import LowkiqError  # noqa: PLC0415 - as above
+    from lowkiq_lambda.settings.loading import load_app  # noqa: PLC0415 - as above
+    from lowkiq_lambda.settings.project import find_app  # noqa: PLC0415 - as above
 
     mark = request.node.get_closest_marker(_MARK)
     if mark and (len(mark.args) + len(mark.kwargs) != 1 or mark.kwargs.keys() - {"app"}):

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import BackendError, ConfigError
+from lowkiq_lambda.base.errors import BackendError, ConfigError
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.faults import translated
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.job import JobView, MorgueJob, Outcome
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.jobs.job import JobView, MorgueJob, Outcome
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing.crashes import Crashes
-from lowkiq_lambda.worker import Worker
 
 in_handler: Final[ContextVar[bool]] = ContextVar("in_handler", default=False)
 """Whether this code runs in a handler that a drain of a test has called."""

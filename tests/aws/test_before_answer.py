@@ -9,8 +9,8 @@ import sentry_sdk
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.otel import instrument
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.contrib.otel import instrument
 from tests.aws.functions import DrainFunction
 from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT

@@ -13,7 +13,7 @@ from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction

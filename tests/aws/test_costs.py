@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.cli.costs.month import MetricsKind, Month
-from lowkiq_lambda.cli.costs.of_lambda import (
+from lowkiq_lambda.stack.costs.month import MetricsKind, Month
+from lowkiq_lambda.stack.costs.of_lambda import (
     BUSY_LOG,
     BUSY_VISIT_LOG,
     FAILURE_LOG,

@@ -11,9 +11,9 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.environment import environment
-from lowkiq_lambda.errors import AppNotFound, ConfigError
+from lowkiq_lambda.base.errors import AppNotFound, ConfigError
 from lowkiq_lambda.providers.aws.iam import IamCredentials
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
 from tests.kit.apps import MakeApp, closing_app

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.alarms import rings
 from tests.aws.crowded_account import CrowdedAccount, Event

@@ -12,7 +12,7 @@ from botocore.credentials import Credentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowkiq_lambda.errors import BackendDenied, ConfigError
+from lowkiq_lambda.base.errors import BackendDenied, ConfigError
 from lowkiq_lambda.providers.aws.iam import LIFETIME, RENEWED_AFTER, IamCredentials
 from lowkiq_lambda.providers.aws.keychain import Keychain
 from lowkiq_lambda.providers.aws.signing import Keys, Request, presigned

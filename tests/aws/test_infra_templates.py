@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config
-from lowkiq_lambda.config import variable_of
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.config import variable_of
 from tests.kit.templates import of_kind
 
 BOUNDARY: Final = {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]}

@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda import ConfigError, Lowkiq
 from lowkiq_lambda.aws.ticking import tick_alone
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from tests.aws.functions import DrainFunction, FunctionContext
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp

@@ -21,7 +21,7 @@ HANDLERS: Final = {
     "IngestFunction": "lowkiq_lambda.aws.ingest_function",
     "DashboardFunction": "lowkiq_lambda.aws.dashboard_function",
 }
-NOT_PACKED: Final = {"__main__.py", "cli", "cloud", "doctor", "local", "packaging", "scaffold", "testing"}
+NOT_PACKED: Final = {"__main__.py", "cli", "local", "stack", "testing"}
 # Of bytecode that nothing compares with its source: see PEP 552.
 UNCHECKED_HASH: Final = 1
 MOST_BYTES: Final = 25_000_000

@@ -8,8 +8,8 @@ from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.aws.fan_out import start_drains
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.aws.ticking import tick_alone
-from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.moving import MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, FunctionContext

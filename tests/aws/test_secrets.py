@@ -7,7 +7,7 @@ from traceback import format_exception
 import pytest
 from aws_lambda_powertools.utilities.parameters import base
 
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.providers.aws.secrets import REST, RedisSecret, secret_text
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.manager import ARN, secrets_manager

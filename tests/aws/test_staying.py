@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction
 from tests.kit.apps import MakeApp, close_app

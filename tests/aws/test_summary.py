@@ -12,7 +12,7 @@ import pytest
 
 from lowkiq_lambda.aws import queue_metrics
 from lowkiq_lambda.aws.tick import TickFailed
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.keys import told_key
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, Install
 from tests.kit.apps import MakeApp

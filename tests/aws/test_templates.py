@@ -12,10 +12,10 @@ import pytest
 from lowkiq_lambda import Config, Worker
 from lowkiq_lambda.aws import duty_task, queue_metrics, telemetry
 from lowkiq_lambda.aws.emf import METRICS
-from lowkiq_lambda.config import PlainSettings, variable_of
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.config import PlainSettings, variable_of
 from tests.aws.alarms import chosen
 from tests.kit.templates import FUNCTIONS, INFRA, ROOT, run
 

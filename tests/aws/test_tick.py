@@ -13,9 +13,9 @@ from lowkiq_lambda.aws.duty_task import LONGEST_RESULT
 from lowkiq_lambda.aws.fan_out import AT_ONCE, WINDOW
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.aws.ticking import tasks_of, tick_alone
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import FunctionContext, Install
 from tests.aws.invocations import Invocations

@@ -12,12 +12,12 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_function import DrainFailed
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.core import SPARE_CONNECTIONS
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.apps import MakeApp, closing_app

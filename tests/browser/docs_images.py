@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.dashboard import dashboard
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.history import SECONDS, Slot, bucket, commands
 from tests.kit.accounts import AUTH, OPERATOR

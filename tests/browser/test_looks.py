@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.action_views import PastAction
-from lowkiq_lambda.progress import JobProgress
-from lowkiq_lambda.pulse import Pulse
-from lowkiq_lambda.store.inspect.past_actions import record_action
+from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.jobs.progress import JobProgress
+from lowkiq_lambda.operate.inspect.past_actions import record_action
+from lowkiq_lambda.views.actions import PastAction
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.accounts import READER

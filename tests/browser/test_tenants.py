@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.jobs.rate import Rate
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.handlers import FailingHandler

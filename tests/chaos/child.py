@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.scripts import Script, script

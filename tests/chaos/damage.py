@@ -9,10 +9,10 @@ import msgspec
 import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import prepare, steps
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
-from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import lowkiq_lambda.store
-from lowkiq_lambda.store.inspect.jobs import JobReader
-from lowkiq_lambda.store.inspect.journal import read_places
-from lowkiq_lambda.store.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.operate.inspect.jobs import JobReader
+from lowkiq_lambda.operate.inspect.journal import read_places
+from lowkiq_lambda.operate.inspect.metrics import queue_metrics
+from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, ShardRef

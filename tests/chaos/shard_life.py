@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import HEADERS, ShardRef

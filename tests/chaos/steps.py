@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.cloud import reaper
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.servers import FaultProxy, Server

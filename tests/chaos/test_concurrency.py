@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.shard.keys import JOURNALLING
 from lowkiq_lambda.store.shard.scripts import script
 from tests.chaos.scenario import Scenario

@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 
-from lowkiq_lambda.progress import load_progress
+from lowkiq_lambda.jobs.progress import load_progress
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import child, drain_to_the_end, journal_of, numbered, push, shard_of, wait_until_free
 from tests.kit.servers import Server

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
 from lowkiq_lambda.store.shard.scripts import script
 from tests.chaos.scenario import Scenario

@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.admitting import visits_running
 from lowkiq_lambda.store.shard.keys import QueueRef, ShardRef
 from tests.kit.apps import closing_app

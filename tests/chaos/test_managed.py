@@ -11,8 +11,9 @@ import pytest
 from redis.crc import key_slot
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
-from lowkiq_lambda.errors import BackendDenied
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.base.errors import BackendDenied
+from lowkiq_lambda.declare.worker import FunctionWorker
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.providers.aws.iam import RENEWED_AFTER, IamCredentials
 from lowkiq_lambda.providers.aws.keychain import Keychain
 from lowkiq_lambda.store.server.health import check_server
@@ -22,7 +23,6 @@ from lowkiq_lambda.store.shard.keys import QueueRef, ShardRef
 from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.worker import FunctionWorker
 from tests.chaos.everything import SCRIPTS, look_at_everything
 from tests.chaos.shard_life import ShardLife
 from tests.kit.apps import closing_app

@@ -9,7 +9,7 @@ from os import urandom as random_bytes
 import msgspec
 import pytest
 
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     BackendDenied,
     BackendError,
     BackendUnavailable,

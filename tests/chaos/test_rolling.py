@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.base.errors import QueueMismatch
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from tests.chaos.child import upgraded_script

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda.errors import BackendDenied, BackendFull
-from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
+from lowkiq_lambda.base.errors import BackendDenied, BackendFull
+from lowkiq_lambda.operate.inspect.tenant_pauses import pause_tenant
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.keys import HEADERS, TENANTS, ShardRef
 from lowkiq_lambda.store.shard.layout import only

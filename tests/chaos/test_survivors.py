@@ -8,8 +8,8 @@ from threading import Barrier
 import msgspec
 import pytest
 
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import JOURNALLING
 from lowkiq_lambda.store.shard.lease_replies import Acquired

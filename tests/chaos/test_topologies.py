@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.errors import BackendDenied, BackendError
+from lowkiq_lambda.base.errors import BackendDenied, BackendError
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda.cli.catalog import COMMANDS, lowkiq
-from lowkiq_lambda.pulse import Pulse
-from lowkiq_lambda.store.inspect.past_actions import past_actions
+from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.workers import jobs_of
 

@@ -6,9 +6,9 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda import BackendUnavailable
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
-from lowkiq_lambda.store.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.workers import declare, jobs_of
 

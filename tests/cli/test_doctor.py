@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.codes import AWAY, DONE, FAILED
-from lowkiq_lambda.doctor.findings import CheckUp
+from lowkiq_lambda.operate.doctor.findings import CheckUp
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.servers import Server

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.presentation.diagnosis import Diagnosis
-from lowkiq_lambda.presentation.jobs import JobDetails
-from lowkiq_lambda.presentation.queues import Queues
+from lowkiq_lambda.jobs.job import shard_for
+from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis
+from lowkiq_lambda.operate.presentation.jobs import JobDetails
+from lowkiq_lambda.operate.presentation.queues import Queues
 from tests.cli.conftest import MODULE, TWO_DAYS, ShopOfCommands, handle
 from tests.kit.apps import closing_app
 from tests.kit.workers import jobs_of

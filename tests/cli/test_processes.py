@@ -10,8 +10,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.pulse import Pulse
-from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE, past_actions
+from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE, past_actions
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 

@@ -9,11 +9,11 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.fingerprint import fingerprint
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
-from lowkiq_lambda.store.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 from tests.kit.workers import jobs_of

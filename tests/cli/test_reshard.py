@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.store.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes

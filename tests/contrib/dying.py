@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import event
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.testing import ManualClock
 from tests.contrib.shop import OrderShop, engine_for

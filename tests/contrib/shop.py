@@ -8,7 +8,7 @@ from sqlalchemy import Engine, MetaData, create_engine, event, func, select, upd
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
 
 from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.contrib.outbox import Outbox
 from tests.kit.handlers import Notes
 from tests.kit.stored import State, stored

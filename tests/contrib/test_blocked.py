@@ -8,7 +8,7 @@ from sqlalchemy import insert
 
 from lowkiq_lambda import JobError, PushInterrupted
 from lowkiq_lambda.contrib.outbox import OutboxBlocked, rows
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.testing import ManualClock
 from tests.contrib.shop import OrderShop
 from tests.kit.apps import MakeApp

@@ -12,7 +12,7 @@ from lowkiq_lambda.dashboard.security import token_throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
 from lowkiq_lambda.dashboard.security.cookies import Cookie
 from lowkiq_lambda.dashboard.security.token_throttle import TOLD_TOGETHER, WRONG_TOKENS
-from lowkiq_lambda.store.inspect import signed_out
+from lowkiq_lambda.operate.inspect import signed_out
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import AUTH, OPERATOR, READER
@@ -34,7 +34,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[dict[str, Any]]]:
         def emit(self, record: logging.LogRecord) -> None:
             found.append({**record.__dict__, "text": record.getMessage()})
 
-    audit, keeping = logging.getLogger("lowkiq_lambda.audit"), Keeping()
+    audit, keeping = logging.getLogger("lowkiq_lambda.operate.audit"), Keeping()
     with caplog.at_level(logging.INFO, audit.name):
         audit.addHandler(keeping)
         yield found

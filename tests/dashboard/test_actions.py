@@ -17,7 +17,7 @@ from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkAct
 from lowkiq_lambda.dashboard.bulk_action_steps import LARGEST_STATE
 from lowkiq_lambda.dashboard.pages import actions as page
 from lowkiq_lambda.dashboard.security.signing import sign
-from lowkiq_lambda.store.inspect.past_actions import signing_key
+from lowkiq_lambda.operate.inspect.past_actions import signing_key
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -27,7 +27,7 @@ from tests.kit.servers import Server
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 
 
 @pytest.fixture

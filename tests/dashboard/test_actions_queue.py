@@ -12,7 +12,7 @@ from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Answer, Browser
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 
 
 def asked(browser: Browser, worker: Any, do: str) -> Answer:

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from lowkiq_lambda.dashboard.charts import chart
-from lowkiq_lambda.store.inspect.history import SPANS
-from lowkiq_lambda.views import Series, Span
+from lowkiq_lambda.operate.inspect.history import SPANS
+from lowkiq_lambda.views.queues import Series, Span
 
 
 @pytest.mark.parametrize("span", SPANS)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard import Auth, TrustedClaims, Visitor
-from lowkiq_lambda.errors import ConfigError
 
 
 def visitor(rule: str, claims: dict[str, Any], **options: Any) -> Visitor | None:

@@ -10,8 +10,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
-from lowkiq_lambda.error_views import ErrorGroup
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.errors import ErrorGroup
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.web import Browser

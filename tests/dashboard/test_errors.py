@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
-from lowkiq_lambda.store.inspect import error_groups
-from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.operate.inspect import error_groups
+from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser

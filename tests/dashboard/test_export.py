@@ -12,8 +12,8 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard.pages import export
-from lowkiq_lambda.store.inspect import queries
-from lowkiq_lambda.store.inspect.id_scan import scan_ids
+from lowkiq_lambda.operate.inspect import queries
+from lowkiq_lambda.operate.inspect.id_scan import scan_ids
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.store.inspect import filtered_list
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect import filtered_list
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import FailingHandler
 from tests.kit.job_pages import fail, ids_on, link, next_of

@@ -13,8 +13,8 @@ import pytest
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.dashboard import dashboard
-from lowkiq_lambda.duty import MOVES
-from lowkiq_lambda.presentation.queues import Queues
+from lowkiq_lambda.declare.duty import MOVES
+from lowkiq_lambda.operate.presentation.queues import Queues
 from lowkiq_lambda.store.shard.layout import SLICE_RECORDS
 from lowkiq_lambda.store.shard.moving import MovingShards
 from lowkiq_lambda.testing import ManualClock

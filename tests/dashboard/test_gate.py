@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from lowkiq_lambda import Config, ConfigError, Lowkiq
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.dashboard import Account, Auth, Token, TrustedClaims, Visitor, dashboard, hashed
 from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
@@ -23,7 +24,6 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE, MINUTE, Throttle
 from lowkiq_lambda.dashboard.security.token_throttle import TOLD_TOGETHER, WRONG_TOKENS, TokenThrottle
 from lowkiq_lambda.dashboard.serving import entry_for
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import AUTH, OPERATOR, READER
@@ -408,7 +408,7 @@ def test_each_sign_in_leaves_a_line(make_browser: MakeBrowser, caplog: pytest.Lo
     """Good, bad and locked out, with address and account, never with what was tried; a line has an end."""
     browser = make_browser(None)
     browser.client = "10.0.0.1"
-    with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
         browser.sign_in(OPERATOR)
         browser.cookies.clear()
         for _ in range(FROM_ONE + 1):

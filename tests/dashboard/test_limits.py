@@ -17,7 +17,7 @@ from tests.kit.places import come
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, shard_of
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 SECRET = "o" * 20
 
 

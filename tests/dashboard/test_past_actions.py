@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.dashboard.bulk_action_state import BulkActionResult, BulkActionState, pack
 from lowkiq_lambda.dashboard.pages import actions
 from lowkiq_lambda.dashboard.security.signing import sign
-from lowkiq_lambda.store.inspect import past_actions
-from lowkiq_lambda.store.inspect.bulk_actions import prepare
-from lowkiq_lambda.store.inspect.past_actions import record_action, signing_key
+from lowkiq_lambda.operate.inspect import past_actions
+from lowkiq_lambda.operate.inspect.bulk_actions import prepare
+from lowkiq_lambda.operate.inspect.past_actions import record_action, signing_key
 from lowkiq_lambda.store.shard.keys import actions_key
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.actions import PastAction
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.apps import close_app

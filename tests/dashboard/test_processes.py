@@ -11,16 +11,16 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
-from lowkiq_lambda.process_views import Doing, Process
 from lowkiq_lambda.store.shard.beating import Beats
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.processes import Doing, Process
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, jobs_of
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 SECRET = "o" * 20
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser

@@ -22,7 +22,7 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 NOBODY = "No daemon or tick has looked at the schedule entries"
 PAGES = ("/", "/schedules")
 SECRET = "o" * 20

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.store.inspect import find_ids
+from lowkiq_lambda.operate.inspect import find_ids
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser

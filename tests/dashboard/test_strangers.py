@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.sessions import LONGEST_NAME
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE
-from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import AUTH, OPERATOR, READER

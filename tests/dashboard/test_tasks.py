@@ -19,7 +19,7 @@ from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 SECRET = "o" * 20
 UNKNOWN = "A" * 16
 

@@ -14,8 +14,8 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp
 
 from lowkiq_lambda import ConfigError, Lowkiq
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.dashboard.tasks_api import tasks_api
-from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.tasks import Tasks
 from tests.kit.web import Browser

@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.pages.queue import PAGE
-from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -19,7 +19,7 @@ from tests.kit.handlers import FailingHandler, Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, jobs_of
 
-AUDIT = "lowkiq_lambda.audit"
+AUDIT = "lowkiq_lambda.operate.audit"
 SECRET = "o" * 20
 
 

@@ -14,7 +14,7 @@ from local.demo.progress import showing
 from local.demo.replay import Replay
 from local.demo.table import Table
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.job import NEVER_FAILED, Delivery
+from lowkiq_lambda.jobs.job import NEVER_FAILED, Delivery
 
 
 class Given(Faults):

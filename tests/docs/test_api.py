@@ -23,7 +23,7 @@ EXPORTING: Final = [
     "lowkiq_lambda.contrib.outbox",
     "lowkiq_lambda.dashboard",
     "lowkiq_lambda.iterate",
-    "lowkiq_lambda.otel",
+    "lowkiq_lambda.contrib.otel",
     "lowkiq_lambda.testing",
 ]
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-import lowkiq_lambda.errors
-from lowkiq_lambda.errors import LowkiqError
+import lowkiq_lambda.base.errors
+from lowkiq_lambda.base.errors import LowkiqError
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs" / "troubleshooting.md").read_text()
@@ -28,7 +28,7 @@ def texts() -> Iterator[str]:
                 yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 yield HOLE.sub("…", node.value)
-    for error in vars(lowkiq_lambda.errors).values():
+    for error in vars(lowkiq_lambda.base.errors).values():
         if isinstance(error, type) and issubclass(error, LowkiqError):
             yield str(error())
 

@@ -1,8 +1,8 @@
 """A look at an app's server, in short."""
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.doctor.checkup import check_up
-from lowkiq_lambda.doctor.findings import CheckUp, Finding
+from lowkiq_lambda.operate.doctor.checkup import check_up
+from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding
 
 
 def found(app: Lowkiq, check: str) -> list[tuple[str, str]]:

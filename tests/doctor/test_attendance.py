@@ -5,14 +5,14 @@ from collections.abc import Callable
 import msgspec
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.doctor.processes import process_findings
-from lowkiq_lambda.doctor.words import LATE
 from lowkiq_lambda.duties.runner import DutyRunner
-from lowkiq_lambda.process_views import Process
+from lowkiq_lambda.operate.doctor.processes import process_findings
+from lowkiq_lambda.operate.doctor.words import LATE
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.entry import new_entry
 from lowkiq_lambda.schedules.times import parse_cron
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.processes import Process
 from tests.doctor.looks import found
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes

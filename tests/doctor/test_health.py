@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Rate
-from lowkiq_lambda.doctor.health import BEATS, DaemonHealth, health_of
-from lowkiq_lambda.doctor.words import LATE
-from lowkiq_lambda.process_views import Doing, Process
-from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.operate.doctor.health import BEATS, DaemonHealth, health_of
+from lowkiq_lambda.operate.doctor.words import LATE
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.processes import Doing, Process
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.servers import MakeServer

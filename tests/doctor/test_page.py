@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Final, get_args
 
-from lowkiq_lambda.doctor.findings import Mark
-from lowkiq_lambda.doctor.promises import PROMISES
+from lowkiq_lambda.operate.doctor.findings import Mark
+from lowkiq_lambda.operate.doctor.promises import PROMISES
 
 ROOT: Final = Path(__file__).parents[2]
 _CHECK: Final = re.compile(r'(?:_found\(\s*(?:node,\s*)?|check=|_unless_refused\("\w+", )"([a-z ]+)"')

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Rate
-from lowkiq_lambda.doctor.checkup import check_up
-from lowkiq_lambda.process_views import ProcessKind, ProcessState
-from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.processes import ProcessKind, ProcessState
 from tests.doctor.conftest import Set
 from tests.doctor.looks import found, marks, not_ok
 from tests.kit.apps import closing_app

@@ -3,7 +3,7 @@
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.doctor.checkup import check_up
+from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.testing import ManualClock
 from tests.doctor.conftest import Set, app_on
 from tests.doctor.looks import found, marks, not_ok

@@ -1,7 +1,7 @@
 """How a check-up reads in a terminal."""
 
 from lowkiq_lambda.cli.doctor.text import describe
-from lowkiq_lambda.doctor.findings import CheckUp, Finding
+from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding
 
 
 def test_a_name_of_others_turns_no_text() -> None:

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda.doctor.durability import durability_findings
-from lowkiq_lambda.doctor.server import server_findings
-from lowkiq_lambda.doctor.words import size, some, time
+from lowkiq_lambda.operate.doctor.durability import durability_findings
+from lowkiq_lambda.operate.doctor.server import server_findings
+from lowkiq_lambda.operate.doctor.words import size, some, time
 from lowkiq_lambda.store.server.health import OLDEST
 from lowkiq_lambda.store.server.vitals import NodeVitals, Topology
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from lowkiq_lambda import DeclarationError, Lowkiq
-from lowkiq_lambda.duty import RunAgain
+from lowkiq_lambda.declare.duty import RunAgain
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.duties import Noted, record_of, run_due, runs_of, with_queue

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.store.server.server_time import ServerTime
 from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaims, DutyKey
 from lowkiq_lambda.testing import ManualClock

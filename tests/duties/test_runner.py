@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.errors import BackendError, DeclarationError
+from lowkiq_lambda.base.errors import BackendError, DeclarationError
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
 from tests.kit.duties import ENOUGH, Noted, record_of, run_due, runs_of, with_queue

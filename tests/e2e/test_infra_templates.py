@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.replay.jobs import CountItems
-from lowkiq_lambda.cloud.deployment import METRIC_MATH
+from lowkiq_lambda.stack.cloud.deployment import METRIC_MATH
 from tests.e2e.stack import QUEUE, Stack
 from tests.kit.servers import LocalCloud
 from tests.kit.waiting import eventually

@@ -18,9 +18,9 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from local.replay.jobs import ApplyChanges, CountItems
-from lowkiq_lambda.cli.costs.month import Month
-from lowkiq_lambda.cli.costs.of_lambda import tick_log
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
+from lowkiq_lambda.stack.costs.month import Month
+from lowkiq_lambda.stack.costs.of_lambda import tick_log
 from tests.e2e.issuer import AUDIENCE, issuer, token
 from tests.e2e.stack import BY_HAND, LAST, QUEUE, Stack
 from tests.kit.servers.cloud import REGION

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from redis.cluster import RedisCluster
 
-from lowkiq_lambda.audit.auditor import Auditor, AuditReport
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.inspect.journal_level import LONGEST, set_journal_level
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.operate.audit.auditor import Auditor, AuditReport
+from lowkiq_lambda.operate.inspect.journal_level import LONGEST, set_journal_level
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.shard import declarations
 from lowkiq_lambda.store.shard.backend import Backend

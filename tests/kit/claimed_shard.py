@@ -1,6 +1,6 @@
 """One shard, whoever holds it, and a look at it, at times that the test makes."""
 
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only

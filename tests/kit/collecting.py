@@ -16,8 +16,8 @@ from sentry_sdk.transport import Transport
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.app import no_longer_for_each_app
-from lowkiq_lambda.otel import instrument
-from lowkiq_lambda.sentry import Capture, LowkiqIntegration, _watch
+from lowkiq_lambda.contrib.otel import instrument
+from lowkiq_lambda.contrib.sentry import Capture, LowkiqIntegration, _watch
 
 Point = NumberDataPoint | HistogramDataPoint
 

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import redis
 
 from lowkiq_lambda import Lowkiq, Pushed, Worker
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import FailingHandler

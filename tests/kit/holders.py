@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import NodeTime, ServerTime

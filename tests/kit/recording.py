@@ -1,6 +1,6 @@
 """Observers that keep what they are told."""
 
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import SettledEvent
 
 
 class EventRecorder:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import redis
 
-from lowkiq_lambda.job import PLACE, decode_score
+from lowkiq_lambda.jobs.job import PLACE, decode_score
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 

@@ -10,7 +10,7 @@ import msgspec
 import redis
 
 from lowkiq_lambda import Pushed, Worker
-from lowkiq_lambda.job import ItemRef
+from lowkiq_lambda.jobs.job import ItemRef
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 
 REF: Final = 16

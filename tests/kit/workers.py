@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.handlers import Notes, Then
 

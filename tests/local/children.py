@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from tests.kit.daemons import DaemonProcess
 from tests.kit.order import is_in_order
 from tests.kit.process_states import state_of

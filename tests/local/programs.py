@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from lowkiq_lambda.cloud import reaper
 from lowkiq_lambda.providers.embedded.folder import ServerFolder
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
 from tests.kit.embedded import await_written, end_server, server_lives
 from tests.kit.typing_in import terminal

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.schedulers import LagScheduler
 from lowkiq_lambda.local.splitters import DefaultSplitter

@@ -13,7 +13,7 @@ from lowkiq_lambda import Batch, Gather, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.local import listener
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter

@@ -9,14 +9,14 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.base.errors import BackendDenied
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.shard_queue import ShardEntry
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
-from lowkiq_lambda.protocols import Scheduler
+from lowkiq_lambda.settings.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import MakeApp
 from tests.kit.servers import Server

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
-from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import ListenAddress
 from tests.kit.apps import close_app
 from tests.kit.daemons import DaemonProcess

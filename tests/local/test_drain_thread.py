@@ -10,7 +10,7 @@ from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.shard_queue import Rests
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.protocols import Scheduler, State
+from lowkiq_lambda.settings.protocols import Scheduler, State
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes

@@ -19,10 +19,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lowkiq_lambda.cloud import reaper
-from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.base.errors import EmbeddedServerError
 from lowkiq_lambda.providers.embedded import EmbeddedValkey, launch, open_embedded, server
 from lowkiq_lambda.providers.embedded.folder import ServerFolder
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.embedded import await_written
 from tests.kit.waiting import eventually
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.errors import AppNotFound
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.base.errors import AppNotFound
+from lowkiq_lambda.settings.loading import load_app
 
 APP = """
 from lowkiq_lambda import Lowkiq

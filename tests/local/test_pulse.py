@@ -15,11 +15,11 @@ import pytest
 
 import lowkiq_lambda
 from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.engine.pulse import VERSION, Pulse
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.process_views import Process
-from lowkiq_lambda.pulse import VERSION, Pulse
 from lowkiq_lambda.store.shard.keys import ProcessesRef
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.processes import Process
 from tests.kit.apps import MakeApp, closing_app
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
 from tests.kit.servers import FaultProxy, Server
@@ -212,7 +212,7 @@ def test_sk1_five_slow_beats_are_told_once(
     make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SK-1: a warning comes with the fifth reading in a row that is too slow, and not again with the sixth."""
-    monkeypatch.setattr("lowkiq_lambda.pulse.SLOW", 0.0)
+    monkeypatch.setattr("lowkiq_lambda.engine.pulse.SLOW", 0.0)
     made: list[None] = []
     app = make_app(beat_interval=SOON, on_beat=lambda: made.append(None))
     app.worker(queue_name=queue_name, shards_count=1)(print)

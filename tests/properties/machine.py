@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from hypothesis.strategies import SearchStrategy
 
-from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next

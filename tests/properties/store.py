@@ -9,10 +9,10 @@ from uuid import uuid4
 import msgspec
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.job import ItemRef, Pushed
-from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.jobs.job import ItemRef, Pushed
+from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend, Call

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.job import decode_score
+from lowkiq_lambda.jobs.job import decode_score
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
 from tests.kit.servers import Server

@@ -10,7 +10,7 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
 
-from lowkiq_lambda.job import ItemRef
+from lowkiq_lambda.jobs.job import ItemRef
 from lowkiq_lambda.store.shard import scripts
 from lowkiq_lambda.store.shard.scripts import Linker, Part
 from tests.kit.servers import Server

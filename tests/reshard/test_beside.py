@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from lowkiq_lambda import Gather, Lowkiq
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.keys import GATHERING, RECEIPTS, TENANTS, TIMETABLE, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda.errors import LowkiqError, ShardClosed
+from lowkiq_lambda.base.errors import LowkiqError, ShardClosed
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.moving import MovingShards, Overtaken, raise_floors
 from lowkiq_lambda.testing import ManualClock

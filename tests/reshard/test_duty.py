@@ -3,9 +3,9 @@
 import math
 
 from lowkiq_lambda.aws.ticking import tasks_of
-from lowkiq_lambda.duty import MOVES
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.declare.duty import MOVES
 from lowkiq_lambda.reshard.duty import ReshardDuty, move_runner
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from lowkiq_lambda import Pushed
-from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock

@@ -3,7 +3,7 @@
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.presentation.diagnosis import diagnose
+from lowkiq_lambda.operate.presentation.diagnosis import diagnose
 from lowkiq_lambda.store.shard.moving import MovingShards
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.errors import ShardClosed
+from lowkiq_lambda.base.errors import ShardClosed
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
 from lowkiq_lambda.testing import ManualClock

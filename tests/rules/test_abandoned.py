@@ -5,7 +5,7 @@ from threading import Event, Thread
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import outlive

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Failed, Lowkiq, LowkiqError, Worker
-from lowkiq_lambda.audit import auditor
-from lowkiq_lambda.audit.rules import violations
-from lowkiq_lambda.journal_views import JournalEntry
-from lowkiq_lambda.store.inspect import journal
+from lowkiq_lambda.operate.audit import auditor
+from lowkiq_lambda.operate.audit.rules import violations
+from lowkiq_lambda.operate.inspect import journal
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.journal import JournalEntry
 from tests.kit.beside import TIMEOUT, move_until, wait_for
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes

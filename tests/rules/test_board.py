@@ -8,13 +8,13 @@ from typing import Literal
 
 import pytest
 
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.engine.board import UNCHOSEN, ShardBoard
 from lowkiq_lambda.engine.shard_queue import Rests
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
-from lowkiq_lambda.protocols import Scheduler, State
+from lowkiq_lambda.settings.protocols import Scheduler, State
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 from lowkiq_lambda.testing import ManualClock

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.error_text import say_error
+from lowkiq_lambda.base.error_text import say_error
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken, Notes, failing, raising

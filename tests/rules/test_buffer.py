@@ -17,7 +17,7 @@ from lowkiq_lambda import (
     QueueMismatch,
     Worker,
 )
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.push import redelivery, reliable
 from lowkiq_lambda.push.buffer import Parcel
 from lowkiq_lambda.push.client import PushClient

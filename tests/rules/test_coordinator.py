@@ -14,7 +14,7 @@ from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.event_loop import LoopCall
 from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.thread_slots import SlotThreads
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp

@@ -4,7 +4,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Numbers
+from lowkiq_lambda.views.queues import Numbers
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes, failing, raising
 from tests.kit.workers import declare, jobs_of

@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes, failing

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BatchJob, Later, Lowkiq, Worker
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken

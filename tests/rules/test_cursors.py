@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.iterating import Items, declare_items

@@ -7,7 +7,7 @@ import pytest
 
 import lowkiq_lambda
 from lowkiq_lambda import DeclarationError, Lowkiq, Rate, Worker
-from lowkiq_lambda.worker import queues_before
+from lowkiq_lambda.declare.worker import queues_before
 
 
 def declare(app: Lowkiq, name: str = "Odd", **body: Any) -> type[Worker]:

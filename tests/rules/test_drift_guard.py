@@ -7,7 +7,7 @@ import pytest
 from lowkiq_lambda import BackendFull, Lowkiq, QueueMismatch
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.store.inspect.declared_queues import declared_queues
+from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from tests.kit.apps import MakeApp

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Config, LeaseLost, Lowkiq
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import outlive, stop_renewing

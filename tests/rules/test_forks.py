@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.error_text import LONGEST_LOGGED
+from lowkiq_lambda.base.error_text import LONGEST_LOGGED
 from tests.kit.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_p1_a_child_that_is_not_forked_by_python_ends_where_the_handler_ends() -
     """P1: a library in C forks without a word to Python, and its child performs no further batch either."""
     program = """
 import ctypes, os
-from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.base.forks import in_parent_alone
 
 def fork(parent):
     if ctypes.CDLL(None).fork():
@@ -67,7 +67,7 @@ def test_what_a_forked_child_raised_is_cut_in_its_log() -> None:
     """A message of megabytes, such as a body of a reply, fills no log."""
     program = """
 import os
-from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.base.forks import in_parent_alone
 
 def fork(_given):
     if os.fork() == 0:

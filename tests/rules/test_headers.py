@@ -17,7 +17,7 @@ from tests.kit.handlers import Notes, failing
 from tests.kit.workers import declare
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.headers import Headers
+    from lowkiq_lambda.jobs.headers import Headers
 
 DAY = 86_400
 

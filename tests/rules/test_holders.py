@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive, stop_renewing

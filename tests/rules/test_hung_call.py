@@ -8,7 +8,7 @@ from lowkiq_lambda import Batch, Lowkiq, Rate
 from lowkiq_lambda.aws.telemetry import summary
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT, declare_threads

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendFull, Batch, Config, Failed, Lowkiq, Worker
-from lowkiq_lambda.journal_views import JournalEntry
-from lowkiq_lambda.store.inspect.journal import read_journals
+from lowkiq_lambda.operate.inspect.journal import read_journals
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.journal import JournalEntry
 from tests.kit.apps import closing_app
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes, failing

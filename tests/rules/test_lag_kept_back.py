@@ -4,7 +4,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq, Rate
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Metrics
+from lowkiq_lambda.views.queues import Metrics
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Rate, Worker
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, PlaceSession, VisitsRunning, visits_running
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from lowkiq_lambda import Batch, BatchJob, DeclarationError, Job, JobError, Lowkiq, Worker
-from lowkiq_lambda.payloads import payload_type
+from lowkiq_lambda.declare.payloads import payload_type
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.orders import OrderChanged
@@ -329,7 +329,7 @@ app = Lowkiq()
 class Untyped(Worker):
     def perform(self, batch: Batch) -> None: ...
 
-assert not [name for name in sys.modules if name.startswith("lowkiq_lambda.payloads")]
+assert not [name for name in sys.modules if name.startswith("lowkiq_lambda.declare.payloads")]
 
 import msgspec
 
@@ -339,7 +339,7 @@ class Changed(msgspec.Struct):
 @app.worker
 def typed(batch: Batch[Changed]) -> None: ...
 
-from lowkiq_lambda.payloads import loader, plain_payload
+from lowkiq_lambda.declare.payloads import loader, plain_payload
 
 loader(Changed, None)(b'{"status": "paid"}')
 plain_payload(Changed, Changed("paid"))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendFull, BackendUnavailable, Config, Job, JobError, Lowkiq, PushInterrupted, Worker
-from lowkiq_lambda.errors import LowkiqError, ShardClosed, ShardDamaged
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.base.errors import LowkiqError, ShardClosed, ShardDamaged
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.backend import Call
 from lowkiq_lambda.store.shard.chunks import Chunk
 from lowkiq_lambda.store.shard.pushing import Pusher

@@ -6,10 +6,10 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
-from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import MakeApp
 from tests.kit.servers import Server
 

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, PushInterrupted, QueueMismatch
+from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import MakeApp
 from tests.kit.servers import Cluster
 from tests.rules.turnstile import Caller

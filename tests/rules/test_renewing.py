@@ -8,9 +8,9 @@ from threading import Event, Thread
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.lease import Lease, LeaseRenewer, LeaseRenewers, Moment
-from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock

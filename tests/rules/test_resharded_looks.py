@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from lowkiq_lambda.base.errors import ShardMoving
 from lowkiq_lambda.engine.queue import KNOWN_FOR
-from lowkiq_lambda.errors import ShardMoving
-from lowkiq_lambda.store.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.operate.inspect.bulk_actions import prepare, steps
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import FoundIds
+from lowkiq_lambda.views.queues import FoundIds
 from tests.kit.apps import MakeApp
 from tests.kit.firing import MINUTE, at_noon, fired
 from tests.kit.moving import Both, HandMade

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes

@@ -8,8 +8,8 @@ from zlib import crc32
 import pytest
 
 from lowkiq_lambda import Batch, Config, DeclarationError, Lowkiq, QueueMismatch, Worker
-from lowkiq_lambda.job import tenant_of
-from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.jobs.job import tenant_of
+from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app

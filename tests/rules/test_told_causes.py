@@ -4,8 +4,8 @@ import zlib
 from typing import Any
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.presentation.diagnosis import Diagnosis
-from lowkiq_lambda.presentation.jobs import why
+from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis
+from lowkiq_lambda.operate.presentation.jobs import why
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.scaffold.owned import signature
+from lowkiq_lambda.stack.scaffold.owned import signature
 from tests.kit.templates import INFRA, ROOT
 
 OWN: Final = {

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.scaffold.owned import sign, signature
+from lowkiq_lambda.stack.scaffold.owned import sign, signature
 
 TEMPLATE: Final = "lowkiq/template.yaml"
 NETWORK: Final = "lowkiq/infra/network.yaml"

@@ -184,4 +184,4 @@ def test_a_function_of_it_is_built_as_sam_does(shop: Path, tmp_path: Path) -> No
     code = "import sys; sys.path.insert(0, sys.argv[1]); from app import jobs; print(jobs.app)"
     assert "Lowkiq object" in run(tmp_path, sys._base_executable, "-I", "-S", "-c", code, package)  # type: ignore[attr-defined]  # of the interpreter, not of this environment
     library = {path.name for path in (package / "lowkiq_lambda").iterdir()}
-    assert set() == library & {"cli", "local", "packaging", "scaffold", "testing", "dashboard"}
+    assert set() == library & {"cli", "local", "stack", "testing", "dashboard"}

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.clock import SystemClock
 from tests.schedules.moments import at
 
 ENTRIES: Final = """

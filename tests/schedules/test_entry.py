@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
 from lowkiq_lambda.schedules.options import EntryOptions
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every

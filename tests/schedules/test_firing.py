@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Call
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, NoSuchEntry
+from lowkiq_lambda.base.errors import BackendUnavailable, DeclarationError, NoSuchEntry
 from lowkiq_lambda.store.shard.entries import EntryStore
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app

@@ -9,7 +9,7 @@ from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.expression import ALIASES
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every, parse_times
 from tests.schedules.moments import at, utc

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import new_entry
 from lowkiq_lambda.schedules.times import parse_at, parse_cron, parse_every
 from lowkiq_lambda.schedules.toml_entries import read_toml

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import BackendError, JobError
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.actions import Actions
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER
 from tests.kit.looks import ids_of, pairs

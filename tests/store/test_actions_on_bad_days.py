@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendError, BackendFull
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.shard.admitting import NO_LIMITS, Full, Limits, visits_running
 from lowkiq_lambda.store.shard.keys import QueueRef, notification_channel
 from lowkiq_lambda.testing import ManualClock
@@ -349,7 +349,7 @@ def test_a_process_that_was_forked_has_no_place(
     def leave(_error: BaseException | None) -> None:
         raise Left
 
-    monkeypatch.setattr("lowkiq_lambda.forks._leave", leave)
+    monkeypatch.setattr("lowkiq_lambda.base.forks._leave", leave)
     calls: list[object] = []
     monkeypatch.setattr(visitors.backend, "call", lambda *call, **_: calls.append(call))
     monkeypatch.setattr(visitor, "_pid", -1)

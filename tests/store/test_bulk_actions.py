@@ -2,8 +2,8 @@
 
 import pytest
 
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, WholeListError, count, prepare, steps
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, WholeListError, count, prepare, steps
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from tests.kit.desk import Desk
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.shard.session import ClaimLimits
 from tests.kit.claimed_shard import TTL, ClaimedShard, ids_of
 from tests.kit.holders import RETRY_FOR

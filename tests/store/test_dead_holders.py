@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.notifications import Notifications

@@ -9,10 +9,10 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import QueueHistory, QueueOverview, Span
+from lowkiq_lambda.views.queues import QueueHistory, QueueOverview, Span
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Cluster, FaultProxy, Server

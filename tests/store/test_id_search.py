@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lowkiq_lambda.store.inspect import id_search, jobs
+from lowkiq_lambda.operate.inspect import id_search, jobs
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs
 
 if TYPE_CHECKING:
     from lowkiq_lambda import JobView
-    from lowkiq_lambda.views import Page
+    from lowkiq_lambda.views.queues import Page
 
 IDS = [f"job-{number}" for number in range(500)] + ["job", "other", "é", "", "(", "a\0b"]
 

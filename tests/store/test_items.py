@@ -3,7 +3,7 @@
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired

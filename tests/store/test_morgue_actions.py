@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.actions import Actions
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.store.inspect.shard_details import explain_job
+from lowkiq_lambda.operate.inspect.shard_details import explain_job
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.session import ClaimLimits, Settlement
 from tests.kit.claimed_shard import ClaimedShard, ids_of

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import JobView, MorgueJob, ProgressView
-from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.store.shard.codec import dump_json
 from tests.kit.desk import Desk
 from tests.kit.started import Starter, put_off
@@ -140,7 +140,7 @@ def test_a_cursor_is_shown_as_it_was_saved(desk: Desk, cursor: Any) -> None:
 
 def test_a_page_of_started_jobs_is_read_in_bounded_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress counts among the bytes of a round trip, so a page of long cursors is several."""
-    monkeypatch.setattr("lowkiq_lambda.store.inspect.jobs.BYTES_AT_ONCE", 100_000)
+    monkeypatch.setattr("lowkiq_lambda.operate.inspect.jobs.BYTES_AT_ONCE", 100_000)
     long = JobProgress(cursor=dump_json("x" * 60_000), items=1)
     desk.push([{"id": number} for number in range(5)])
     Starter(desk.app, desk.worker, "0", long).settle(

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from lowkiq_lambda import Failure, JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
-from lowkiq_lambda.store.inspect import id_ranges
-from lowkiq_lambda.store.inspect.jobs import BYTES_SHOWN, PAYLOADS_SHOWN
+from lowkiq_lambda.operate.inspect import id_ranges
+from lowkiq_lambda.operate.inspect.jobs import BYTES_SHOWN, PAYLOADS_SHOWN
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Page
+from lowkiq_lambda.views.queues import Page
 from tests.kit.apps import MakeApp
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER, FailingHandler

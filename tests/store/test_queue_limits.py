@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import BackendUnavailable, DeclarationError, Lowkiq, Rate
-from lowkiq_lambda.limit_views import LimitsView, PlaceView, WaitView
 from lowkiq_lambda.store.shard.keys import QueueRef
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.limits import LimitsView, PlaceView, WaitView
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import FailingHandler
 from tests.kit.places import come, visit_place

@@ -10,7 +10,7 @@ import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
-from lowkiq_lambda.errors import ShardDamaged
+from lowkiq_lambda.base.errors import ShardDamaged
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.server.server_time import ServerTime
@@ -20,7 +20,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.state import probe, probe_each
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Overview
+from lowkiq_lambda.views.queues import Overview
 from tests.kit.apps import MakeApp
 from tests.kit.desk import Desk
 from tests.kit.handlers import FailingHandler

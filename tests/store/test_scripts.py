@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 import lowkiq_lambda.store
-from lowkiq_lambda.errors import ShardDamaged
+from lowkiq_lambda.base.errors import ShardDamaged
 from lowkiq_lambda.store.shard import backend as backend_module
 from lowkiq_lambda.store.shard import reader as reader_module
 from lowkiq_lambda.store.shard.keys import FEATURES, ShardGroup, ShardRef

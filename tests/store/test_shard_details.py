@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from lowkiq_lambda.views import JobExplanation, ShardDetails
+from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER
 from tests.kit.holders import Holders

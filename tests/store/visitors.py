@@ -7,9 +7,9 @@ from functools import partial
 from random import Random
 from uuid import uuid4
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.engine.lease import Lease, Moment
-from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Failed, JobError, Lowkiq, NoSuchTask, TaskClosed, Worker
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.base.errors import DeclarationError
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of

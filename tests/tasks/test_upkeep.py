@@ -11,9 +11,9 @@ from lowkiq_lambda import Config, Lowkiq, NoSuchTask, TaskClosed, Worker
 from lowkiq_lambda.aws.duty_task import look_after_tasks
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.aws.ticking import tasks_of
-from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, ShardDamaged
+from lowkiq_lambda.base.errors import BackendUnavailable, DeclarationError, ShardDamaged
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
 from lowkiq_lambda.tasks.records import Stored
 from lowkiq_lambda.testing import ManualClock

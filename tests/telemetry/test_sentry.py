@@ -4,7 +4,7 @@ import pytest
 import sentry_sdk
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.sentry import Capture, LowkiqIntegration
+from lowkiq_lambda.contrib.sentry import Capture, LowkiqIntegration
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.collecting import SentToSentry
 from tests.kit.coroutines import declare_async

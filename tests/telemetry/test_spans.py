@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
 from lowkiq_lambda import Batch, BatchJob, Failed, JobError, Later, Lowkiq, LowkiqError, Worker
-from lowkiq_lambda.otel import LowkiqInstrumentor, uninstrument
+from lowkiq_lambda.contrib.otel import LowkiqInstrumentor, uninstrument
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.collecting import Collected

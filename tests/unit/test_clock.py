@@ -2,7 +2,7 @@
 
 import time
 
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.base.clock import Clock, SystemClock
 
 
 def test_system_clock_reads_both_clocks() -> None:

@@ -14,7 +14,7 @@ from redis.exceptions import MaxConnectionsError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import SentinelConnectionPool
 
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     BackendDenied,
     BackendError,
     BackendUnavailable,

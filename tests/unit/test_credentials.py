@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.errors import BackendDenied, BackendError, BackendUnavailable, ConfigError
-from lowkiq_lambda.protocols import Credentials
+from lowkiq_lambda.base.errors import BackendDenied, BackendError, BackendUnavailable, ConfigError
+from lowkiq_lambda.settings.protocols import Credentials
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.credentials import LONGEST
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate

@@ -8,8 +8,8 @@ import pytest
 
 from lowkiq_lambda import Config, ConfigError, Lowkiq
 from lowkiq_lambda.aws.environment import find_redis
-from lowkiq_lambda.development import refuse_in_deployment
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.development import refuse_in_deployment
 from tests.kit.daemons import clean_environment
 
 LAMBDA = ("AWS_LAMBDA_FUNCTION_NAME", "LAMBDA_TASK_ROOT")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda.error_text import LONGEST_LOGGED, call_safely, cut, headline, loggable, say_error, signature
+from lowkiq_lambda.base.error_text import LONGEST_LOGGED, call_safely, cut, headline, loggable, say_error, signature
 
 
 def raised(raising: Callable[[], object]) -> BaseException:

@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from lowkiq_lambda import errors
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base import errors
+from lowkiq_lambda.base.errors import (
     BackendError,
     ConfigError,
     JobError,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.sentinel import MasterNotFoundError
 
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     BackendDenied,
     BackendError,
     BackendFull,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowkiq_lambda.fingerprint import LINE, fingerprint
+from lowkiq_lambda.base.fingerprint import LINE, fingerprint
 
 PIECES: Final = [*"ab1f0'\"`#:/-. @=(\\,xTZ5\r\n\ud800é[{+?_", "http://", "HTTP ", "status ", "Error: ", "429", "'a'"]
 PIECES_OF_VALUES: Final = ["2026-01-02T03:04", "deadbeef1", "0x1f", "u:p@h", "550e8400-e29b-41d4-a716-446655440000"]

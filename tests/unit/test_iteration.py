@@ -12,9 +12,9 @@ import pytest
 
 from lowkiq_lambda import BatchJob, CursorError, HandlerError, Later, Worker
 from lowkiq_lambda.engine.iteration import MAX_CURSOR_BYTES, Iteration, iterate
-from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.progress import JobProgress, load_progress
-from lowkiq_lambda.retry import MAX_DELAY
+from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.jobs.progress import JobProgress, load_progress
+from lowkiq_lambda.jobs.retry import MAX_DELAY
 
 
 class Context:

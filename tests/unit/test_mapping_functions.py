@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import DeclarationError, Incoming, Lowkiq
-from lowkiq_lambda.ingest import MappingFunctions, NoMappingFunction
+from lowkiq_lambda.declare.ingest import MappingFunctions, NoMappingFunction
 
 ARN = "arn:aws:sqs:eu-west-1:123456789012:orders-eu"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda.protocols import ServerMiddleware, compose
+from lowkiq_lambda.settings.protocols import ServerMiddleware, compose
 
 
 def noting(name: str, notes: list[str]) -> ServerMiddleware:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda import ConfigError
-from lowkiq_lambda.project import app_folder, project_app, project_root
+from lowkiq_lambda.settings.project import app_folder, project_app, project_root
 
 
 def write(folder: Path, text: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowkiq_lambda.retry import MAX_DELAY, default_retry_in, retry_horizon, safe_delay
+from lowkiq_lambda.jobs.retry import MAX_DELAY, default_retry_in, retry_horizon, safe_delay
 
 
 class FixedNoise(Random):

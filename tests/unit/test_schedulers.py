@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
-from lowkiq_lambda.protocols import Scheduler
+from lowkiq_lambda.settings.protocols import Scheduler
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from lowkiq_lambda.clock import LONGEST_WAIT, at_most, doubled
+from lowkiq_lambda.base.clock import LONGEST_WAIT, at_most, doubled
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from local.demo.tasks.bar import showing
 from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import Progress
-from lowkiq_lambda.worker import FunctionWorker
 
 SUCCESS, FAILURE, INTERRUPTED = 0, 1, 130
 LOOK_INTERVAL = 0.1

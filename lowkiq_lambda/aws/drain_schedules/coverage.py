@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_environment, stack_outputs
 from lowkiq_lambda.aws.events import ALONE, BadEvent, selected, ticks
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 

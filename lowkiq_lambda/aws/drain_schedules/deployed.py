@@ -9,7 +9,7 @@ from typing import Any, Final
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, differences, index_of
 from lowkiq_lambda.aws.drain_schedules.scheduler_api import request_of, schedule_of
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 
 _LOOKS_AT_ONCE: Final = 8
 _ATTEMPTS: Final = 6

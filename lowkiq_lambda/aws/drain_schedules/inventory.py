@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound
-from lowkiq_lambda.store.inspect.declared_queues import declared_queues
-from lowkiq_lambda.store.inspect.metrics import queue_metrics
+from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
+from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.declarations import Declaration, read_registered, readable_shards
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views import Metrics
+from lowkiq_lambda.views.queues import Metrics
 
 
 def declarations_of(app: Lowkiq) -> dict[str, Declaration]:

@@ -7,13 +7,13 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.costs.comparison import Comparison, amount, price_table
-from lowkiq_lambda.cli.costs.month import MetricsKind, Month, Redis, WayOut
-from lowkiq_lambda.cli.costs.prices import BadPrice, Prices, changed, changed_by_file, load
 from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
 from lowkiq_lambda.cli.tables import whole
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.stack.costs.month import MetricsKind, Month, Redis, WayOut
+from lowkiq_lambda.stack.costs.prices import BadPrice, Prices, changed, changed_by_file, load
 
 _USUAL: Final = Month()
 _MOST: Final = 10**12

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.cli.costs.bills import MEGABYTES, REDIS, Bill, dollars
-from lowkiq_lambda.cli.costs.month import Month, Redis
-from lowkiq_lambda.cli.costs.of_lambda import minute_bill, shards_bill
-from lowkiq_lambda.cli.costs.of_others import bus_bill, container_bill, sqs_bill
-from lowkiq_lambda.cli.costs.prices import Prices
 from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.stack.costs.bills import MEGABYTES, REDIS, Bill, dollars
+from lowkiq_lambda.stack.costs.month import Month, Redis
+from lowkiq_lambda.stack.costs.of_lambda import minute_bill, shards_bill
+from lowkiq_lambda.stack.costs.of_others import bus_bill, container_bill, sqs_bill
+from lowkiq_lambda.stack.costs.prices import Prices
 
 Ways: TypeAlias = dict[str, Callable[[Month], Bill]]
 

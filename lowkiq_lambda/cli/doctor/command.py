@@ -13,8 +13,8 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.doctor.text import describe
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import app_of
-from lowkiq_lambda.doctor.checkup import check_up
-from lowkiq_lambda.doctor.findings import Finding
+from lowkiq_lambda.operate.doctor.checkup import check_up
+from lowkiq_lambda.operate.doctor.findings import Finding
 
 _HELP: Final = """
 Tell which promises hold on the app's server, and which work nobody looks after. It changes nothing.
@@ -81,7 +81,7 @@ def doctor(
 
 
 def _tell_health(app: Lowkiq, *, as_json: bool) -> int:
-    from lowkiq_lambda.doctor.health import health_of  # noqa: PLC0415 - a check-up needs none
+    from lowkiq_lambda.operate.doctor.health import health_of  # noqa: PLC0415 - a check-up needs none
 
     found = health_of(app.core)
     sys.stdout.write((msgspec.json.encode(found).decode() if as_json else found.says) + "\n")
@@ -92,7 +92,7 @@ def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
     """What the stack's schedules lack; the server is found as the functions find it."""
     from lowkiq_lambda.aws.environment import find_redis  # noqa: PLC0415 - only where AWS is asked
     from lowkiq_lambda.cli.doctor.drain_schedules import stack_findings  # noqa: PLC0415 - as above
-    from lowkiq_lambda.providers.aws.settings import Settings  # noqa: PLC0415 - as above
+    from lowkiq_lambda.settings.aws import Settings  # noqa: PLC0415 - as above
 
     find_redis(app, Settings.from_env(os.environ))
     return stack_findings(app, stack)

@@ -7,8 +7,8 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of
 from lowkiq_lambda.aws.drain_schedules.deployed import DeployError
 from lowkiq_lambda.aws.unscheduled import naming
-from lowkiq_lambda.doctor.findings import Finding, Mark
-from lowkiq_lambda.doctor.promises import NOTHING_LOST
+from lowkiq_lambda.operate.doctor.findings import Finding, Mark
+from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
 
 _ADVICE: Final = (
     "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with FanOut=true. Where "

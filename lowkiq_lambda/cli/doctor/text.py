@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from lowkiq_lambda.doctor.findings import SECTIONS, CheckUp, Finding, Mark, PromiseView
-from lowkiq_lambda.presentation.formatting import visible
+from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, PromiseView
+from lowkiq_lambda.operate.presentation.formatting import visible
 
 _MARKS: Final[dict[Mark, str]] = {"ok": "ok", "warning": "warning", "unknown": "not known", "broken": "BROKEN"}
 _WIDTH: Final = max(map(len, _MARKS.values()))

@@ -14,12 +14,12 @@ from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_
 from lowkiq_lambda.aws.drain_schedules.plan import Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
 from lowkiq_lambda.aws.drain_schedules.text import describe
+from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.drain_schedules.options import GuardOptions, PlanOptions, Target
 from lowkiq_lambda.cli.parts import app_spec
-from lowkiq_lambda.errors import ConfigError, LowkiqError
-from lowkiq_lambda.loading import load_app
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.loading import load_app
 
 _OF_THE_TEMPLATE: Final = re.compile(r"shard-[0-9]+")
 _MOST_INDEXES: Final = 400

@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 from cyclopts import Group, Parameter
 
 from lowkiq_lambda.aws.drain_schedules.schedule import NAME_LENGTH, PREFIX_LENGTH
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import flag
-from lowkiq_lambda.errors import ConfigError
 
 AppName: TypeAlias = Annotated[
     str | None, Parameter(name="MODULE:APP", help="The app with the workers; else LOWKIQ_APP.")

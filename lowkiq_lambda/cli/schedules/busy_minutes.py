@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from lowkiq_lambda.cli.schedules.moments import DAY, utc
 from lowkiq_lambda.cli.schedules.sources import Source
 from lowkiq_lambda.cli.tables import markdown, whole
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 
 _MINUTE: Final = 60.0

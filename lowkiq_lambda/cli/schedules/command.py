@@ -5,6 +5,7 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import App, Parameter
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE, MISUSED
 from lowkiq_lambda.cli.parts import command_app, whole_number
 from lowkiq_lambda.cli.schedules.busy_minutes import load_table
@@ -12,7 +13,6 @@ from lowkiq_lambda.cli.schedules.difference import Period, differences
 from lowkiq_lambda.cli.schedules.moments import DAY, day_of, moment_option, span_option
 from lowkiq_lambda.cli.schedules.sources import dumped, read_checked, read_source
 from lowkiq_lambda.cli.schedules.upcoming import Absence, describe
-from lowkiq_lambda.clock import SystemClock
 
 _HELP: Final = """
 Tell what the schedule entries of an app will do: those of app.cron, app.every and app.at. Redis is not asked, and \

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.errors import ConfigError
 
 EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()

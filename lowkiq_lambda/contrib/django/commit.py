@@ -6,10 +6,10 @@ from typing import Any, Unpack
 from django.db import transaction
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.contrib.checking import frozen_jobs
-from lowkiq_lambda.errors import DeclarationError
-from lowkiq_lambda.worker import FunctionWorker, JobOptions, Worker, worker_of
+from lowkiq_lambda.declare.worker import FunctionWorker, JobOptions, Worker, worker_of
 
 
 def push_on_commit(

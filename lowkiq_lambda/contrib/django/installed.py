@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import AppNotFound, ConfigError
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.base.errors import AppNotFound, ConfigError
+from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.loading import load_app
 
 LABEL: Final = "lowkiq"
 """How Django calls the kit: in permissions, too."""

@@ -27,10 +27,10 @@ from lowkiq_lambda.contrib.django.task_interface import (
     task_finished,
     task_started,
 )
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import BatchJob
-from lowkiq_lambda.job import MorgueJob
-from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.jobs.job import MorgueJob
+from lowkiq_lambda.jobs.retry import Later
 
 _EARLY: Final = 0.1
 """Seconds by which a job may begin before its time."""

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import MetaData, Table, event
 from sqlalchemy.orm import Session, SessionTransaction, scoped_session, sessionmaker
 
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import DeclarationError, JobError
 from lowkiq_lambda.contrib.checking import check_jobs
 from lowkiq_lambda.contrib.outbox.relay import Relay
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Waiting, row_of
-from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.declare.worker import FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs, push_within
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.worker import FunctionWorker, Worker, shard_index, worker_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy.orm import Session, sessionmaker
 
+from lowkiq_lambda.base.error_text import cut, headline
+from lowkiq_lambda.base.errors import BackendUnavailable, JobError, LowkiqError, PushInterrupted
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Row, job_of
-from lowkiq_lambda.error_text import cut, headline
-from lowkiq_lambda.errors import BackendUnavailable, JobError, LowkiqError, PushInterrupted
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.store.shard.codec import load_json
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.presentation.formatting import selected
-from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.presentation.formatting import selected
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,9 +17,9 @@ from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, Waitin
 from lowkiq_lambda.dashboard.bulk_action_state import LONGEST_REASON, BulkActionState, pack, unpack
 from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.bulk_actions import WholeListError, prepare
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.bulk_actions import WholeListError, prepare
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 
 SECONDS_AT_ONCE: Final = 5.0
 """Seconds of work before a response."""

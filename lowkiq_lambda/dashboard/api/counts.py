@@ -6,8 +6,8 @@ from lowkiq_lambda.dashboard.api.bulk_actions import SECONDS_AT_ONCE
 from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, WaitingFilter, filter_of, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.bulk_actions import count, prepare
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.bulk_actions import count, prepare
 
 
 class WaitingCountParams(WaitingFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,12 +6,12 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.error_views import ErrorGrouping, ErrorGroups
-from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE, past_actions
+from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE, past_actions
+from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
 
 
 class ErrorsParams(msgspec.Struct, frozen=True, kw_only=True):

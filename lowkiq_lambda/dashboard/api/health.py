@@ -8,8 +8,8 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.reader import ShardReader
 
 CACHE_SECONDS: Final = 1.0

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.views import QueueHistory, Span
+from lowkiq_lambda.views.queues import QueueHistory, Span
 
 
 class HistoryParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,9 +25,12 @@ from lowkiq_lambda.dashboard.api.responses import fitting
 from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import scanning
-from lowkiq_lambda.job import JobView, MorgueJob
-from lowkiq_lambda.presentation.diagnosis_words import NO_JOB
-from lowkiq_lambda.presentation.jobs import (
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import JobView, MorgueJob
+from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
+from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB
+from lowkiq_lambda.operate.presentation.jobs import (
     BuriedJob,
     JobDetails,
     JobResponse,
@@ -36,10 +39,7 @@ from lowkiq_lambda.presentation.jobs import (
     serializer_for,
     why,
 )
-from lowkiq_lambda.store.inspect.id_ranges import ListPosition
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.views import Page
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.views.queues import Page
 
 Ranged: TypeAlias = IdRangeParams | NumberRangeParams | TimeRangeParams
 Serialized = TypeVar("Serialized", bound=JobResponse)

@@ -9,9 +9,9 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.actions import WholeQueue
 from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.presentation.limit_words import change_words
-from lowkiq_lambda.rate import Rate
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.presentation.limit_words import change_words
 
 
 class RateParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

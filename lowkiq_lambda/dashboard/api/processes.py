@@ -9,7 +9,7 @@ from msgspec import Meta
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.process_orders import NO_PROCESS, give
-from lowkiq_lambda.process_views import Process
+from lowkiq_lambda.views.processes import Process
 
 
 class ProcessParams(msgspec.Struct, frozen=True, kw_only=True):

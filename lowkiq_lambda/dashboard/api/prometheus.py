@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.pulse import VERSION
-from lowkiq_lambda.store.inspect.current_totals import current_totals
+from lowkiq_lambda.engine.pulse import VERSION
+from lowkiq_lambda.operate.inspect.current_totals import current_totals
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views import Metrics
+from lowkiq_lambda.views.queues import Metrics
 
 _OF_QUEUES: Final = "lowkiq_queue"
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.times import NUMBER, TimeBound, in_seconds
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter
 
 MOST_IDS: Final = 1_000
 """In one call."""

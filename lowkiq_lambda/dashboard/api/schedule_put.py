@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.api.schedules import EntryName, OneEntryResponse, one_entry
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import target
-from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.cron import LONGEST_TEXT
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
 

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from lowkiq_lambda.base.errors import NoSuchEntry
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, payload_of, problem_of, switch_all, target, upcoming, views
-from lowkiq_lambda.errors import NoSuchEntry
-from lowkiq_lambda.presentation.jobs import serializer_for
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.presentation.jobs import serializer_for
 from lowkiq_lambda.schedules.records import ScheduleView, Source
-from lowkiq_lambda.worker import Worker
 
 UNKNOWN: Final = "unknown_entry"
 EntryName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, description="The name of a schedule entry.")]

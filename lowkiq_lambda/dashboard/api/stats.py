@@ -8,8 +8,8 @@ from msgspec import Meta
 from lowkiq_lambda.dashboard.api.operations import NoParams
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.presentation.queues import Queues, queue_stats
-from lowkiq_lambda.views import ShardDetails, Stats
+from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
+from lowkiq_lambda.views.queues import ShardDetails, Stats
 
 
 class ShardStats(ShardDetails, frozen=True, kw_only=True):

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import NoSuchTask
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.polled import Polled, version_of
 from lowkiq_lambda.dashboard.api.requests import Cursor
 from lowkiq_lambda.dashboard.api.responses import fitting
-from lowkiq_lambda.errors import NoSuchTask
-from lowkiq_lambda.protocols import Mask
+from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.tasks.views import Item, Progress, State, Status, TaskPage, TaskSummary
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from lowkiq_lambda.dashboard.api.actions import Pause, Paused, WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.views import TenantOrder, TenantView
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.views.queues import TenantOrder, TenantView
 
 TenantName: TypeAlias = Annotated[
     str,

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.bulk_action_state import (
     LONGEST_REASON,
     BulkActionResult,
@@ -20,11 +21,10 @@ from lowkiq_lambda.dashboard.bulk_action_state import (
 from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.presentation.formatting import visible
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction
+from lowkiq_lambda.operate.presentation.formatting import visible
 
 STEP: Final = 2.0
 """The longest time of a step, in seconds, plus one call of Redis."""

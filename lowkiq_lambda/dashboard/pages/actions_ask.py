@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.dashboard.bulk_action_state import (
     LONGEST_REASON,
     BulkActionRequest,
@@ -25,10 +27,8 @@ from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.scanning import for_seconds
-from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.fingerprint import fingerprint
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, first_ids, prepare
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, first_ids, prepare
 
 COUNTING: Final = 1.0
 """The longest time for counting, in seconds."""

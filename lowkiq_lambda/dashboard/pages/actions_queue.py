@@ -9,9 +9,9 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.pages import pause_form
 from lowkiq_lambda.dashboard.pages.actions import actions_of
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.shard_details import shard_details
-from lowkiq_lambda.views import ShardDetails
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.shard_details import shard_details
+from lowkiq_lambda.views.queues import ShardDetails
 
 _GONE: Final = "Nothing to do: this holder has released the shard."
 _PAGES: Final = frozenset({"queue", "waiting", "processing", "morgue", "limits", "job"})

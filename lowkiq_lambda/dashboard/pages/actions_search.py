@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.pages import filters
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 
 FIELDS: Final = frozenset({"by", "range", "value", "find", "text", "fingerprint"})
 """The fields of a list in an address."""

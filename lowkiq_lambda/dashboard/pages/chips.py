@@ -9,8 +9,8 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import Criterion, criteria
 from lowkiq_lambda.dashboard.pages.actions_search import filter_of
 from lowkiq_lambda.dashboard.pages.filters import ListQuery
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.id_ranges import SearchableList
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
 
 _ACTIONS: Final[Mapping[SearchableList, ActionName]] = {"waiting": "delete", "morgue": "requeue"}
 """An action on each list, whose confirmation has the words."""

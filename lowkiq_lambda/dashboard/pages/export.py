@@ -22,9 +22,9 @@ from lowkiq_lambda.dashboard.pages.morgue import MORGUE
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import JobRow, rows_of
 from lowkiq_lambda.dashboard.pages.waiting import WAITING
-from lowkiq_lambda.presentation.formatting import iso
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.presentation.formatting import iso
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_BYTES_OF_GATEWAY: Final = 2 * 1024 * 1024

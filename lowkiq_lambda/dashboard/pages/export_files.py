@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.formatting import visible
 
 Value: TypeAlias = str | int | float | None
 Line: TypeAlias = Mapping[str, Value]

@@ -9,18 +9,18 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.job_task import task_of
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.pages.timeline import timeline
-from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.job import Failure, JobView, MorgueJob
-from lowkiq_lambda.presentation.formatting import unescaped, visible
-from lowkiq_lambda.presentation.jobs import why
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.views import JobExplanation
+from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob
+from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
+from lowkiq_lambda.operate.presentation.jobs import why
+from lowkiq_lambda.views.queues import JobExplanation
 
 _LONGEST_ID: Final = 1_000
 _LARGE: Final = 100_000

@@ -2,9 +2,9 @@
 
 import msgspec
 
+from lowkiq_lambda.base.errors import NoSuchTask
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS
-from lowkiq_lambda.errors import NoSuchTask
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import STATUSES, Item
 

@@ -5,15 +5,15 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.durations import seconds_of
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
-from lowkiq_lambda.declared_limits import check_max_running
-from lowkiq_lambda.errors import DeclarationError
-from lowkiq_lambda.limit_views import LimitsView
-from lowkiq_lambda.presentation.limit_words import change_words
-from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.declare.declared_limits import check_max_running
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.presentation.limit_words import change_words
+from lowkiq_lambda.views.limits import LimitsView
 
 _FIELDS: Final = ("places", "ids", "per")
 _LONGEST: Final = 100

@@ -13,11 +13,11 @@ from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_link
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.pages.sorting import Head
 from lowkiq_lambda.dashboard.scanning import scanning
-from lowkiq_lambda.job import JobView, MorgueJob
-from lowkiq_lambda.presentation.formatting import unescaped, visible
-from lowkiq_lambda.store.inspect.id_ranges import SearchableList
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.views import Page
+from lowkiq_lambda.jobs.job import JobView, MorgueJob
+from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
+from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
+from lowkiq_lambda.views.queues import Page
 
 JobPage = Page[JobView] | Page[MorgueJob]
 

@@ -7,10 +7,10 @@ import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.progress_words import progress_words
-from lowkiq_lambda.job import ProgressView, ScoredPayload
-from lowkiq_lambda.presentation.formatting import visible
-from lowkiq_lambda.presentation.masking import MaskFailed, Masking
-from lowkiq_lambda.presentation.payload_json import payload_json
+from lowkiq_lambda.jobs.job import ProgressView, ScoredPayload
+from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
+from lowkiq_lambda.operate.presentation.payload_json import payload_json
 
 LARGEST: Final = 100_000
 """Bytes of a payload on a page."""

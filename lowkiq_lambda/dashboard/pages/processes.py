@@ -6,13 +6,13 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import QueueMismatch
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.process_orders import NO_PROCESS, find, give
-from lowkiq_lambda.errors import QueueMismatch
-from lowkiq_lambda.presentation.formatting import quoted
-from lowkiq_lambda.process_views import Doing, Process
-from lowkiq_lambda.views import ShardDetails
+from lowkiq_lambda.operate.presentation.formatting import quoted
+from lowkiq_lambda.views.processes import Doing, Process
+from lowkiq_lambda.views.queues import ShardDetails
 
 Order: TypeAlias = Literal["quiet", "stop"]
 ORDERS: Final[Mapping[str, Order]] = {"quiet": "quiet", "stop": "stop"}

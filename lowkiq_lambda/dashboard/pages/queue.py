@@ -5,7 +5,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
 
 PAGE: Final = 100
 """Jobs on one page of a list."""

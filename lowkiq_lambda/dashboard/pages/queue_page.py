@@ -8,10 +8,10 @@ from lowkiq_lambda.dashboard.charts import chart
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
-from lowkiq_lambda.presentation.formatting import visible
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.store.server.server_time import FAR
-from lowkiq_lambda.views import QueueOverview, Span
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.views.queues import QueueOverview, Span
 
 
 def show(context: RequestContext) -> Response:

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
-from lowkiq_lambda.journal_views import Recovered, Whereabouts
-from lowkiq_lambda.presentation.formatting import quoted
+from lowkiq_lambda.operate.presentation.formatting import quoted
+from lowkiq_lambda.views.journal import Recovered, Whereabouts
 
 NAMED: Final = 10
 """So many ids of each holder are named."""

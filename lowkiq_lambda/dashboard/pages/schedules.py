@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.entries import (
     explained,
@@ -19,8 +20,7 @@ from lowkiq_lambda.dashboard.entries import (
     why_unattended,
 )
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload
-from lowkiq_lambda.errors import DeclarationError
-from lowkiq_lambda.job import ScoredPayload
+from lowkiq_lambda.jobs.job import ScoredPayload
 from lowkiq_lambda.schedules.clock_changes import PlannedTime
 from lowkiq_lambda.schedules.records import ScheduleView
 from lowkiq_lambda.schedules.zones import local_text, zone_of

@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import JobError, NoSuchTask
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.navigation import MAIN
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
-from lowkiq_lambda.errors import JobError, NoSuchTask
-from lowkiq_lambda.job import id_text
-from lowkiq_lambda.presentation.formatting import quoted, unescaped, visible
-from lowkiq_lambda.views import FoundId, FoundIds, Place
+from lowkiq_lambda.jobs.job import id_text
+from lowkiq_lambda.operate.presentation.formatting import quoted, unescaped, visible
+from lowkiq_lambda.views.queues import FoundId, FoundIds, Place
 
 IDS: Final = 100
 """So many ids that begin with the text are shown."""

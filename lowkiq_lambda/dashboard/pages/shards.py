@@ -7,7 +7,7 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.sorting import Columns, sort_of
-from lowkiq_lambda.views import ShardDetails
+from lowkiq_lambda.views.queues import ShardDetails
 
 _COLUMNS: Final[Columns[ShardDetails]] = {
     "index": lambda shard: shard.index,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, get_args
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.views import Span
+from lowkiq_lambda.views.queues import Span
 
 SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 hours", "72h": "3 days"}
 

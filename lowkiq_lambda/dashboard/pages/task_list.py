@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import NoSuchTask
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import PAGE
 from lowkiq_lambda.dashboard.task_words import STATES, TROUBLES
-from lowkiq_lambda.errors import NoSuchTask
 from lowkiq_lambda.tasks.views import Status, TaskPage, TaskSummary
 
 COUNTED_FOR: Final = 0.5

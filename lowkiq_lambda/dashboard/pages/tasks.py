@@ -6,14 +6,14 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import NoSuchTask
 from lowkiq_lambda.dashboard.api.task_reader import NO_TASK
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import PAGE
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_cancelling import cancel_task
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, bar, bar_words
-from lowkiq_lambda.errors import NoSuchTask
-from lowkiq_lambda.presentation.formatting import quoted, visible
+from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.tasks.views import STATUSES, Item, Status
 
 ENDED: Final = {

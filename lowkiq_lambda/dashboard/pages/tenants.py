@@ -8,10 +8,10 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages import pause_form
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.views import TenantOrder
+    from lowkiq_lambda.views.queues import TenantOrder
 
 NO_TENANTS = "The worker of the queue declares no tenants."
 NO_ACTION = "The dashboard has no such action."

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.declare.worker import Worker
 
 SHOWN: Final = 100
 _WORDS: Final[Mapping[str, str]] = {

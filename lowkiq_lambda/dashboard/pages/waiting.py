@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.lists import JobList, show_list
-from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.operate.inspect.queries import Queries
 
 WAITING: Final = JobList(
     "waiting",

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.dashboard.security.cookies import Cookie, name_of
@@ -24,7 +25,6 @@ from lowkiq_lambda.dashboard.security.sessions import (
     new_session,
     session_of,
 )
-from lowkiq_lambda.errors import ConfigError
 
 Role: TypeAlias = Literal["operator", "reader"]
 Scope: TypeAlias = Mapping[str, Any]

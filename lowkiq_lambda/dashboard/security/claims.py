@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.errors import ConfigError
 
 Source: TypeAlias = Literal["jwt", "iam"]
 

@@ -6,8 +6,8 @@ import hmac
 import secrets
 from typing import Final
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security.weak_passwords import weakness
-from lowkiq_lambda.errors import ConfigError
 
 LEAST: Final = 12
 """Characters of a password that a thousand guesses a minute do not find."""

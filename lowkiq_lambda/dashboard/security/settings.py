@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lowkiq_lambda.config import EnvSettings, variable_of
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Auth, Role, Token
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.settings.config import EnvSettings, variable_of
 
 
 class DashboardSettings(EnvSettings, frozen=True, kw_only=True):

@@ -22,9 +22,9 @@ from contextlib import suppress
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.security.caller import Caller
 from lowkiq_lambda.dashboard.security.sessions import Session
-from lowkiq_lambda.errors import LowkiqError
 
 MINUTE: Final = 60.0
 FROM_ONE: Final = 10

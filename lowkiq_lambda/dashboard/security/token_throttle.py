@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.security.caller import Caller
 from lowkiq_lambda.dashboard.security.throttle import MINUTE, CountTogether, network_of
-from lowkiq_lambda.errors import LowkiqError
 
 WRONG_TOKENS: Final = 100
 """From one address in a minute."""

@@ -11,9 +11,8 @@ from types import FrameType
 from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import is_embedded
-from lowkiq_lambda.errors import AppNotFound, ConfigError, DeclarationError, LowkiqError
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.base.errors import AppNotFound, ConfigError, DeclarationError, LowkiqError
+from lowkiq_lambda.engine.pulse import resident_memory
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.logs import set_up_logs
 from lowkiq_lambda.local.process_runner import ProcessRunner
@@ -24,7 +23,8 @@ from lowkiq_lambda.local.processes.parent_link import ParentLink
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE
 from lowkiq_lambda.providers.embedded.shared import attach
-from lowkiq_lambda.pulse import resident_memory
+from lowkiq_lambda.settings.config import is_embedded
+from lowkiq_lambda.settings.loading import load_app
 
 logger = logging.getLogger(__name__)
 

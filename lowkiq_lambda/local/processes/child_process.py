@@ -11,7 +11,7 @@ from threading import Thread
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.local.processes.child import FROM_TERMINAL
 from lowkiq_lambda.local.processes.messages import Order, Status, Word
 

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.local.processes.child_process import ChildProcess
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 

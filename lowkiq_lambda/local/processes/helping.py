@@ -6,12 +6,12 @@ from functools import partial
 from random import Random
 from typing import Any, Final, Self
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.local.dealing import hands, new_board, shards_of_node
 from lowkiq_lambda.local.splitters import ByNodeSplitter
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 

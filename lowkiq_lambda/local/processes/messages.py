@@ -10,7 +10,7 @@ import msgspec
 
 from lowkiq_lambda.local.logs import LogFormat, LogLevel
 from lowkiq_lambda.local.overrides import Overrides
-from lowkiq_lambda.process_views import ProcessState
+from lowkiq_lambda.views.processes import ProcessState
 
 Word: TypeAlias = Literal["stop", "now", "quiet", "traces"]
 """`stop`: as TERM does; `now`: as a second one; `quiet`: as TSTP; `traces`: as TTIN."""

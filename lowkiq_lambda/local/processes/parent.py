@@ -13,8 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.config import is_embedded
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.local.embedded_redeclaring import redeclare_empty_queues
 from lowkiq_lambda.local.process_runner import ONE_REQUEST
 from lowkiq_lambda.local.processes.child_process import ChildProcess
@@ -23,6 +22,7 @@ from lowkiq_lambda.local.processes.memory import new_watch
 from lowkiq_lambda.local.processes.messages import Order
 from lowkiq_lambda.local.processes.supervisor import ProcessSupervisor
 from lowkiq_lambda.local.signals import Signals
+from lowkiq_lambda.settings.config import is_embedded
 
 logger = logging.getLogger(__name__)
 

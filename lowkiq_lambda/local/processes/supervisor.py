@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from lowkiq_lambda.clock import Clock, doubled
+from lowkiq_lambda.base.clock import Clock, doubled
 from lowkiq_lambda.local.processes.child_process import ChildProcess
 from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED, worse
 from lowkiq_lambda.local.processes.memory import MemoryWatch

@@ -3,8 +3,8 @@
 import os
 from typing import Any, Final
 
-from lowkiq_lambda.config import variable_of
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.settings.config import variable_of
 
 CONNECT_TIMEOUT: Final = 1.0
 READ_TIMEOUT: Final = 5.0
@@ -41,7 +41,7 @@ def dual_stack() -> bool | None:
 
     Raises ConfigError.
     """
-    from lowkiq_lambda.providers.aws.settings import Settings  # noqa: PLC0415 - most processes that push never need it
+    from lowkiq_lambda.settings.aws import Settings  # noqa: PLC0415 - most processes that push never need it
 
     variable = variable_of("dual_stack")
     return Settings.from_env({variable: os.environ.get(variable, "")}).dual_stack or None

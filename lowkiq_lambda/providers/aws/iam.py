@@ -8,8 +8,8 @@ import re
 from threading import Lock
 from typing import Final, Literal
 
-from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.providers.aws.keychain import Keychain
 from lowkiq_lambda.providers.aws.signing import Request, presigned
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Protocol
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.providers.aws.clients import connect
 
 _ACCEPTED: Final = 202

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lowkiq_lambda.errors import BackendDenied
+from lowkiq_lambda.base.errors import BackendDenied
 from lowkiq_lambda.providers.aws.signing import Keys
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import os
 from typing import Any, Final
 
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.providers.aws.settings import Settings
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.aws import Settings
 
 _PACKAGES: Final = frozenset({"aws_lambda_powertools", "boto3", "botocore"})
 

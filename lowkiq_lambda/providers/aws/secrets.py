@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.providers.aws.clients import dual_stack
 from lowkiq_lambda.store.server.address import without_login
 

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.providers.aws.invoker import Invoker, LambdaUnreachable, shared_invoker
 
 REST: Final = 60.0

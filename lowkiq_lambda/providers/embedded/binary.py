@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.base.errors import EmbeddedServerError
 
 Version: TypeAlias = tuple[int, int]
 

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.base.errors import EmbeddedServerError
 
 if sys.platform != "win32":
     import fcntl

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 from typing import Final
 
-from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.base.errors import EmbeddedServerError
 from lowkiq_lambda.providers.embedded.binary import OLDEST, ServerBinary, find_binary
 from lowkiq_lambda.providers.embedded.folder import Access, ServerFolder
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.base.errors import EmbeddedServerError
 from lowkiq_lambda.providers.embedded.folder import Access, Seat, ServerFolder
 from lowkiq_lambda.providers.embedded.launch import start
 from lowkiq_lambda.providers.embedded.url import default_folder

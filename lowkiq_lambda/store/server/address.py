@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from lowkiq_lambda.config import EMBEDDED
-from lowkiq_lambda.error_text import NO_SECRETS, without_password
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.base.error_text import NO_SECRETS, without_password
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.config import EMBEDDED
 
 Kind: TypeAlias = Literal["server", "sentinel", "cluster"]
 

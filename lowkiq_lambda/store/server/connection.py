@@ -18,9 +18,9 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.protocols import Credentials, RedisPlug
+from lowkiq_lambda.base.clock import Clock, SystemClock
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.address import Address, parse_address
 from lowkiq_lambda.store.server.client_releases import (
     pools_with,

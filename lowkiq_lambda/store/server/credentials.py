@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 from redis.cluster import RedisCluster
 from redis.credentials import CredentialProvider
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendDenied, BackendError
-from lowkiq_lambda.protocols import Credentials, RenewableCredentials
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import BackendDenied, BackendError
+from lowkiq_lambda.settings.protocols import Credentials, RenewableCredentials
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, SignInFailed, translate
 
 Told = TypeVar("Told")

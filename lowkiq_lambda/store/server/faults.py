@@ -30,8 +30,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import MasterNotFoundError
 
-from lowkiq_lambda.config import variable_of
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     BackendDenied,
     BackendError,
     BackendFull,
@@ -39,6 +38,7 @@ from lowkiq_lambda.errors import (
     PoolExhausted,
     ShardDamaged,
 )
+from lowkiq_lambda.settings.config import variable_of
 
 UnknownScript: TypeAlias = NoScriptError
 """The server does not know a script by its hash."""

@@ -10,8 +10,8 @@ import redis
 from redis.cluster import RedisCluster
 from redis.sentinel import SentinelConnectionPool
 
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.protocols import RedisPlug
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.protocols import RedisPlug
 from lowkiq_lambda.store.server.client_releases import protocol_of
 from lowkiq_lambda.store.server.faults import translated
 

@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MaxConnectionsError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from lowkiq_lambda.clock import at_most
+from lowkiq_lambda.base.clock import at_most
 from lowkiq_lambda.store.server.client_releases import has_to_reopen, is_open, name_options, take_connection
 
 if TYPE_CHECKING:

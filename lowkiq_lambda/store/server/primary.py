@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection, SentinelManagedSSLConnection
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.store.server.address import Address
 from lowkiq_lambda.store.server.client_releases import tls_options
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS

@@ -7,7 +7,7 @@ set), the measurement is not trusted any more.
 
 from typing import Final, Protocol
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 
 FOREVER: Final = 253_402_300_799.0
 """The last second of the year 9999: what has no end has this one, as anything can be counted with it."""

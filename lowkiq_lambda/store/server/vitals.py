@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import redis
 from redis.cluster import RedisCluster
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.faults import translated, unless_error, unless_refused
 from lowkiq_lambda.store.server.pipelines import send_each

@@ -11,9 +11,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.forks import end_child_of
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.base.forks import end_child_of
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, ShardRef, notification_channel
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply

@@ -13,8 +13,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardDamaged
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch, ShardDamaged
 from lowkiq_lambda.store.server.connection import Client, SingleClient
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,

@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.process_views import Process
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.keys import PROCESS_SLOT, ProcessesRef
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, script
+from lowkiq_lambda.views.processes import Process
 
 FORGOTTEN_AFTER: Final = 86_400.0
 """Seconds after which a process that nobody has heard of since is forgotten."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha1
 from typing import Any, Final, NamedTuple
 
-from lowkiq_lambda.job import ItemRef, encode_score
+from lowkiq_lambda.jobs.job import ItemRef, encode_score
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 

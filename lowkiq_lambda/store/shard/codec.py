@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.errors import JobError
+from lowkiq_lambda.base.errors import JobError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from lowkiq_lambda.declaring import MAX_SHARDS
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.declare.declaring import MAX_SHARDS
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend

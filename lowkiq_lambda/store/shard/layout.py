@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from lowkiq_lambda.job import digest, digest_of_tenant
+from lowkiq_lambda.jobs.job import digest, digest_of_tenant
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 COUNTS_KEPT: Final = 10

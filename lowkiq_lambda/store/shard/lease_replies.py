@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.job import PLACE, Delivery, Obstacle
+from lowkiq_lambda.jobs.job import PLACE, Delivery, Obstacle
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 StopRequest: TypeAlias = Literal["paused", "limited", "quiet"]

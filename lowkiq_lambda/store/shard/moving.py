@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TIMETABLE, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.layout import SLICE_RECORDS

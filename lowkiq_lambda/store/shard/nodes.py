@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.store.server.connection import Client, ClusterClient
 from lowkiq_lambda.store.server.faults import translated, unless_error
 from lowkiq_lambda.store.server.pipelines import Words, send_each

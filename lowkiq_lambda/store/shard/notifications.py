@@ -10,9 +10,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from lowkiq_lambda.clock import at_most
-from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.protocols import Credentials, RedisPlug
+from lowkiq_lambda.base.clock import at_most
+from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscribe
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate, translated
 from lowkiq_lambda.store.server.pipelines import next_message

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lowkiq_lambda.errors import (
+from lowkiq_lambda.base.errors import (
     BackendFull,
     BackendUnavailable,
     LowkiqError,
     PushInterrupted,
     ShardClosed,
 )
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import Chunk, EnqueueReply
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel

@@ -6,7 +6,7 @@ from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.server.connection import ClusterClient, SingleClient
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.base.errors import QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.carrying import carry
 from lowkiq_lambda.store.shard.declarations import (

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import LowkiqError, ShardDamaged
+from lowkiq_lambda.base.clock import Clock
+from lowkiq_lambda.base.errors import LowkiqError, ShardDamaged
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translated
 from lowkiq_lambda.store.server.pipelines import Words, send_each
 from lowkiq_lambda.store.shard.backend import Backend

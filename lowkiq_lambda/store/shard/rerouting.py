@@ -12,7 +12,7 @@ the clocks of two nodes gives a later push of an id the smaller score. docs/resh
 from collections.abc import Mapping, Sequence
 from hashlib import sha1
 
-from lowkiq_lambda.errors import LowkiqError, ShardClosed
+from lowkiq_lambda.base.errors import LowkiqError, ShardClosed
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import Chunk
 from lowkiq_lambda.store.shard.keys import ShardRef

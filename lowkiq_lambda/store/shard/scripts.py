@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged, ShardMoving
+from lowkiq_lambda.base.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged, ShardMoving
 from lowkiq_lambda.store.shard.keys import FEATURES, IN_USE, Keyed, Pick, ShardRef, key_names, picker
 
 CONTRACT_VERSION: Final = 1

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.forks import end_child_of
+from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.base.forks import end_child_of
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, Self
 
-from lowkiq_lambda.errors import BackendError, LowkiqError, ShardDamaged
-from lowkiq_lambda.job import Obstacle
+from lowkiq_lambda.base.errors import BackendError, LowkiqError, ShardDamaged
+from lowkiq_lambda.jobs.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader

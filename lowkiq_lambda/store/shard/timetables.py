@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import TIMETABLE, ShardRef, notification_channel
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.errors import LowkiqError, is_of_move
-from lowkiq_lambda.protocols import StartDrain
+from lowkiq_lambda.base.errors import LowkiqError, is_of_move
+from lowkiq_lambda.settings.protocols import StartDrain
 from lowkiq_lambda.store.shard.asking import ask_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -5,7 +5,7 @@ from typing import Any
 
 from lowkiq_lambda import Incoming, Lowkiq, Worker
 from lowkiq_lambda.aws.ingest_function import handler
-from lowkiq_lambda.ingest import MappingFunction
+from lowkiq_lambda.declare.ingest import MappingFunction
 from tests.aws.functions import FunctionContext, Install
 from tests.kit.handlers import Notes
 from tests.kit.looks import look

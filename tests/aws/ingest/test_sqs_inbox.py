@@ -12,7 +12,7 @@ from lowkiq_lambda import ConfigError, DeclarationError, JobError, PushInterrupt
 from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE
 from lowkiq_lambda.aws.sqs import InboxRefused
 from lowkiq_lambda.aws.sqs_inbox import SqsInbox
-from lowkiq_lambda.job import ItemRef
+from lowkiq_lambda.jobs.job import ItemRef
 from lowkiq_lambda.store.shard.keys import TRACKING
 from tests.aws.functions import Install
 from tests.aws.ingest import shapes

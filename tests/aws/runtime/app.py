@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.base.clock import SystemClock
 from tests.kit.telling import FOLDER, declare_stage_worker, tell
 
 CLOCK = Path(os.environ["STAGE_CLOCK"])

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from tests.aws.runtime.conftest import MakeStage
 from tests.aws.runtime.function_stage import PLENTY, FunctionStage
 from tests.kit.servers.lambda_outcome import Crashed

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.settings.loading import load_app
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import FUNCTION, ROLE
 from tests.kit.servers import Server

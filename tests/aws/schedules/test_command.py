@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.settings.loading import load_app
 from tests.aws.schedules.command import AWAY, DONE, FAILED, NOT_APPLIED, Run, WriteApp, push
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import OTHER_FUNCTION, deployed, names

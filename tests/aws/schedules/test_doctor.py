@@ -8,7 +8,7 @@ import pytest
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules import coverage
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.settings.loading import load_app
 from tests.aws.schedules.command import DONE, FAILED, Run, WriteApp, push
 from tests.aws.schedules.outputs import StackSchedules
 from tests.kit.servers import Server

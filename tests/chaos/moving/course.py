@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 from lowkiq_lambda import Config, JobView, Lowkiq, MorgueJob
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
-from lowkiq_lambda.views import Page
+from lowkiq_lambda.views.queues import Page
 from tests.chaos.moving import app as moving
 from tests.chaos.moving.app import handled_of, moving_worker
 from tests.chaos.moving.judge import Evidence, Sleeper, faults

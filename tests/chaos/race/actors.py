@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, LowkiqError, Worker
-from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard import backend
 from tests.chaos.race.mutants import scripts_of
 from tests.chaos.race.notes import RaceNote, RaceNotes

@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.race import actors
 from tests.chaos.race.actors import SHARDS, Track

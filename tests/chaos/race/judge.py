@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.jobs.job import shard_for
 from tests.chaos.race.actors import SHARDS
 from tests.chaos.race.notes import RaceNote
 

@@ -9,7 +9,7 @@ import msgspec
 
 from lowkiq_lambda.engine import outcomes
 from lowkiq_lambda.engine.outcomes import failure_record
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 

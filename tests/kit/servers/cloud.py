@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from lowkiq_lambda.cloud.server import REGION, CloudServer
+from lowkiq_lambda.stack.cloud.server import REGION, CloudServer
 
 ACCOUNT: Final = "000000000000"
 

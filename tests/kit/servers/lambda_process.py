@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from lowkiq_lambda.cloud import reaper
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.awake import AwakeTimer
 from tests.kit.servers.lambda_api import Event, RuntimeApi
 from tests.kit.servers.lambda_outcome import Crashed, Facts, Invocation, Killed, Outcome, outcome_of

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import psycopg
 
-from lowkiq_lambda.cloud import reaper
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.waiting import eventually
 
 _NOBODY = 65_534

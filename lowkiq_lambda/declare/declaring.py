@@ -1,0 +1,292 @@
+"""Checks how a worker is declared, and binds it to its app."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, get_origin
+
+from lowkiq_lambda.base.errors import ConfigError, DeclarationError
+from lowkiq_lambda.declare.worker import (
+    LATEST,
+    FunctionWorker,
+    Worker,
+    WorkerOptions,
+    handler_of,
+    has_limits,
+    is_coroutine,
+    is_generator,
+)
+from lowkiq_lambda.jobs.job import MAX_EXACT, is_number
+from lowkiq_lambda.settings.protocols import is_awaited
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import BoundApp
+
+MAX_BATCH_SIZE: Final = 1_000
+MAX_IN_FLIGHT: Final = 1_000
+"""Ids of one shard that handlers may have at once: what a lease has in flight is what a crash repeats."""
+MAX_SHARDS: Final = 100_000
+LONGEST_TURN: Final = 86_400
+MERGES: Final = ("min", "max", "never", LATEST)
+DEAD_HEADS: Final = ("skip", "hold", "drop", "latest")
+
+_ARGUMENTS: Final = {
+    "perform": "batch",
+    "perform_job": "job",
+    "retry_in": "retry_count",
+    "retries_exhausted": "jobs",
+}
+
+
+def register(app: "BoundApp", target: object, options: Mapping[str, Any], others: Iterable[type[Worker[Any]]]) -> Any:  # noqa: ANN401 - what it was given, or a FunctionWorker for a function
+    """Check the declaration and bind it to the app; what takes the declared name's place.
+
+    Raises DeclarationError where it cannot work.
+    """
+    if isinstance(target, type) and (target is Worker or not issubclass(target, Worker)):
+        raise DeclarationError(f"{target.__name__} must be a subclass of lowkiq_lambda.Worker.")
+    if isinstance(target, type) and not options:
+        _bind_class(app, target, others)
+        return target
+    if not callable(target):
+        raise DeclarationError(f"@app.worker takes a class or a function, not {target!r}.")
+    worker = worker_of_function(target, options)
+    _bind_class(app, worker, others)
+    return FunctionWorker(target, worker)
+
+
+def worker_of_function(function: Callable[[Any], object], options: Mapping[str, Any]) -> type[Worker[Any]]:
+    """A worker class whose `perform` is the function and whose fields are the options."""
+    allowed = WorkerOptions.__annotations__
+    unknown = sorted(set(options) - set(allowed))
+    if unknown:
+        raise DeclarationError(f"{unknown[0]!r} is not an option of a worker; there are {', '.join(allowed)}.")
+    if isinstance(function, type):
+        raise DeclarationError("@app.worker(...) with options takes a function; a class has them as fields.")
+    if not inspect.isroutine(function):
+        raise DeclarationError(f"@app.worker takes a class or a function, not {function!r}.")
+    body: dict[str, Any] = {"perform": staticmethod(function), "__module__": function.__module__, **options}
+    if "retry_in" in options:
+        body["retry_in"] = staticmethod(options["retry_in"])
+    return type(function.__name__, (Worker,), body)
+
+
+def _bind_class(app: "BoundApp", worker: type[Worker[Any]], others: Iterable[type[Worker[Any]]]) -> None:
+    bound_to = worker.__dict__.get("app")
+    if bound_to is not None:
+        which = "this app already" if bound_to is app else "another app: declare a subclass for this one"
+        raise DeclarationError(f"{worker.__name__} is bound to {which}.")
+    # A name that a bound parent got from its class is not handed down: the child is a queue of its own.
+    owner = next((base for base in inspect.getmro(worker) if base.__dict__.get("queue_name")), None)
+    names_itself = owner is None or (owner is not worker and owner.__dict__.get("app") is not None)
+    if names_itself:
+        worker.queue_name = worker.__name__
+    try:
+        check_declaration(worker)
+        _find_payload_type(worker)
+        _check_among(worker, [*others])
+    except DeclarationError:
+        if names_itself:
+            # Else it would hand the name down to its children.
+            del worker.queue_name
+        raise
+    worker.app = app
+
+
+def _find_payload_type(worker: type[Worker[Any]]) -> None:
+    """Note the type of its payloads, by whichever of the ways it declares one."""
+    if worker.payload is None and not _may_say_a_type(worker):
+        return
+    from lowkiq_lambda.declare.payloads import declared_type  # noqa: PLC0415 - only where a type is declared
+
+    worker.payload = declared_type(worker)
+
+
+def _may_say_a_type(worker: type[Worker[Any]]) -> bool:
+    """Whether it has a base with brackets, or its handler an argument with some: as cheaply as it can be told."""
+    bases = (base for cls in inspect.getmro(worker) for base in cls.__dict__.get("__orig_bases__", ()))
+    if any(isinstance(origin := get_origin(base), type) and issubclass(origin, Worker) for base in bases):
+        return True
+    hints = getattr(inspect.unwrap(handler_of(worker)), "__annotations__", {})
+    return any("Batch" in text and "[" in text for text in map(str, hints.values()))
+
+
+def _check_among(worker: type[Worker[Any]], others: Sequence[type[Worker[Any]]]) -> None:
+    for other in others:
+        if other.queue_name == worker.queue_name:
+            raise DeclarationError(
+                f"{worker.__name__} and {other.__name__} are both declared for the queue {worker.queue_name!r}: "
+                "give one of them another queue_name."
+            )
+    if worker.waits_for or any(one.block_except is not None for one in (worker, *others)):
+        from lowkiq_lambda.declare.declared_limits import check_waits  # noqa: PLC0415 - imported lazily: cold start
+
+        check_waits(worker, others)
+
+
+def check_together(workers: Sequence[type[Worker[Any]]]) -> None:
+    """Refuses, with DeclarationError, what the workers of an app say about each other and cannot be."""
+    if any(worker.waits_for or worker.block_except for worker in workers):
+        from lowkiq_lambda.declare.declared_limits import check_waited_for  # noqa: PLC0415 - imported lazily: cold start
+
+        check_waited_for(workers)
+
+
+def check_declaration(worker: type[Worker[Any]]) -> None:
+    """Refuses, with DeclarationError, what cannot work."""
+    name = worker.__name__
+    _check_handlers(worker, name)
+    if own := {*dir(worker)} - {*dir(Worker), "perform", "perform_job"}:
+        from lowkiq_lambda.declare.misspelling import refuse_misspelt  # noqa: PLC0415 - few workers have names of their own
+
+        refuse_misspelt(name, {attribute: getattr(worker, attribute) for attribute in sorted(own)})
+    _check_whole_number(name, "shards_count", worker.shards_count, 1, MAX_SHARDS)
+    _check_whole_number(name, "batch_size", worker.batch_size, 1, MAX_BATCH_SIZE)
+    _check_concurrency(worker, name)
+    _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
+    _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
+    _check_word(name, "merge", worker.merge, MERGES)
+    _check_word(name, "dead_head", worker.dead_head, DEAD_HEADS)
+    if worker.merge == LATEST and worker.dead_head == "hold":
+        raise DeclarationError(
+            f'{name}.dead_head = "hold" makes no sense with merge = "latest": nothing waits behind it.'
+        )
+    if worker.gather is not None:
+        from lowkiq_lambda.jobs.gather import Gather  # noqa: PLC0415 - imported lazily: cold start
+
+        gather: object = worker.gather
+        if not isinstance(gather, Gather):
+            raise DeclarationError(f"{name}.gather must be a Gather, as Gather(2.0, at_most=10.0), not {gather!r}.")
+    if has_limits(worker):
+        from lowkiq_lambda.declare.declared_limits import check_limits  # noqa: PLC0415 - imported lazily: cold start
+
+        check_limits(worker)
+    if is_generator(worker):
+        _check_cursor_fields(worker, name)
+    isolate: object = worker.isolate
+    if not isinstance(isolate, bool):
+        raise DeclarationError(f"{name}.isolate must be True or False, not {isolate!r}.")
+    check_queue_name(worker.queue_name, f"{name}.queue_name")
+
+
+def check_queue_name(queue_name: object, what: str) -> None:
+    """Raises DeclarationError for what no queue can be called."""
+    if not isinstance(queue_name, str) or not queue_name:
+        raise DeclarationError(f"{what} must be a text of at least one character.")
+    try:
+        queue_name.encode()
+    except UnicodeEncodeError as error:
+        raise DeclarationError(f"{what} holds a lone surrogate.") from error
+
+
+def _check_handlers(worker: type[Worker[Any]], name: str) -> None:
+    handlers = [method for method in ("perform", "perform_job") if _defines(worker, method)]
+    if len(handlers) != 1:
+        which = "both" if handlers else "neither"
+        raise DeclarationError(f"{name} must define one of perform and perform_job; it defines {which}.")
+    _check_making(worker, name)
+    for method in (*handlers, "retry_in", "retries_exhausted"):
+        _check_function(worker, method, _ARGUMENTS[method])
+    for method in ("perform_async", "aperform_async", "push", "apush"):
+        if not isinstance(inspect.getattr_static(worker, method), classmethod):
+            raise DeclarationError(f"{name}.{method} hides what pushes its jobs: give it another name.")
+
+
+def _check_concurrency(worker: type[Worker[Any]], name: str) -> None:
+    _check_whole_number(name, "concurrency", worker.concurrency, 1, MAX_IN_FLIGHT)
+    if (ids := worker.concurrency * worker.batch_size) > MAX_IN_FLIGHT:
+        raise DeclarationError(
+            f"{name}.concurrency * batch_size must be at most {MAX_IN_FLIGHT:,}, not {ids:,}: lower batch_size to "
+            f"{MAX_IN_FLIGHT // worker.concurrency:,}, or concurrency to {MAX_IN_FLIGHT // worker.batch_size:,}."
+        )
+
+
+def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Iterable[type[Worker[Any]]]) -> None:
+    """Refuses, with ConfigError, server middlewares that cannot be around a handler of these workers."""
+    are_async = [is_awaited(middleware) for middleware in middlewares]
+    if not any(are_async):
+        return
+    named = [getattr(middleware, "__name__", repr(middleware)) for middleware in middlewares]
+    first = named[are_async.index(True)]
+    for worker in workers:
+        if not is_coroutine(worker):
+            raise ConfigError(
+                f"The server middleware {first} is a coroutine function, and {worker.__name__} has a plain handler: "
+                "around that one, all must be plain functions."
+            )
+    if not all(are_async[are_async.index(True) :]):
+        inner = named[len(named) - 1 - are_async[::-1].index(False)]
+        raise ConfigError(
+            f"The server middleware {inner} is a plain function within {first}, a coroutine function: put plain ones "
+            "first."
+        )
+
+
+def _check_cursor_fields(worker: type[Worker[Any]], name: str) -> None:
+    if worker.batch_size > 1:
+        raise DeclarationError(f"{name}.batch_size must be 1: perform_job is a generator, and gets one id at a time.")
+    _check_whole_number(name, "cursor_version", worker.cursor_version, 0, MAX_EXACT)
+    turn: object = worker.turn
+    if not is_number(turn) or not 0 <= worker.turn <= LONGEST_TURN:
+        raise DeclarationError(f"{name}.turn must be a number from 0 to {LONGEST_TURN:,} seconds, not {turn!r}.")
+    if hasattr(worker, "upgrade_cursor"):
+        _check_function(worker, "upgrade_cursor", "cursor", "version")
+
+
+def _check_making(worker: type[Worker[Any]], name: str) -> None:
+    try:
+        signature = inspect.signature(worker)
+        signature.bind()
+    except TypeError as error:
+        raise DeclarationError(
+            f"{name}() cannot be called: {error}. A worker is made for each batch, without arguments: give those of "
+            "__init__ a default, or keep what they are for in the module."
+        ) from error
+    except ValueError:
+        # Not everything that is written in C tells what it takes.
+        return
+
+
+def _check_function(worker: type[Worker[Any]], method: str, *arguments: str) -> None:
+    """What would fail each time that it is called is refused, as a method without `self`."""
+    where = f"{worker.__name__}.{method}"
+    if not _defines(worker, method):
+        raise DeclarationError(f"{where} must be a function, not {getattr(worker, method)!r}.")
+    function = inspect.unwrap(getattr(worker, method))
+    if inspect.isasyncgenfunction(function):
+        raise DeclarationError(f"{where} is an async generator: only a plain perform_job may yield cursors.")
+    if inspect.iscoroutinefunction(function):
+        if not method.startswith("perform"):
+            raise DeclarationError(f"{where} is a coroutine function, and only handlers may be: write def.")
+        if not inspect.iscoroutinefunction(getattr(worker, method)):
+            wrong = f"{where} is a coroutine function within a plain one: write async def in its decorator."
+            raise DeclarationError(wrong)
+    if method != "perform_job" and inspect.isgeneratorfunction(function):
+        hint = "; perform_job may be one, for a job with a cursor" if method == "perform" else ""
+        raise DeclarationError(f"{where} is a generator: its body would never run{hint}.")
+    is_bound = isinstance(inspect.getattr_static(worker, method), staticmethod | classmethod)
+    try:
+        signature = inspect.signature(getattr(worker, method))
+    except (TypeError, ValueError):
+        # Not everything that is written in C tells what it takes.
+        return
+    call_arguments = arguments if is_bound else ("self", *arguments)
+    try:
+        signature.bind(*call_arguments)
+    except TypeError as error:
+        taken = ", ".join(signature.parameters)
+        called_as = f"{method}({', '.join(call_arguments)})"
+        raise DeclarationError(f"{where}({taken}) cannot be called as {called_as}: {error}.") from error
+
+
+def _defines(worker: type[Worker[Any]], method: str) -> bool:
+    return callable(getattr(worker, method, None))
+
+
+def _check_word(name: str, field: str, value: object, words: Sequence[str]) -> None:
+    if value not in words:
+        raise DeclarationError(f"{name}.{field} must be one of {', '.join(words)}, not {value!r}.")
+
+
+def _check_whole_number(name: str, field: str, value: object, least: int, most: int) -> None:
+    if not is_number(value) or not isinstance(value, int) or not least <= value <= most:
+        raise DeclarationError(f"{name}.{field} must be a whole number from {least:,} to {most:,}, not {value!r}.")

@@ -1,0 +1,72 @@
+"""Recurring work of an app as a whole, whichever process does it."""
+
+import re
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple, Protocol
+
+from lowkiq_lambda.base.errors import DeclarationError
+
+SHORTEST: Final = 1.0
+LONGEST: Final = 86_400.0 * 7
+"""Seconds of a period."""
+SCHEDULES: Final = "schedules"
+"""The name of the duty that fires schedule entries: no other has it."""
+TASKS: Final = "tasks"
+"""That of the duty that looks after tasks."""
+MOVES: Final = "moves"
+"""That of the duty that goes on with moves of queues to other shards."""
+OWN: Final = {SCHEDULES: "fires schedule entries", TASKS: "looks after tasks", MOVES: "goes on with moves of queues"}
+"""Names that no duty of a user has, and what those do."""
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class Duty(Protocol):
+    """Something to do once in each period, by one of the app's processes.
+
+    A run may be repeated: where the process dies, where Redis cannot be told that it is over, or where it takes longer
+    than it may. So a second run must do no harm.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in Redis, in logs and on pages: lower-case letters, digits, `-` and `_`."""
+        ...
+
+    @property
+    def every(self) -> float:
+        """The period in seconds: from 1 to a week."""
+        ...
+
+    def run(self, remaining: Callable[[], float]) -> object:
+        """Do it, while `remaining` (seconds) is more than 0. The summary of a tick shows what it returns, as JSON.
+
+        It may return `RunAgain`, to be run sooner than in a period. What it raises is logged, and delays its next runs
+        alone.
+        """
+        ...
+
+
+class RunAgain(NamedTuple):
+    """What a run returns that wants to be followed by another one soon.
+
+    A daemon follows that to the second. On Lambda duties are run by ticks, so nothing comes sooner than the next tick.
+    """
+
+    result: object
+    """What the summary shows."""
+    seconds: float | None
+    """From now; None, or more than the period: as ever."""
+
+
+def check_duty(duty: Duty, names: Collection[str]) -> None:
+    """Raises DeclarationError where the duty cannot work beside those of these names."""
+    if not _NAME.fullmatch(duty.name):
+        raise DeclarationError(
+            f"The duty {duty.name!r} needs a name of at most 64 lower-case letters, digits, '-' and '_'."
+        )
+    if duty.name in OWN:
+        raise DeclarationError(f"The name {duty.name!r} is that of the duty which {OWN[duty.name]}: take another.")
+    if duty.name in names:
+        raise DeclarationError(f"The app has a duty {duty.name!r} already: give this one another name.")
+    if not SHORTEST <= duty.every <= LONGEST:
+        raise DeclarationError(f"The duty {duty.name!r} must be done every 1 to 604800 seconds, not {duty.every!r}.")

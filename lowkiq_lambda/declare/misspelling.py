@@ -1,0 +1,82 @@
+"""Finds what is nearly an option of a worker, or a setting: it would have no effect, and nobody would be told."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from lowkiq_lambda.base.errors import DeclarationError
+from lowkiq_lambda.jobs.gather import Gather
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.settings.config import EnvSettings, variable_of
+
+_OPTIONS: Final[Mapping[str, type]] = {
+    "shards_count": int,
+    "batch_size": int,
+    "max_retry_count": int,
+    "queue_name": str,
+    "merge": str,
+    "isolate": bool,
+    "payloads_at_once": int,
+    "turn": float,
+    "cursor_version": int,
+    "gather": Gather,
+    "max_running": int,
+    "rate": Rate,
+    "waits_for": tuple,
+    "block_except": tuple,
+    "weight": float,
+    "tenants": str,
+    "tenant_rate": Rate,
+}
+_OF_OTHER_LIBRARIES: Final = {
+    "autoretry_for": "max_retry_count",
+    "batchSize": "batch_size",
+    "default_retry_delay": "retry_in",
+    "max_retries": "max_retry_count",
+    "rate_limit": "rate",
+    "retries": "max_retry_count",
+    "retry_backoff": "retry_in",
+    "retry_delay": "retry_in",
+}
+"""What options of that meaning are called elsewhere."""
+_OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON", "LOWKIQ_TEST_REDIS_URL")
+"""Those that are no setting of an app, a function or a dashboard."""
+_SIMILAR: Final = 0.85
+"""The share of two names that is equal, for one to be taken for a slip of the other."""
+
+
+def refuse_misspelt(worker: str, own: Mapping[str, object]) -> None:
+    """Raise DeclarationError for an attribute of the worker's own that has nearly the name, and the type, of an option.
+
+    Or the name that another library has for one.
+
+    >>> refuse_misspelt("Greet", {"shard_count": 3})
+    Traceback (most recent call last):
+    ...
+    lowkiq_lambda.base.errors.DeclarationError: Greet.shard_count is not an option: did you mean shards_count?
+    """
+    for name, value in own.items():
+        if name in _OF_OTHER_LIBRARIES:
+            raise DeclarationError(f"{worker}.{name} is not an option: did you mean {_OF_OTHER_LIBRARIES[name]}?")
+        for option in get_close_matches(name, _OPTIONS, 1, _SIMILAR):
+            if type(value) is _OPTIONS[option] and not name.startswith("_"):
+                raise DeclarationError(f"{worker}.{name} is not an option: did you mean {option}?")
+
+
+def unknown_variables(names: Iterable[str], *settings: type[EnvSettings]) -> list[str]:
+    """A sentence for each `LOWKIQ_…` variable that is none of these settings.
+
+    Nothing is refused: the variable may be one of another version, or of a program of the user's own.
+
+    >>> from lowkiq_lambda.settings.config import Config
+    >>> unknown_variables(["LOWKIQ_LEASE_TLL", "PATH"], Config)
+    ['LOWKIQ_LEASE_TLL is unknown and has no effect: did you mean LOWKIQ_LEASE_TTL?']
+    """
+    known = {variable_of(name) for kind in settings for name in kind.kinds()}.union(_OTHER_VARIABLES)
+    unknown = sorted(name for name in names if name.startswith("LOWKIQ_") and name not in known)
+    return [f"{name} is unknown and has no effect: {_instead(name, known)}" for name in unknown]
+
+
+def _instead(name: str, known: Iterable[str]) -> str:
+    similar = get_close_matches(name, known, 1, _SIMILAR)
+    return f"did you mean {similar[0]}?" if similar else "no setting has this name."

@@ -1,0 +1,455 @@
+"""A worker: the declaration of a queue with the code that performs its jobs."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from random import Random
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    overload,
+)
+from weakref import WeakKeyDictionary
+
+from msgspec import UNSET
+
+from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.jobs.job import MorgueJob, Pushed, shard_for
+from lowkiq_lambda.jobs.retry import default_retry_in
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from typing_extensions import TypeVar
+
+    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.jobs.rate import Rate
+
+_rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
+
+
+class Untyped:
+    """Stands for the type of payloads where a worker declares none: any JSON."""
+
+
+if TYPE_CHECKING:
+    Id: TypeAlias = str | int | UUID
+    # The defaults are of Python 3.13, and of no consequence when a program runs.
+    P = TypeVar("P", default=Any)
+    Q = TypeVar("Q", default=Untyped)
+else:
+    from typing import TypeVar
+
+    P, Q = TypeVar("P"), TypeVar("Q")
+
+
+class BoundApp(Protocol):
+    """The app that a worker is bound to, as far as the worker needs it."""
+
+    @property
+    def workers(self) -> "list[type[Worker[Any]]]":
+        """All workers of the app."""
+        ...
+
+    def push(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
+    ) -> list[Pushed]:
+        """Queue the jobs. Raises JobError, BackendError."""
+        ...
+
+    async def apush(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
+    ) -> list[Pushed]:
+        """As `push`, beside the event loop."""
+        ...
+
+
+class Worker(Generic[Q]):
+    """Subclass it, decorate the subclass with `@app.worker`, and define `perform` or `perform_job`.
+
+    An object of the class lives for one batch, so threads never share `self`. A subclass of `Worker[OrderChanged]` has
+    payloads of that type; without one they are any JSON.
+    """
+
+    payload: ClassVar[Any] = None
+    """The type of the payloads, where it is not said by `Worker[...]` or by the handler's `Batch[...]`."""
+
+    shards_count: ClassVar[int] = 5
+    """Into how many shards the queue is divided; different shards run side by side."""
+    batch_size: ClassVar[int] = 1
+    """How many ids one call of `perform` gets at most; 1 to 1,000."""
+    concurrency: ClassVar[int] = 1
+    """How many calls of the handler run side by side in one shard; 1 to 1,000, and at most 1,000 ids together."""
+    max_retry_count: ClassVar[int] = 25
+    """How often a failed job is tried again: n retries are n + 1 executions."""
+    queue_name: ClassVar[str] = ""
+    """The name of the queue; the class's own name where it is not given."""
+    merge: ClassVar[Literal["min", "max", "never", "latest"]] = "min"
+    """Which score stays when an equal payload is pushed again; "never" keeps both payloads.
+
+    With "latest" of all payloads of an id only the one with the largest score stays, and no smaller one runs after it.
+    """
+    dead_head: ClassVar[Literal["skip", "hold", "drop", "latest"]] = "skip"
+    """What becomes of an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
+    isolate: ClassVar[bool] = True
+    """Whether ids that failed in company, nobody being named, run once more alone before anything is counted."""
+    payloads_at_once: ClassVar[int] = 0
+    """How many payloads of one id a handler gets at most, the oldest first; 0 for no limit of its own."""
+    turn: ClassVar[float] = 5.0
+    """Seconds after which a `perform_job` with a cursor makes way for others, where others wait."""
+    cursor_version: ClassVar[int] = 1
+    """Is kept with each cursor; where another one is found, `upgrade_cursor(self, cursor, version)` is called."""
+
+    gather: ClassVar["Gather | None"] = None
+    """How long a new id waits for more pushes before it is due; None for not at all."""
+    max_running: ClassVar[int | None] = None
+    """How many shards of the queue are visited at once at most, by all processes together; None for no such limit."""
+    rate: ClassVar["Rate | None"] = None
+    """How many ids may begin in any so many seconds, by all processes together; None for no such limit."""
+    waits_for: ClassVar[tuple[str, ...]] = ()
+    """Names of queues: while a shard of one of them is visited, no visit of this queue begins."""
+    block_except: ClassVar[tuple[str, ...] | None] = None
+    """While a shard of this queue is visited, no visit of any other queue of the app begins, but for these; None blocks
+    nothing."""
+    weight: ClassVar[float] = 1.0
+    """How much the lag of its shards counts where shards of several queues have work; 0.001 to 1,000."""
+    tenants: ClassVar[Literal["spread", "home"] | None] = None
+    """Whether ids are served by turns of tenants, and whether each tenant has one shard ("home") or all ("spread")."""
+    tenant_rate: ClassVar["Rate | None"] = None
+    """How many ids of each tenant may begin in any so many seconds; only with `tenants = "home"`."""
+
+    app: ClassVar["BoundApp | None"] = None
+    """The app that the class is bound to, by `@app.worker`."""
+
+    def retry_in(self, retry_count: int) -> float:
+        """Seconds until the next try, after the failure with this count (0 for the first)."""
+        return default_retry_in(retry_count, _rng)
+
+    def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
+        """Called with the jobs that just went to the morgue, or are held; what it raises is logged, no more."""
+
+    @overload
+    @classmethod
+    def perform_async(cls: "type[Worker[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]") -> list[Pushed]: ...
+    @overload
+    @classmethod
+    def perform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    @classmethod
+    def perform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `perform_in` or `delay`.
+
+        Raises JobError, before anything is written, where a job cannot be queued; BackendError where Redis cannot
+        take it; PushInterrupted, which tells what was written, where a large push breaks off.
+        """
+        return _app_for(cls, jobs, "perform_async").push(cls, jobs)
+
+    @overload
+    @classmethod
+    async def aperform_async(
+        cls: "type[Worker[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    @classmethod
+    async def aperform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    @classmethod
+    async def aperform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """`perform_async` for code on an event loop: the push runs in another thread, so the loop goes on.
+
+        It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
+        learns whether the jobs were written: pushing them again is safe where equal payloads merge.
+        """
+        return await _app_for(cls, jobs, "aperform_async").apush(cls, jobs)
+
+    @overload
+    @classmethod
+    def push(
+        cls: "type[Worker[Untyped]]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack["JobOptions"],
+    ) -> Pushed: ...
+    @overload
+    @classmethod
+    def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
+    @classmethod
+    def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
+        """Queue one job, as `perform_async` does with several, and raise what that raises.
+
+        An option that is None is as if it were not given.
+        """
+        return cls.perform_async([_job(id, payload, options)])[0]
+
+    @overload
+    @classmethod
+    async def apush(
+        cls: "type[Worker[Untyped]]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack["JobOptions"],
+    ) -> Pushed: ...
+    @overload
+    @classmethod
+    async def apush(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
+    @classmethod
+    async def apush(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
+        """`push` for code on an event loop; see `aperform_async`."""
+        return (await cls.aperform_async([_job(id, payload, options)]))[0]
+
+
+def _job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"id": id, **given} if payload is UNSET else {"id": id, "payload": payload, **given}
+
+
+def _app_for(worker: type[Worker[Any]], jobs: object, name: str) -> "BoundApp":
+    """The app of a worker that is about to push jobs. Raises DeclarationError, JobError."""
+    if worker.app is None:
+        raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
+    if isinstance(jobs, Mapping | str | int):
+        one = f"one job: write {name}([{{...}}])" if isinstance(jobs, Mapping) else f"an id: write {name}([{{...}}])"
+        raise JobError(f"{name} takes a list of jobs, not {one}, or push(id, payload)")
+    return worker.app
+
+
+class JobOptions(TypedDict, total=False):
+    """What a job may say beside its id and its payload.
+
+    `score`: its place among the payloads of the id. `perform_in`: when the id is due, Unix seconds or an aware
+    datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job counts once.
+    `headers`: texts that travel with it.
+    """
+
+    score: float | None
+    perform_in: "float | datetime | None"
+    delay: "float | timedelta | None"
+    key: str | None
+    key_ttl: "float | timedelta | None"
+    headers: Mapping[str, str] | None
+
+
+class JobDict(TypedDict, Generic[P], total=False):
+    """A job as a dict, for a worker whose payloads have a type."""
+
+    id: "Required[Id]"
+    payload: Required[P]
+    score: float
+    perform_in: "float | datetime"
+    delay: "float | timedelta"
+    key: str
+    key_ttl: "float | timedelta"
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Job(Mapping[str, Any], Generic[P]):
+    """A job of `perform_async`; its fields mean what they mean in a dict, and None is as if not given.
+
+    It is a mapping of what is given.
+    """
+
+    id: "Id"
+    payload: P = UNSET  # type: ignore[assignment]  # as if not given, unless the worker says that it has a type
+    _: KW_ONLY
+    score: float | None = None
+    perform_in: "float | datetime | None" = None
+    delay: "float | timedelta | None" = None
+    key: str | None = None
+    key_ttl: "float | timedelta | None" = None
+    headers: Mapping[str, str] | None = None
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a field
+        value = self.__dict__[name]
+        if value is UNSET or (value is None and name != "payload"):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.__dict__ if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class FunctionWorker(Generic[P]):
+    """A function declared by `@app.worker(...)`: still callable, and it can be pushed to."""
+
+    def __init__(self, function: Callable[[Any], object], worker: type[Worker[Any]]) -> None:
+        self.worker = worker
+        self._function = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    def __call__(self, batch: Any) -> object:  # noqa: ANN401 - as the function declares it
+        """Call the function itself, here and now, without the queue."""
+        return self._function(batch)
+
+    @overload
+    def perform_async(
+        self: "FunctionWorker[Untyped]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    def perform_async(self, jobs: "Iterable[Job[P] | JobDict[P]]") -> list[Pushed]: ...
+    def perform_async(self, jobs: Iterable[Any]) -> list[Pushed]:
+        """Queue jobs for the function; see `Worker.perform_async`."""
+        return self.worker.perform_async(jobs)
+
+    @overload
+    async def aperform_async(
+        self: "FunctionWorker[Untyped]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    async def aperform_async(self, jobs: "Iterable[Job[P] | JobDict[P]]") -> list[Pushed]: ...
+    async def aperform_async(self, jobs: Iterable[Any]) -> list[Pushed]:
+        """Queue jobs for the function, from an event loop; see `Worker.aperform_async`."""
+        return await self.worker.aperform_async(jobs)
+
+    @overload
+    def push(
+        self: "FunctionWorker[Untyped]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack[JobOptions],
+    ) -> Pushed: ...
+    @overload
+    def push(self, id: "Id", payload: P, **options: Unpack[JobOptions]) -> Pushed: ...
+    def push(self, id: "Id", payload: Any = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+        """Queue one job for the function; see `Worker.push`."""
+        return self.worker.push(id, payload, **options)
+
+    @overload
+    async def apush(
+        self: "FunctionWorker[Untyped]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack[JobOptions],
+    ) -> Pushed: ...
+    @overload
+    async def apush(self, id: "Id", payload: P, **options: Unpack[JobOptions]) -> Pushed: ...
+    async def apush(self, id: "Id", payload: Any = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+        """Queue one job for the function, from an event loop; see `Worker.apush`."""
+        return await self.worker.apush(id, payload, **options)
+
+    def __repr__(self) -> str:
+        return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
+
+
+class WorkerOptions(TypedDict, total=False):
+    """What `@app.worker(...)` takes for a function: the fields of a Worker, and `retry_in`."""
+
+    shards_count: int
+    batch_size: int
+    concurrency: int
+    max_retry_count: int
+    queue_name: str
+    merge: Literal["min", "max", "never", "latest"]
+    dead_head: Literal["skip", "hold", "drop", "latest"]
+    isolate: bool
+    payloads_at_once: int
+    gather: "Gather | None"
+    max_running: int | None
+    rate: "Rate | None"
+    waits_for: tuple[str, ...]
+    block_except: tuple[str, ...] | None
+    weight: float
+    tenants: Literal["spread", "home"] | None
+    tenant_rate: "Rate | None"
+    retry_in: Callable[[int], float]
+    payload: Any
+
+
+HOME: Final = "home"
+LATEST: Final = "latest"
+LIMITS: Final = ("max_running", "rate", "waits_for", "block_except", "weight", "tenants", "tenant_rate")
+"""The fields that limit a queue, or rank it among others."""
+
+
+def has_limits(worker: type[Worker[Any]]) -> bool:
+    """Whether it declares anything about limits."""
+    return any(getattr(worker, field) is not getattr(Worker, field) for field in LIMITS)
+
+
+def queues_before(worker: type[Worker[Any]], others: "Iterable[type[Worker[Any]]] | None" = None) -> tuple[str, ...]:
+    """The queues that it waits for: those that it names, and those of `others`, or of its app, that block it."""
+    if others is None:
+        others = worker.app.workers if worker.app else ()
+    name, named = worker.queue_name, worker.waits_for
+    blocking = (other.queue_name for other in others if blocks(other, name) and other.queue_name not in named)
+    return (*named, *blocking)
+
+
+def blocks(worker: type[Worker[Any]], queue_name: str) -> bool:
+    """Whether that queue waits while the worker's is visited, as the worker says."""
+    return worker.block_except is not None and queue_name not in (worker.queue_name, *worker.block_except)
+
+
+def worker_of(declared: "type[Worker[Any]] | FunctionWorker[Any]") -> type[Worker[Any]]:
+    """The worker class behind what `@app.worker` returned. Raises DeclarationError for anything else."""
+    worker: object = declared.worker if isinstance(declared, FunctionWorker) else declared
+    if isinstance(worker, type) and issubclass(worker, Worker):
+        return worker
+    from lowkiq_lambda.base.error_text import shown  # noqa: PLC0415 - imported lazily: cold start
+
+    if isinstance(worker, str):
+        text = f"{shown(worker)} is a text, not a worker: give the class or the function that @app.worker declares."
+    elif callable(worker):
+        text = f"{getattr(worker, '__name__', shown(worker))} is not a worker: decorate it with @app.worker."
+    else:
+        text = f"{shown(worker)} is not a worker: give the class or the function that @app.worker declares."
+    raise DeclarationError(text)
+
+
+_resharded: Final[WeakKeyDictionary[type[Worker[Any]], Callable[[str], int]]] = WeakKeyDictionary()
+"""Which shard has an id, of workers whose queues have other shards than they declare."""
+
+
+def note_resharded(worker: type[Worker[Any]], number_for: Callable[[str], int]) -> None:
+    """The worker's queue has other shards than it declares."""
+    _resharded[worker] = number_for
+
+
+def forget_resharded(worker: type[Worker[Any]]) -> None:
+    """As far as is known, the worker's queue has the shards that it declares."""
+    _resharded.pop(worker, None)
+
+
+def shard_index(worker: "type[Worker[Any]] | Worker", job_id: str) -> int:
+    """The shard that has the id, by its number, as far as this process knows."""
+    number_for = _resharded.get(worker if isinstance(worker, type) else type(worker))
+    return (
+        number_for(job_id) if number_for else shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
+    )
+
+
+def refuse_without_score(worker: type[Worker[Any]], what: str) -> None:
+    """Refuses, with DeclarationError, what pushes jobs whose score is a time, or none, where scores are versions."""
+    if worker.merge == LATEST:
+        raise DeclarationError(
+            f'{what}: {worker.__name__} has merge = "latest", so each job needs a score that is a version of its id. '
+            "Let a worker with another merge push it."
+        )
+
+
+def handler_of(worker: type[Worker[Any]]) -> Any:  # noqa: ANN401 - a function, or what was written in place of one
+    """Its `perform` or `perform_job`; None where it has neither."""
+    return getattr(worker, "perform", None) or getattr(worker, "perform_job", None)
+
+
+def is_coroutine(worker: type[Worker[Any]]) -> bool:
+    """Whether its handler is a coroutine function."""
+    return inspect.iscoroutinefunction(handler_of(worker))
+
+
+def is_generator(worker: type[Worker[Any]]) -> bool:
+    """Whether its `perform_job` is a generator, which yields a cursor."""
+    return inspect.isgeneratorfunction(inspect.unwrap(getattr(worker, "perform_job", bool)))

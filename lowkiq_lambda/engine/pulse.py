@@ -1,0 +1,170 @@
+"""The pulse of a process that drains: it tells every few seconds that it lives, and what it does.
+
+It hears in answer that it is to be quiet, or to stop. A beat that is missing ends nothing: only leases say who may
+drain a shard.
+"""
+
+import logging
+import os
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+import msgspec
+
+from lowkiq_lambda.base.errors import BackendError, BackendUnavailable
+from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.settings.config import do_nothing
+from lowkiq_lambda.store.shard.beating import Beats
+from lowkiq_lambda.views.processes import Doing, Process, ProcessKind, ProcessState
+
+logger = logging.getLogger(__name__)
+
+VERSION: Final = "0.1.0"
+"""Of the library: to read it from the package's metadata takes longer than a short invocation."""
+SHOWN_IDS: Final = 3
+SLOW: Final = 0.05
+"""Seconds of a round trip that are too many, where none of the last READINGS took less."""
+READINGS: Final = 5
+_END: Final = 0.25
+"""Seconds for which the end waits for a beat that is under way."""
+_KIBIBYTE: Final = 1024
+
+
+class Pulse:
+    """That of one process. Its thread ends with it alone: whatever a beat raises is logged, and the next one comes."""
+
+    def __init__(
+        self,
+        drainer: Drainer,
+        kind: ProcessKind,
+        threads: int,
+        obey: Callable[[str], object],
+        state: Callable[[], ProcessState] = lambda: "running",
+    ) -> None:
+        """`obey` is told "quiet" or "stop", each once, in the pulse's thread."""
+        self.on_beat: Callable[[], object] = do_nothing
+        """Called before each beat."""
+        self.on_heartbeat: Callable[[], object] = do_nothing
+        """Called when Redis has taken the first beat, and the first after one that it did not take."""
+        self.is_heard = False
+        """Whether Redis took the last beat."""
+        self.made = 0
+        """How many beats Redis has taken."""
+        self._drainer = drainer
+        self._kind = kind
+        self._threads = threads
+        self._obey = obey
+        self._state = state
+        self._host = socket.gethostname()
+        self.id = f"{self._host}:{os.getpid()}:{secrets.token_hex(3)}"
+        self.beats = Beats(drainer.backend, self.id)
+        self._began_at = drainer.clock.monotonic()
+        self._readings: deque[float] = deque(maxlen=READINGS)
+        self._order = ""
+        self._has_complained = False
+        self._news = Event()
+        self._has_ended = False
+        self._thread: Thread | None = None
+
+    def begin(self, first_in: float = 0.0) -> None:
+        """Beat from now on, or for the first time in so many seconds, until the end."""
+        self._thread = Thread(target=self._run, args=(first_in,), name="lowkiq-pulse", daemon=True)
+        self._thread.start()
+
+    def beat_soon(self) -> None:
+        """There is news to tell."""
+        self._news.set()
+
+    def end(self) -> None:
+        """No beat begins any more."""
+        self._has_ended = True
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join(_END)
+
+    def told(self) -> Process:
+        """What the process tells of itself now."""
+        now, monotonic = self.beats.now(), self._drainer.clock.monotonic()
+        return Process(
+            host=self._host,
+            pid=os.getpid(),
+            kind=self._kind,
+            version=VERSION,
+            since=now - (monotonic - self._began_at),
+            threads=self._threads,
+            state=self._state(),
+            doing=tuple(
+                _doing(fields, now - (monotonic - begun_at)) for fields, begun_at in self._drainer.running_batches()
+            ),
+            rss=resident_memory(),
+            round_trip=self._readings[-1] if self._readings else None,
+            is_slow=self._is_slow,
+        )
+
+    @property
+    def _is_slow(self) -> bool:
+        return len(self._readings) == READINGS and min(self._readings) > SLOW
+
+    def _run(self, first_in: float) -> None:
+        self._news.wait(first_in)
+        while not self._has_ended:
+            self._news.clear()
+            try:
+                self._beat()
+            except Exception:
+                logger.exception("a beat of this process raised")
+            self._news.wait(self._drainer.config.beat_interval)
+
+    def _beat(self) -> None:
+        self.on_beat()
+        clock = self._drainer.clock
+        told, asked_at = self.told(), clock.monotonic()
+        try:
+            order = self.beats.beat(told)
+        except BackendError as error:
+            self.is_heard = False
+            # Of an outage others tell.
+            if not isinstance(error, BackendUnavailable) and not self._has_complained:
+                self._has_complained = True
+                logger.warning("this process cannot tell that it lives: %s", error)
+            return
+        was_heard, self.is_heard, self._has_complained = self.is_heard, True, False
+        self.made += 1
+        self._note(clock.monotonic() - asked_at)
+        if not was_heard:
+            self.on_heartbeat()
+        if order != self._order and not self._has_ended:
+            self._order = order
+            self._obey(order)
+
+    def _note(self, round_trip: float) -> None:
+        was_slow = self._is_slow
+        self._readings.append(round_trip)
+        if self._is_slow and not was_slow:
+            logger.warning(
+                "Redis is slow to answer: the last %d beats took more than %d ms each; look at its load, and whether "
+                "it is in another region",
+                READINGS,
+                SLOW * 1_000,
+                extra={"slowest": round(max(self._readings), 3)},
+            )
+
+
+def _doing(fields: Mapping[str, object], since: float) -> Doing:
+    doing = msgspec.convert({**fields, "since": since}, Doing)
+    return msgspec.structs.replace(doing, ids=doing.ids[:SHOWN_IDS])
+
+
+def resident_memory() -> int:
+    """That of this process, in bytes, at little expense; 0 where the system does not tell."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_bytes().splitlines():
+            if line.startswith(b"VmRSS:"):
+                return int(line.split()[1]) * _KIBIBYTE
+    return 0

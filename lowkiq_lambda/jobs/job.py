@@ -1,0 +1,261 @@
+"""What a user and a drain see of jobs: frozen values, no I/O."""
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
+from uuid import UUID
+from zlib import crc32
+
+import msgspec
+
+from lowkiq_lambda.base.errors import JobError
+
+NEVER_FAILED: Final = -1.0
+"""The retry_count of a job that has not failed: planned retries are counted, not done ones."""
+
+MAX_EXACT: Final = 2**53
+"""Scores and times are doubles: integers are exact up to here."""
+
+
+class Fields:
+    """A value whose fields are read as those of a mapping too: `dict(value)`, and what encodes JSON, know it then."""
+
+    __slots__ = ()
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of its fields."""
+        return self.__struct_fields__
+
+    def __getitem__(self, field: str) -> object:
+        if field not in self.keys():
+            raise KeyError(field)
+        value: object = getattr(self, field)
+        return value
+
+
+class Pushed(Fields, msgspec.Struct, frozen=True):
+    """What became of one job of a push.
+
+    `merged` tells that the id was waiting already: then its time stands, and `perform_in` (Unix seconds) shows it.
+    `repeated`: a job with this key was pushed before, so this one changed nothing; `perform_in` is that of the id, or
+    the time of the push where nothing of it waits.
+    `buffered`: Redis does not have it yet: it waits in this process, in an outbox, or where the overflow keeps it; of
+    what it will meet nothing is known. `superseded`: with `merge="latest"` a newer payload of the id waits, or was
+    done, so this one was not stored; `perform_in` as with `repeated`.
+    """
+
+    id: str
+    shard: int
+    merged: bool
+    perform_in: float
+    repeated: bool = False
+    buffered: bool = False
+    superseded: bool = False
+
+
+class ItemRef(NamedTuple):
+    """Which item of which task a job is: `task` are the bytes of its id, `label` is for people, "" for none."""
+
+    task: bytes
+    number: int
+    label: str
+
+
+class ScoredPayload(NamedTuple):
+    """A payload and its place in the order of its id."""
+
+    payload: object
+    score: float
+
+
+class Failure(Fields, msgspec.Struct, frozen=True):
+    """One time that a job failed: when (Unix seconds), with which retry_count (0: the first), and its error in brief.
+
+    Of an error longer than 200 characters the first and the last line are kept, and of these so many characters.
+    """
+
+    at: float
+    retry_count: float
+    error: str
+
+
+class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
+    """How far a started job has come, over all of its runs.
+
+    `cursor`: what it saved last. `items`: how often the cursor has changed, of `total`, if the job told how many it
+    expects. `interruptions`: runs that were stopped before the end, for the last time for this `reason`; `failures`:
+    runs that failed. `seconds`: how long it ran. `started_at`: when its first run began (Unix seconds). Of a progress
+    that cannot be read, `cursor` is the bytes that it is, and nothing else is told.
+    """
+
+    cursor: object
+    items: int = 0
+    total: int | None = None
+    interruptions: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    started_at: float | None = None
+    reason: str = ""
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the progress cannot be read. JSON has no bytes, so no cursor of a job is of them."""
+        return isinstance(self.cursor, bytes)
+
+
+class JobView(Fields, msgspec.Struct, frozen=True):
+    """A job that waits or is in flight, as people look at it.
+
+    A payload that cannot be read is shown as the bytes that it is. `more_payloads`: how many follow those shown.
+    `failures`: the last five since the id was last done, newest first; told where jobs are fetched by their ids.
+    `progress`: that of a started job, else None.
+    """
+
+    id: str
+    payloads: Sequence[ScoredPayload]
+    perform_in: float
+    retry_count: float
+    error: str | None
+    more_payloads: int = 0
+    failures: tuple[Failure, ...] = ()
+    progress: ProgressView | None = None
+
+
+class MorgueJob(Fields, msgspec.Struct, frozen=True):
+    """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
+
+    `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload was
+    buried, else None.
+    """
+
+    id: str
+    payloads: Sequence[ScoredPayload]
+    updated_at: float
+    error: str | None
+    more_payloads: int = 0
+    failures: tuple[Failure, ...] = ()
+    progress: ProgressView | None = None
+
+
+Outcome: TypeAlias = Literal["done", "retried", "buried", "held", "refused", "returned", "suspected", "later", "saved"]
+"""What became of an id that was claimed, in one word from the handler's mark to the counters.
+
+`done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest
+payload went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `refused`:
+it ended with a business failure (`Failed`), which no retry would change; `returned`: as it was before the claim, as it
+did not come to its end; `suspected`: it failed in company, and runs alone before that counts; `later`: it goes on at a
+later time. `saved` is none by itself: it comes before another, and says how far the job has come.
+"""
+
+Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]
+"""Why a shard is not to be had: its queue's limits, another holder has it, it is paused, or it has no work."""
+
+PLACE: Final = 14
+"""Bytes of a stored entry before its payload: 8 of the score, 6 of the arrival number."""
+
+
+def score_of(entry: bytes) -> float:
+    """The score of a stored entry."""
+    return decode_score(entry[:8])
+
+
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """One id of a claimed window: its stored entries, oldest first, and what is known of it.
+
+    `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
+    without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
+    None where its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
+    of its payloads are items of a task. `headers`: those of its pushes, as they were stored.
+    """
+
+    id: str
+    entries: list[bytes]
+    perform_in: float
+    retry_count: float
+    error: bytes | None = None
+    blamed: bool = False
+    repeated: bool = False
+    exit_count: int | None = None
+    progress: bytes = b""
+    tracked: bool = False
+    headers: tuple[bytes, ...] = ()
+
+
+def id_text(given: object, max_bytes: float = math.inf) -> str:
+    """An id as it is stored, for pushes and look-ups alike. Raises JobError for what cannot be one."""
+    if type(given) is str:
+        text = given
+    elif type(given) is int or isinstance(given, UUID):
+        text = _written(given)
+    elif isinstance(given, str):
+        # Its value: the member of an enumeration has another text for itself.
+        text = str.__str__(given)
+    else:
+        raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
+    try:
+        size = len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        raise JobError("holds a lone surrogate, which cannot be stored", field="id") from None
+    if size > max_bytes:
+        raise JobError(f"has {size:,} bytes, more than max_id_bytes={max_bytes:,}", field="id")
+    return text
+
+
+def _written(number: int | UUID) -> str:
+    try:
+        return str(number)
+    except ValueError as error:
+        # Python itself refuses to write out an integer of thousands of digits.
+        raise JobError(str(error), field="id") from error
+
+
+def encode_score(score: float) -> bytes:
+    """Eight bytes whose order is the order of the scores."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", score + 0.0))
+    flipped = bits ^ 0xFFFF_FFFF_FFFF_FFFF if bits >> 63 else bits | 1 << 63
+    return struct.pack(">Q", flipped)
+
+
+def decode_score(encoded: bytes) -> float:
+    """The score that was encoded."""
+    (bits,) = struct.unpack(">Q", encoded)
+    plain = bits & ~(1 << 63) if bits >> 63 else bits ^ 0xFFFF_FFFF_FFFF_FFFF
+    score: float = struct.unpack(">d", struct.pack(">Q", plain))[0]
+    return score
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite int or float, and no bool."""
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def shard_for(job_id: str, shards_count: int, *, by_tenant: bool = False) -> int:
+    """The shard of an id, from 0 to `shards_count - 1`; the same number that Lowkiq computes.
+
+    `by_tenant`: that of all ids of its tenant.
+    """
+    return (digest_of_tenant if by_tenant else digest)(job_id) % shards_count
+
+
+def digest(job_id: str) -> int:
+    """The number that says in which shard an id is."""
+    return crc32(job_id.encode())
+
+
+def digest_of_tenant(job_id: str) -> int:
+    """The same of a queue that has all ids of a tenant in one shard."""
+    return crc32(tenant_of(job_id).encode())
+
+
+def tenant_of(job_id: str) -> str:
+    """What stands before the first colon of an id; empty where there is none.
+
+    >>> tenant_of("acme:order:7"), tenant_of("order 7")
+    ('acme', '')
+    """
+    tenant, colon, _ = job_id.partition(":")
+    return tenant if colon else ""

@@ -1,0 +1,72 @@
+"""How long a job waits that failed, or that asked to go on later, and for how many days a failed one is retried."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import Final
+
+from lowkiq_lambda.base.errors import LowkiqError
+
+MAX_DELAY: Final = 100 * 365.25 * 86_400
+"""Seconds: a longer delay is a mistake (it would leave the range in which times are exact)."""
+
+SHORTEST_DELAY: Final = 1.0
+"""Seconds from the begin of a run that did not change its cursor to the next, so that it cannot run again and again."""
+
+_NOISE: Final = 30
+_DAY: Final = 86_400
+
+
+class Later(LowkiqError):
+    """The job asked to go on later."""
+
+    def __init__(self, delay: float | timedelta, reason: str = "") -> None:
+        """Raise it in a handler: the job goes on after `delay` (seconds, or a timedelta), and has not failed.
+
+        A job with a cursor goes on from what it yielded last. Where its cursor has not changed since it began to run,
+        and for a job without one, the delay is a second at least. Raises ValueError for a delay that cannot be.
+        """
+        seconds = safe_delay(delay.total_seconds() if isinstance(delay, timedelta) else delay)
+        if seconds is None:
+            raise ValueError(f"Later: the delay must be from 0 to {MAX_DELAY:,.0f} seconds, not {delay!r}.")
+        super().__init__(reason)
+        self.seconds = seconds
+        self.reason = str(reason)
+
+    def __reduce__(self) -> tuple[type["Later"], tuple[float, str], dict[str, object]]:
+        """A process of a pool may raise it, too: exceptions are made anew from their text otherwise."""
+        return type(self), (self.seconds, self.reason), self.__dict__
+
+
+def asked_of(later: Later) -> Later:
+    """The same, as this library makes it. Raises what its own class, or the handler, has made of it."""
+    return Later(later.seconds, later.reason)
+
+
+def default_retry_in(retry_count: int, rng: Random) -> float:
+    """Seconds to wait after failure number `retry_count`, counted from 0: growing, with noise."""
+    return float(retry_count**4 + 15 + rng.randrange(_NOISE) * (retry_count + 1))
+
+
+def retry_horizon(max_retry_count: int, retry_in: Callable[[int], float] | None = None) -> float:
+    """Days from the first failure of a job to the morgue, when each execution fails at once.
+
+    With the default delays the mean of their noise is taken.
+    """
+    delay = retry_in or _mean_retry_in
+    return sum(delay(retry_count) for retry_count in range(max_retry_count)) / _DAY
+
+
+def safe_delay(value: object) -> float | None:
+    """A delay that a worker's `retry_in` returned, in seconds; None where it is no sensible delay."""
+    kind = type(value)
+    if issubclass(kind, bool) or not issubclass(kind, int | float):
+        return None
+    # As a number of Python's own: one of another class may raise wherever it is read.
+    number: float = int.__int__(value) if issubclass(kind, int) else float.__float__(value)  # type: ignore[arg-type]  # as its class says
+    # NaN compares false with both bounds.
+    return float(number) if 0 <= number <= MAX_DELAY else None
+
+
+def _mean_retry_in(retry_count: int) -> float:
+    return retry_count**4 + 15 + (_NOISE - 1) / 2 * (retry_count + 1)

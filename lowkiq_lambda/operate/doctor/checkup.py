@@ -1,0 +1,84 @@
+"""Looks at everything, once."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.core import Core
+from lowkiq_lambda.engine.pulse import VERSION
+from lowkiq_lambda.operate.doctor.code import code_findings
+from lowkiq_lambda.operate.doctor.durability import durability_findings
+from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Section, worst
+from lowkiq_lambda.operate.doctor.memory import memory_findings, memory_views
+from lowkiq_lambda.operate.doctor.moves import move_findings
+from lowkiq_lambda.operate.doctor.processes import process_findings
+from lowkiq_lambda.operate.doctor.promises import promise_views
+from lowkiq_lambda.operate.doctor.queue_state import read_queues
+from lowkiq_lambda.operate.doctor.recurring import duty_findings, schedule_findings
+from lowkiq_lambda.operate.doctor.server import server_findings
+from lowkiq_lambda.operate.doctor.work import work_findings
+from lowkiq_lambda.operate.inspect.looking import LookingBackend
+from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.settings.config import variable_of
+from lowkiq_lambda.store.server.vitals import read_vitals, topology_of
+from lowkiq_lambda.views.processes import Process
+
+
+def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
+    """All that can be told of the app's server, and of `more`. It writes nothing. Raises BackendError.
+
+    What the server refuses to tell is marked unknown, and hides nothing else.
+    """
+    core = operations.core
+    backend = LookingBackend(core.backend)
+    topology = topology_of(backend.client)
+    nodes = backend.retrying(core.config.retry_for, lambda: read_vitals(backend.client, backend.clock))
+    findings = [*_source(core, os.environ), *server_findings(nodes, topology), *durability_findings(nodes, topology)]
+    queues = read_queues(core, backend)
+    own = [state for state in queues.found if state.name in core.queues]
+    memory = [*memory_views(queues.found, backend)]
+    findings += memory_findings(memory)
+    findings += code_findings(core, queues, backend)
+    processes: list[Process] = []
+    findings += _unless_refused("processes", "processes", lambda: _processes(core, backend, processes))
+    findings += work_findings(core, own, processes)
+    if own:
+        now = own[0].now
+        findings += _unless_refused("work", "duties", lambda: duty_findings(operations, now))
+        findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))
+    findings += move_findings(own)
+    findings += more
+    return CheckUp(
+        server=without_password(core.redis_url),
+        mark=worst(finding.mark for finding in findings),
+        promises=promise_views(findings),
+        findings=tuple(findings),
+        memory=tuple(memory),
+    )
+
+
+def _source(core: Core, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Where the address comes from, if it is from a variable that other programs read, too."""
+    url = core.config.redis_url
+    if url and url == environ.get("REDIS_URL") and not environ.get(variable_of("redis_url"), "").strip():
+        says = "the server is that of REDIS_URL, which may be the cache of other programs"
+        advice = f"If it is, set {variable_of('redis_url')}."
+        yield Finding(section="server", check="address", mark="ok", says=says, advice=advice)
+
+
+def _processes(core: Core, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:
+    found += Processes(backend, core.config.retry_for)
+    yield from process_findings(found, VERSION)
+
+
+def _unless_refused(section: Section, check: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """What is found; one that says why, where the server refuses. Raises BackendUnavailable."""
+    try:
+        return [*look()]
+    except BackendUnavailable:
+        raise
+    except LowkiqError as error:
+        says = f"this could not be looked at: {error}"
+        return [Finding(section=section, check=check, mark="unknown", says=says)]

@@ -1,0 +1,137 @@
+"""What the code declares otherwise than the server has, and the other way round."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.core import Core
+from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.operate.doctor.findings import Finding, Mark
+from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
+from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, QueueState
+from lowkiq_lambda.operate.doctor.words import LATE, several, some, time
+from lowkiq_lambda.operate.inspect.declared_queues import least_version
+from lowkiq_lambda.operate.inspect.limits import QueueLimits
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import mismatch
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
+from lowkiq_lambda.views.queues import QueueMetrics
+
+
+def code_findings(core: Core, queues: FoundQueues, backend: Backend) -> Iterator[Finding]:
+    """Those of each queue of the code, then of queues that only the server has."""
+    found = {state.name: state for state in queues.found}
+    agreed = []
+    for name, queue in core.queues.items():
+        differences = list(_of_queue(core, queue, found.get(name), backend))
+        yield from differences
+        agreed += [] if differences else [name]
+    if agreed:
+        yield _found("declarations", "ok", f"the server has {some(agreed)} as the code declares them")
+    yield from _undeclared(core, queues)
+
+
+def _found(check: str, mark: Mark, says: str, advice: str = "", about: str = "", *promises: int) -> Finding:
+    return Finding(section="code", check=check, mark=mark, says=says, advice=advice, about=about, promises=promises)
+
+
+def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backend) -> Iterator[Finding]:
+    name = queue.worker.queue_name
+    if state is None:
+        yield _found(
+            "declarations", "ok", "the server does not know it yet: the first push or drain makes it", "", name
+        )
+        return
+    declared = queue.declaration
+    if not state.there.agrees(declared):
+        refusal = str(mismatch(name, declared, state.there))
+        says, _, advice = refusal.partition(". ")
+        yield _found("declarations", "broken", f"{says}: its pushes and drains are refused", advice, name, *DATA)
+    elif state.there.changing:
+        yield _found(
+            "declarations",
+            "warning",
+            "it is being declared anew: its pushes are refused meanwhile",
+            "If that broke off, call app.redeclare again, with the worker as it was or as it is to be.",
+            name,
+        )
+    elif asdict(declared)["shards_count"] != state.there.made_with["shards_count"]:
+        count = state.there.made_with["shards_count"]
+        yield _found(
+            "declarations",
+            "warning",
+            f"the code declares shards_count={declared.shards_count}, and it was resharded to {count}: {count} holds",
+            f"Write shards_count = {count} in the code when it suits.",
+            name,
+        )
+    if (here := queue.payload) and state.there.payload not in ("", here):
+        yield _found(
+            "payload types",
+            "warning",
+            f"the code declares payloads as {here}, and other code declared them last as {state.there.payload}",
+            "The docs (payloads.md) say which changes are compatible: old payloads may wait, and old code may run.",
+            name,
+        )
+    if (least := least_version(backend, state.live)) > CONTRACT_VERSION:
+        says = f"only contract version {least} or newer may write it, and this library has {CONTRACT_VERSION}"
+        yield _found("least version", "broken", says, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
+    yield from _of_limits(core, queue, state, backend)
+
+
+def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) -> Iterator[Finding]:
+    reader = ShardReader(backend, core.config.retry_for, state.shards)
+    try:
+        limits = QueueLimits(reader, queue.worker).explain()
+    except LowkiqError as error:
+        yield _found("limits", "unknown", f"its limits cannot be read: {error}", "", state.name)
+        return
+    if limits.is_set:
+        here = f"max_running={limits.max_running}, rate={limits.rate}"
+        yield _found(
+            "limits",
+            "warning",
+            f"limits that were set at run time count in place of the code's: {here}",
+            "Take them back with app.operate.limits(worker).reset(), or write them in the code.",
+            state.name,
+        )
+
+
+def _undeclared(core: Core, queues: FoundQueues) -> Iterator[Finding]:
+    others = [state for state in queues.found if state.name not in core.queues]
+    left = [state for state in others if not isinstance(state.metrics, QueueMetrics) or _is_left(state.metrics)]
+    for state in left:
+        yield _found(
+            "other queues",
+            "warning",
+            f"the code does not declare it, and it holds {_contents(state)}",
+            "Restore its worker, or see to the app that has it; or requeue its jobs elsewhere.",
+            state.name,
+            NOTHING_LOST,
+        )
+    if others and not left:
+        names = some([state.name for state in others])
+        yield _found(
+            "other queues", "ok", f"{several(len(others), 'queue')} not of this app, and looked after: {names}"
+        )
+    if not queues.are_all:
+        yield _found(
+            "other queues",
+            "unknown",
+            "the user may not SCAN, so queues that the code does not declare are not known",
+            "Let the user call SCAN, or look as another one.",
+        )
+
+
+def _is_left(metrics: QueueMetrics) -> bool:
+    """Whether it has due work that nobody takes: another app's has somebody."""
+    return metrics.oldest_due_age > LATE
+
+
+def _contents(state: QueueState) -> str:
+    metrics = state.metrics
+    if not isinstance(metrics, QueueMetrics):
+        return f"what cannot be told: {metrics}"
+    waiting = several(metrics.length, "waiting id")
+    held = f"{waiting}, {metrics.in_flight:,} in flight and {metrics.morgue_length:,} in the morgue"
+    return f"{held}, of which the oldest has been due for {time(metrics.oldest_due_age)}"

@@ -1,0 +1,82 @@
+"""Whether the daemon of this machine does its work: what a container's health check asks every half a minute."""
+
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.core import Core
+from lowkiq_lambda.declare.worker import queues_before
+from lowkiq_lambda.operate.doctor.words import LATE, some, time
+from lowkiq_lambda.operate.inspect.looking import LookingBackend
+from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
+from lowkiq_lambda.views.processes import Process
+
+BEATS: Final = 3.0
+"""So many beats may be missing."""
+RETRY_FOR: Final = 2.0
+"""Seconds for which the server is asked: a check has few of them."""
+
+
+class DaemonHealth(msgspec.Struct, frozen=True):
+    """Whether a restart of the daemon may help, and why, in a sentence."""
+
+    is_well: bool
+    says: str
+
+
+def health_of(core: Core, host: str | None = None) -> DaemonHealth:
+    """That of the daemons of this machine, by its host name, or of another.
+
+    A daemon is well that beats, and that has begun something where its queues have had due work for two minutes. One
+    that is quiet, or whose server is away, is well: a restart would not help it.
+    """
+    backend, here = LookingBackend(core.backend), host or socket.gethostname()
+    try:
+        found = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
+        now = backend.clock.time()
+        daemons = [one for one in found if now - one.seen_at <= BEATS * core.config.beat_interval]
+        if not daemons:
+            return _missing(found, here, now)
+        idle = [one for one in daemons if not (one.quiet or one.doing)]
+        if idle and len(idle) == len([one for one in daemons if not one.quiet]):
+            return _of_idle(idle, _waiting(core, backend))
+    except BackendUnavailable:
+        return DaemonHealth(is_well=True, says="The server is out of reach: a daemon waits until it is back.")
+    return DaemonHealth(is_well=True, says=f"{_names(daemons)} beats, and does what it can.")
+
+
+def _missing(found: Sequence[Process], host: str, now: float) -> DaemonHealth:
+    if not found:
+        return DaemonHealth(is_well=False, says=f"No daemon of {host} has been heard of.")
+    last = min(now - one.seen_at for one in found)
+    return DaemonHealth(is_well=False, says=f"No daemon of {host} has been heard of for {time(last)}.")
+
+
+def _of_idle(daemons: Sequence[Process], waiting: Sequence[ProbeResult]) -> DaemonHealth:
+    """Of daemons that do nothing now."""
+    if not waiting:
+        return DaemonHealth(is_well=True, says=f"{_names(daemons)} beats, and nothing has been due for long.")
+    lag = time(max(probe.lag for probe in waiting))
+    queues = some([*dict.fromkeys(repr(probe.ref.queue_name) for probe in waiting)])
+    return DaemonHealth(is_well=False, says=f"{_names(daemons)} does nothing, and {queues} has had due work for {lag}.")
+
+
+def _waiting(core: Core, backend: LookingBackend) -> list[ProbeResult]:
+    """The shards of the app with work that has been due for long and that nobody does; limits may be the reason."""
+    shards = [
+        shard
+        for name, queue in core.queues.items()
+        if not (queue.worker.max_running or queue.worker.rate or queue.worker.tenant_rate)
+        and not queues_before(queue.worker)
+        for shard in core.queues[name].shards
+    ]
+    probed = probe_each(backend, shards, RETRY_FOR) if shards else []
+    return [probe for probe in probed if isinstance(probe, ProbeResult) and probe.has_work and probe.lag > LATE]
+
+
+def _names(processes: Sequence[Process]) -> str:
+    return some([process.id for process in processes])

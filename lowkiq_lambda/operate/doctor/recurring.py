@@ -1,0 +1,76 @@
+"""Schedule entries that do not fire, and duties that nobody does."""
+
+from collections.abc import Iterator, Sequence
+
+from lowkiq_lambda.operate.doctor.findings import Finding, Mark
+from lowkiq_lambda.operate.doctor.queue_state import QueueState
+from lowkiq_lambda.operate.doctor.words import LATE, several, time
+from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.schedules.records import ScheduleView, views
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
+from lowkiq_lambda.store.shard.timetables import with_timetable
+
+
+def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
+    """Those of recurring work that is late, or fails. Raises BackendError."""
+    for duty in operations.duties():
+        if duty.failures:
+            says = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
+            yield _found("duties", "warning", says, "Correct it; the log has more.", duty.name)
+        elif duty.last_run is None:
+            says = "it has never run: no daemon and no tick of this app has come"
+            yield _found("duties", "warning", says, "Start the daemon, or deploy the tick.", duty.name)
+        elif not duty.is_running and now - duty.next_run > LATE:
+            says = f"it is late by {time(now - duty.next_run)}: no daemon and no tick of this app comes"
+            yield _found("duties", "broken", says, "Start the daemon, or deploy the tick.", duty.name)
+
+
+def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:
+    """Those of schedule entries that do not fire. Raises BackendError."""
+    now = {state.name: state.now for state in states}
+    shards = [shard for state in states for shard in state.shards]
+    rows = EntryStore(backend, operations.core.config.retry_for).rows(with_timetable(shards))
+    declared = [entry for entry in operations.schedules.declared if entry.queue_name in now]
+    by_name: dict[tuple[str, str], list[EntryRow]] = {}
+    for row in rows:
+        by_name.setdefault((row.shard.queue_name, row.name), []).append(row)
+    for view in views(declared, rows, now):
+        trouble = _trouble_of(view, by_name.get(view.key, []), now[view.queue_name])
+        if trouble:
+            mark, says, advice = trouble
+            yield _found("schedules", mark, says, advice, f"{view.queue_name}/{view.name}")
+
+
+def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tuple[Mark, str, str] | None:
+    if view.problem:
+        return "broken", f"it cannot fire: {view.problem}", "Correct its declaration."
+    if not view.is_on:
+        return "warning", "it is switched off", "Switch it on: app.schedules.enable(worker, name)."
+    if view.entry is None:
+        return None
+    since = _counts_since(view, rows)
+    if since is None:
+        says = "no process that fires entries has declared it yet"
+        return "warning", says, "Deploy this code to the daemon, or to the function of the tick."
+    planned = next(view.entry.times.after(since), None)
+    if planned is None or now - planned <= LATE:
+        return None
+    return (
+        "broken",
+        f"it stands still: the time of {time(now - planned)} ago is not decided",
+        ("Start the daemon, or deploy the tick; LOWKIQ_SCHEDULES must not be false there."),
+    )
+
+
+def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
+    """The last planned time that was decided, or since when the entry's times count; None where nobody knows it."""
+    digest = view.entry.times.digest if view.entry else ""
+    known = [row.record.known[digest][0] for row in rows if digest in row.record.known]
+    made = [row.record.since for row in rows if row.record.since is not None]
+    last = [view.last] if view.last is not None and (known or made) else []
+    return max([*known, *made, *last], default=None)
+
+
+def _found(check: str, mark: Mark, says: str, advice: str, about: str) -> Finding:
+    return Finding(section="work", check=check, mark=mark, says=says, advice=advice, about=about)

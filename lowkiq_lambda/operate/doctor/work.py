@@ -1,0 +1,121 @@
+"""Work that nobody does: due and not taken, paused, held, damaged, or about to leave the morgue."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.core import Core
+from lowkiq_lambda.operate.doctor.findings import Finding, Mark
+from lowkiq_lambda.operate.doctor.promises import HONEST_NUMBERS, NOTHING_LOST
+from lowkiq_lambda.operate.doctor.queue_state import QueueState
+from lowkiq_lambda.operate.doctor.words import LATE, several, some, time
+from lowkiq_lambda.store.shard.state import ProbeResult
+from lowkiq_lambda.views.processes import Process
+from lowkiq_lambda.views.queues import QueueMetrics
+
+NEARLY: Final = 0.9
+"""Of what a shard's morgue may hold."""
+
+
+def work_findings(core: Core, states: Sequence[QueueState], processes: Sequence[Process]) -> Iterator[Finding]:
+    """Those of the app's queues."""
+    found = [finding for state in states for finding in _of_queue(core, state, processes)]
+    yield from found
+    if not any(finding.check == "due work" for finding in found):
+        yield _found("due work", "ok", "all that is due is looked after")
+
+
+def _found(check: str, mark: Mark, says: str, advice: str = "", about: str = "", *promises: int) -> Finding:
+    return Finding(section="work", check=check, mark=mark, says=says, advice=advice, about=about, promises=promises)
+
+
+def _of_queue(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
+    yield from _unreadable(state)
+    yield from _untaken(core, state, processes)
+    if isinstance(state.metrics, QueueMetrics):
+        yield from _of_numbers(core, state.name, state.metrics)
+
+
+def _unreadable(state: QueueState) -> Iterator[Finding]:
+    read = zip(state.live, state.probes, strict=True) if state.probes else ()
+    broken = [(shard.number, probe) for shard, probe in read if isinstance(probe, LowkiqError)]
+    if broken:
+        shards = some([number for number, _ in broken])
+        says = f"shard {shards} cannot be read: {broken[0][1]}"
+        advice = "The next drain sets aside what is damaged; look at the page Damaged of the dashboard then."
+        yield _found("damage", "broken", says, advice, state.name, NOTHING_LOST, HONEST_NUMBERS)
+
+
+def _untaken(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
+    limit = 2 * core.config.poll_interval
+    read = [probe for probe in state.probes if isinstance(probe, ProbeResult)]
+    waiting = [probe for probe in read if probe.has_work and probe.lag > limit]
+    if not waiting:
+        return
+    lag = max(probe.lag for probe in waiting)
+    numbers = some([probe.ref.number for probe in waiting])
+    says = (
+        f"due for up to {time(lag)}, and not taken: {several(len(waiting), 'shard')} of {len(state.probes)} ({numbers})"
+    )
+    if isinstance(state.metrics, QueueMetrics) and state.metrics.oldest_due_age <= limit:
+        # Why it waits, its numbers tell.
+        return
+    mark, why, advice = _nobody(lag, processes)
+    yield _found("due work", mark, f"{says}; {why}", advice, state.name, NOTHING_LOST)
+
+
+def _nobody(lag: float, processes: Sequence[Process]) -> tuple[Mark, str, str]:
+    """Why nobody may have come."""
+    living = [process for process in processes if not process.is_gone]
+    able = [process for process in living if not process.quiet]
+    daemons = [process for process in able if process.kind == "daemon"]
+    start = "Start the daemon (lowkiq run). On AWS, --stack NAME tells which shards have no schedule."
+    if daemons and all(len(process.doing) >= process.threads for process in daemons):
+        return "warning", f"all threads of {_names(daemons)} are busy", "Give it more threads, processes or machines."
+    if daemons:
+        # It tells every ten seconds what it does, so that it may have begun with something else.
+        mark: Mark = "broken" if lag > LATE else "warning"
+        return mark, f"{_names(daemons)} could take it", "See that they run this app, and their logs."
+    if lag <= LATE:
+        return "warning", "no daemon lives, and a schedule on Lambda comes once a minute", start
+    if living:
+        return "broken", f"nobody takes new work: of {_names(living)}, none is a daemon that does", start
+    return "broken", "no process drains on this server", start
+
+
+def _names(processes: Sequence[Process]) -> str:
+    return some([process.id for process in processes])
+
+
+def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Finding]:
+    if metrics.paused:
+        lag = f", and the oldest due id has waited {time(metrics.paused_lag)}" if metrics.paused_lag else ""
+        says = f"{metrics.paused} of {several(len(metrics.shards), 'shard')} paused{lag}"
+        yield _found("paused", "warning", says, f"Go on with it: lowkiq resume {name}.", name)
+    elif metrics.paused_lag:
+        says = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
+        advice = "Resume it on the page Tenants of the dashboard, or by app.operate.actions(worker).resume_tenant."
+        yield _found("paused", "warning", says, advice, name)
+    if metrics.limited_lag > LATE:
+        says = f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
+        rate = "; the rate of tenants stands in the code alone (tenant_rate)" if _has_tenant_rate(core, name) else ""
+        advice = f"Raise them on the page Limits of the dashboard{rate}, if the backlog is to be gone sooner."
+        yield _found("limits", "warning", says, advice, name)
+    if metrics.held:
+        says = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
+        advice = "Release or delete them on the dashboard, or by app.operate.actions(worker)."
+        yield _found("held ids", "warning", says, advice, name)
+    if metrics.damaged:
+        says = f"{several(metrics.damaged, 'record')} set aside as unreadable"
+        advice = "Look at the page Damaged of the dashboard: find out what else writes to this server."
+        yield _found("damage", "warning", says, advice, name, HONEST_NUMBERS)
+    nearly = NEARLY * core.config.morgue_max_entries
+    full = [number for number, shard in enumerate(metrics.shards) if shard.morgue_length >= nearly]
+    if full:
+        says = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
+        advice = f"Requeue or delete what is buried: lowkiq redrive {name}; or raise LOWKIQ_MORGUE_MAX_ENTRIES."
+        yield _found("morgue", "warning", says, advice, name, NOTHING_LOST)
+
+
+def _has_tenant_rate(core: Core, name: str) -> bool:
+    return any(worker.queue_name == name and worker.tenant_rate is not None for worker in core.workers)

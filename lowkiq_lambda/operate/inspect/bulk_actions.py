@@ -1,0 +1,288 @@
+"""An operator's action on many ids, in short steps. Between two steps it is a value that anybody may keep.
+
+It begins with a snapshot of the list, taken when the operator is asked to confirm; later arrivals are never touched,
+however late the steps are. So a step may run twice, even by two operators: the second run finds nothing to do.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Final, NamedTuple, Self, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
+from lowkiq_lambda.operate.inspect.id_ranges import (
+    IDS_AT_ONCE,
+    Bound,
+    ListName,
+    ListPosition,
+    Range,
+    SearchableList,
+    list_positions,
+)
+from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
+from lowkiq_lambda.operate.inspect.redrive_terms import RedriveTerms
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import only
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+_OF_MORGUE: Final = frozenset({"requeue", "redrive", "delete_buried"})
+_OF_FAILED: Final = frozenset({"kill", "delete_failed"})
+
+
+class WholeListError(ValueError):
+    """An action that is for a part of a list alone was to be made on all of it."""
+
+
+class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A look at a shard, as `ShardSnapshot` has it."""
+
+    index: Count
+    at: float
+    arrival: Count
+    seen_at: float
+    waiting: Count
+    failed: Count
+    buried: Count
+
+    @classmethod
+    def of(cls, snapshot: ShardSnapshot) -> Self:
+        """To be kept."""
+        return cls(
+            snapshot.shard.number,
+            snapshot.at,
+            snapshot.arrival,
+            snapshot.seen_at,
+            snapshot.waiting,
+            snapshot.failed,
+            snapshot.buried,
+        )
+
+    def snapshot(self, shards: Sequence[ShardRef]) -> ShardSnapshot:
+        """As it was."""
+        shard = shards[self.index]
+        return ShardSnapshot(shard, self.at, self.arrival, self.seen_at, self.waiting, self.failed, self.buried)
+
+
+class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An action on the ids that were `chosen`, or, where that is None, on those of the queue that the filter wants.
+
+    `total`: about how many ids will be looked at; `handled`: how many were; `changed`: how many it has changed.
+    """
+
+    act: ActionName
+    shards_count: Count
+    snapshots: list[SavedSnapshot]
+    """Of the shards that are not done; it is at the first."""
+    total: Count
+    filter: IdFilter = ALL
+    chosen: list[str] | None = None
+    after: str | None = None
+    """Behind which place of the shard's list it goes on; None at its beginning."""
+    pending: list[str] = []
+    """Ids of the shard that come first."""
+    resume: bytes = b""
+    """Where in the payloads of the first of them."""
+    changed_here: Count = 0
+    handled: Count = 0
+    changed: Count = 0
+    begun: bool = False
+    layout: tuple[int, ...] = ()
+    """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
+    redrive: RedriveTerms | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return not self.snapshots
+
+
+def prepare(
+    actions: Actions,
+    act: ActionName,
+    *,
+    chosen: Sequence[object] | None = None,
+    filter: IdFilter = ALL,  # noqa: A002 - it is one
+    whole_list: bool = False,
+) -> BulkAction:
+    """The action that would be made, after a look. `whole_list`: somebody asked for all jobs in so many words.
+
+    Raises JobError for what can be no id, BackendError; WholeListError if it would delete all waiting jobs, those that
+    never failed too, and nobody asked for that.
+    """
+    if act == "delete" and chosen is None and filter.is_everything and not whole_list:
+        raise WholeListError(
+            "Without a filter this would delete every waiting job of the queue: give a filter, or ids."
+        )
+    shards = actions.reader.shards
+    ids = None if chosen is None else id_texts(chosen)
+    of_shard = {} if ids is None else by_shard(ids, shards)
+    snapshots = actions._snapshots([*of_shard] if ids is not None else None)  # noqa: SLF001 - steps of an action, for no user
+    counts = {
+        snapshot.shard: _listed(act, snapshot) if ids is None else len(of_shard[snapshot.shard])
+        for snapshot in snapshots
+    }
+    return BulkAction(
+        act=act,
+        shards_count=len(shards),
+        snapshots=[SavedSnapshot.of(snapshot) for snapshot in snapshots if counts[snapshot.shard]],
+        total=sum(counts.values()),
+        filter=filter,
+        chosen=ids,
+        layout=_moved(actions),
+    )
+
+
+def _moved(actions: Actions) -> tuple[int, ...]:
+    layout = actions.reader.shards.layout
+    return (layout.epoch, *sorted(layout.moved_groups)) if layout.epoch else ()
+
+
+def count(actions: Actions, action: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
+    """How many ids the action would find, counted while `go_on()`; and whether these are all. Raises BackendError."""
+    if action.chosen is not None or (action.filter == ALL and action.act != "expedite"):
+        return action.total, True
+    number = 0
+    for saved in action.snapshots:
+        snapshot = saved.snapshot(actions.reader.shards)
+        while go_on():
+            step = _fetch(actions, action, snapshot)
+            if step is None:
+                action = msgspec.structs.replace(action, after=None)
+                break
+            number += len(step.ids)
+            action = msgspec.structs.replace(action, after=step.after)
+        else:
+            return number, False
+    return number, True
+
+
+def steps(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
+    """The action after each call that was made for it, until it is done.
+
+    Raises BackendError (the last action that came goes on from there), ValueError where the queue's shards are others
+    by now, as it is resharded: then the action is to be begun again.
+    """
+    shards = actions.reader.shards
+    is_other = action.shards_count != len(shards) or action.layout != _moved(actions)
+    if is_other or any(saved.index >= len(shards) for saved in action.snapshots):
+        raise ValueError("The queue has other shards than it had when the action began: begin it again.")
+    if not action.begun:
+        action = _begin(actions, action)
+    while action.snapshots:
+        action = _act(actions, action) if action.pending else _find(actions, action)
+        yield action
+
+
+def _begin(actions: Actions, action: BulkAction) -> BulkAction:
+    """Jobs become due as of the beginning of the action, not of the question, so that it adds no lag."""
+    if action.act != "expedite" or not action.snapshots:
+        return msgspec.structs.replace(action, begun=True)
+    shards = actions.reader.shards
+    now = {
+        snapshot.shard.number: snapshot
+        for snapshot in actions._snapshots([shards[saved.index] for saved in action.snapshots])  # noqa: SLF001 - as above, for no user
+    }
+    snapshots = [
+        msgspec.structs.replace(saved, at=now[saved.index].at, waiting=now[saved.index].waiting)
+        for saved in action.snapshots
+    ]
+    return msgspec.structs.replace(action, snapshots=snapshots, begun=True)
+
+
+def _act(actions: Actions, action: BulkAction) -> BulkAction:
+    snapshot = action.snapshots[0].snapshot(actions.reader.shards)
+    more = [] if action.redrive is None else action.redrive.arguments(action.changed)
+    done = actions._call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *more)  # noqa: SLF001 - as above, for no user
+    return msgspec.structs.replace(
+        action,
+        pending=action.pending[done.finished :],
+        resume=done.resume,
+        changed_here=action.changed_here + done.changed,
+        # An id that is half done was looked at.
+        handled=action.handled + done.finished + bool(done.resume) - bool(action.resume),
+        changed=action.changed + done.changed,
+    )
+
+
+def _find(actions: Actions, action: BulkAction) -> BulkAction:
+    step = _fetch(actions, action, action.snapshots[0].snapshot(actions.reader.shards))
+    if step is None:
+        return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
+    handled = action.handled + step.listed - len(step.ids)
+    return msgspec.structs.replace(action, pending=step.ids, after=step.after, handled=handled)
+
+
+def first_ids(actions: Actions, action: BulkAction, most: int, go_on: Callable[[], bool]) -> list[str]:
+    """Some ids that the action would find, looked for while `go_on()`; only read. Raises BackendError."""
+    found: list[str] = []
+    for _, ids in listed_ids(actions, action):
+        found += ids[: most - len(found)]
+        if len(found) >= most or not go_on():
+            break
+    return found
+
+
+def listed_ids(actions: Actions, action: BulkAction) -> Iterator[tuple[ShardRef, list[str]]]:
+    """The ids that the action would find, in its order; only read. Raises BackendError."""
+    for saved in action.snapshots:
+        snapshot, after = saved.snapshot(actions.reader.shards), None
+        while step := _fetch(actions, msgspec.structs.replace(action, after=after), snapshot):
+            yield snapshot.shard, step.ids
+            after = step.after
+
+
+class _Listed(NamedTuple):
+    """The ids to change, the number of ids that were listed for them, and the cursor after them."""
+
+    ids: list[str]
+    listed: int
+    after: str
+
+
+def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Listed | None:
+    """The next ids of the shard; None at its end."""
+    reader = actions.reader._replace(shards=only(snapshot.shard))
+    if action.chosen is not None:
+        chosen = by_shard(action.chosen, actions.reader.shards).get(snapshot.shard, ())
+        return None if action.after is not None else _Listed([*chosen], len(chosen), "")
+    within = _within(action, snapshot)
+    positions = list_positions(reader, _list_of(action), within, IDS_AT_ONCE)
+    if not positions:
+        return None
+    ids = [position.id for position in positions]
+    where: SearchableList = "morgue" if action.act in _OF_MORGUE else "waiting"
+    found = filter_ids(reader, actions.errors, where, _wanted(action), {snapshot.shard: ids})
+    return _Listed([*found], len(ids), positions[-1].cursor())
+
+
+def _list_of(action: BulkAction) -> ListName:
+    if action.act in _OF_MORGUE:
+        return "morgue"
+    return "retry" if action.act in _OF_FAILED and action.filter == ALL else "due"
+
+
+def _wanted(action: BulkAction) -> IdFilter:
+    """The filter, which finds nothing that the action would leave as it is."""
+    if action.act not in _OF_FAILED or action.filter == ALL:
+        return action.filter
+    least = max(Bound(0.0), Bound.of(action.filter.least_count or "-inf"))
+    return msgspec.structs.replace(action.filter, least_count=str(least))
+
+
+def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
+    """Upwards: what is changed leaves the list, or goes to where it was read before."""
+    least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
+    if action.act == "expedite":
+        least = max(least, Bound(snapshot.at, exclusive=True))
+    elif action.act in _OF_MORGUE:
+        most = min(most, Bound(snapshot.newest_burial), key=lambda bound: (bound.value, not bound.exclusive))
+    return Range(least, most, after=None if action.after is None else ListPosition.of(action.after))
+
+
+def _listed(act: ActionName, snapshot: ShardSnapshot) -> int:
+    if act in _OF_MORGUE:
+        return snapshot.buried
+    return snapshot.failed if act in _OF_FAILED else snapshot.waiting

@@ -1,0 +1,207 @@
+"""Last errors of ids, in groups of those that are alike: read in bounded steps, however many there are."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from lowkiq_lambda.base.fingerprint import fingerprint, first_line, type_of
+from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
+from lowkiq_lambda.operate.inspect.metrics import queue_totals
+from lowkiq_lambda.operate.inspect.paging import check_limit
+from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import ReplyShape
+from lowkiq_lambda.views.errors import SLOTS, ErrorGroup, ErrorGrouping, ErrorGroups
+
+READ_AT_ONCE: Final = 50_000
+"""About how many errors one call reads."""
+SECONDS_AT_ONCE: Final = 5.0
+STEP: Final = 400
+"""About how many errors one call of the script reads."""
+_ABREAST: Final = 16
+"""Shards that one round trip reads."""
+_HOUR: Final = 3_600
+_LISTS: Final[tuple[SearchableList, ...]] = ("waiting", "morgue")
+_CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,16}", re.ASCII)
+
+
+class ErrorTextsReply(ReplyShape, frozen=True):
+    """What error_texts.lua answers: the next cursor, errors read, and each part of a text with times of its ids."""
+
+    scripts = ("error_texts",)
+    cursor: bytes
+    errors_read: int
+    texts: list[tuple[bytes, list[bytes]]]
+
+
+class _Scan(NamedTuple):
+    """A list of a shard that is read."""
+
+    shard: ShardRef
+    where: SearchableList
+
+
+class _Scans:
+    """Goes over lists, several of them abreast."""
+
+    def __init__(self, reader: ShardReader, scans: Sequence[_Scan], part: str) -> None:
+        self._reader = reader
+        self._scans = scans
+        self._part = part
+        self._following = 0
+        """The number of the first list that is not begun."""
+        self._cursors: dict[int, bytes] = {}
+        """In those that are begun and not done, by number."""
+
+    def begin(self, after: str | None) -> None:
+        """Go on where that `cursor` was. Raises ValueError for any other text."""
+        if after is None:
+            return
+        if _CURSOR.fullmatch(after):
+            first, *others = after.split("/")
+            pairs = [other.split(":") for other in others]
+            fit = all(int(number) < int(first) and int(cursor) < 1 << 64 for number, cursor in pairs)
+            if fit and int(first) <= len(self._scans):
+                self._following = int(first)
+                self._cursors = {int(number): cursor.encode() for number, cursor in pairs}
+                return
+        raise ValueError(f"after={after!r} is not the `next` of a call of this.")
+
+    @property
+    def are_left(self) -> bool:
+        """Whether there is more to read."""
+        return bool(self._cursors) or self._following < len(self._scans)
+
+    def cursor(self) -> str:
+        """Where it is."""
+        return "/".join([str(self._following), *(f"{number}:{at.decode()}" for number, at in self._cursors.items())])
+
+    def step(self) -> Iterator[tuple[_Scan, ErrorTextsReply]]:
+        """What one round trip brings."""
+        for number in range(self._following, min(len(self._scans), self._following + _ABREAST - len(self._cursors))):
+            self._cursors[number], self._following = b"0", number + 1
+        numbers = [*self._cursors]
+        requests = [
+            (scan.shard, (scan.where, self._cursors[number], STEP, self._part))
+            for number in numbers
+            for scan in [self._scans[number]]
+        ]
+        for number, answer in zip(numbers, self._reader.ask_each("error_texts", requests), strict=True):
+            reply = ErrorTextsReply.of(answer)
+            self._cursors[number] = reply.cursor
+            if reply.cursor == b"0":
+                del self._cursors[number]
+            yield self._scans[number], reply
+
+
+@dataclass(slots=True)
+class _Tally:
+    example: str
+    waiting: int = 0
+    buried: int = 0
+    first_at: float | None = None
+    last_at: float | None = None
+    hours: list[int] = field(default_factory=lambda: [0] * SLOTS)
+
+    def add(self, where: SearchableList, times: Sequence[bytes], now: float) -> None:
+        """Count ids, each with the times of its newest and its oldest failure."""
+        ids = len(times) // 2
+        if where == "morgue":
+            self.buried += ids
+        else:
+            self.waiting += ids
+        for newest, oldest in zip(map(float, times[::2]), map(float, times[1::2]), strict=True):
+            if newest:
+                self.last_at = max(newest, self.last_at or newest)
+                self.first_at = min(oldest, self.first_at or oldest)
+                hour = SLOTS - 1 - max(0, int((now - newest) // _HOUR))
+                if hour >= 0:
+                    self.hours[hour] += 1
+
+
+class ErrorPart(NamedTuple):
+    """What is asked for: the kind of groups, how many at most, and behind which part, the `next` of it."""
+
+    by: ErrorGrouping = "fingerprint"
+    limit: int = 100
+    after: str | None = None
+
+
+def error_groups(
+    reader: ShardReader,
+    queues: Mapping[str, QueueShards],
+    errors: StoredErrors,
+    part: ErrorPart = ErrorPart(),  # noqa: B008 - it cannot be changed
+) -> ErrorGroups:
+    """The errors of all ids of the queues that are retried or buried.
+
+    Raises BackendError, and ValueError if `after` is not the `next` of an earlier call.
+    """
+    check_limit(part.limit)
+    lists = [_Scan(shard, where) for of in queues.values() for where in _LISTS for shard in of]
+    scans = _Scans(reader, lists, errors.part)
+    scans.begin(part.after)
+    tallies, alike = dict[tuple[str, Alike], _Tally](), dict[str, Alike]()
+    now, counted, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
+    while scans.are_left and (not counted or (counted < READ_AT_ONCE and time.monotonic() < ends_at)):
+        for (shard, where), reply in scans.step():
+            counted += reply.errors_read
+            for text, times in reply.texts:
+                line = first_line(errors.text(text))
+                shared = alike[line] = alike.get(line) or what_is_alike(line, part.by)
+                tally = tallies.setdefault((shard.queue_name, shared), _Tally(line))
+                tally.add(where, times, now)
+    found = sorted((_group(*place, tally) for place, tally in tallies.items()), key=_order)
+    return ErrorGroups(
+        groups=found[: part.limit],
+        counted=counted,
+        total=max(_total(reader, queues), counted),
+        next=scans.cursor() if scans.are_left else None,
+        others=max(0, len(found) - part.limit),
+    )
+
+
+class Alike(NamedTuple):
+    """What errors that are alike share, in words, and the fingerprint, where they are alike by it."""
+
+    words: str
+    fingerprint: str | None = None
+
+
+def what_is_alike(line: str, by: ErrorGrouping) -> Alike:
+    """What an error of this first line shares with those that are alike.
+
+    >>> what_is_alike("shop.Late: no parcel 7", "line").words, what_is_alike("shop.Late: no parcel 7", "type").words
+    ('shop.Late: no parcel 7', 'shop.Late')
+    """
+    if by == "fingerprint":
+        return Alike(*fingerprint(line))
+    return Alike((type_of(line) or line) if by == "type" else line)
+
+
+def _total(reader: ShardReader, queues: Mapping[str, QueueShards]) -> int:
+    totals = queue_totals(reader, [*queues.values()]) if queues else []
+    return sum(metrics.retries + metrics.morgue_length for metrics in totals)
+
+
+def _group(queue: str, shared: Alike, tally: _Tally) -> ErrorGroup:
+    return ErrorGroup(
+        queue=queue,
+        type=type_of(shared.words),
+        line=shared.words,
+        example=tally.example,
+        fingerprint=shared.fingerprint,
+        waiting=tally.waiting,
+        buried=tally.buried,
+        first_at=tally.first_at,
+        last_at=tally.last_at,
+        hours=tuple(tally.hours),
+    )
+
+
+def _order(group: ErrorGroup) -> tuple[int, str, str]:
+    return -group.count, group.queue, group.line

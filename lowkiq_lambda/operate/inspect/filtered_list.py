@@ -1,0 +1,73 @@
+"""Lists by their time that a filter narrows: the ids that an action with this filter finds, in order, page by page."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter, filter_ids
+from lowkiq_lambda.operate.inspect.id_ranges import (
+    IDS_AT_ONCE,
+    Bound,
+    ListName,
+    ListPosition,
+    Range,
+    SearchableList,
+    list_positions,
+)
+from lowkiq_lambda.operate.inspect.paging import check_limit, position_after
+from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.queues import Page
+
+READ_AT_ONCE: Final = 50_000
+"""About how many ids are read for one page."""
+
+
+def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
+    reader: ShardReader,
+    errors: StoredErrors,
+    where: SearchableList,
+    wanted: IdFilter,
+    limit: int,
+    *,
+    reverse: bool,
+    after: str | None,
+) -> Page[str]:
+    """Up to `limit` ids that the filter wants, with the cursor of the next page if any ids are left to read.
+
+    Raises BackendError, and ValueError for a bad limit or cursor.
+    """
+    check_limit(limit)
+    listed: ListName = "due" if where == "waiting" else "morgue"
+    within = Range(Bound.of(wanted.least), Bound.of(wanted.most), reverse, position_after(after))
+    found, ids_read = list[ListPosition](), 0
+    while len(found) <= limit and ids_read < READ_AT_ONCE:
+        positions = list_positions(reader, listed, within, IDS_AT_ONCE)
+        found += _matching(reader, errors, where, wanted, positions)
+        if len(positions) < IDS_AT_ONCE:
+            return _page(found, limit, None)
+        ids_read += len(positions)
+        within = within._replace(after=positions[-1])
+    return _page(found, limit, within.after)
+
+
+def _page(found: Sequence[ListPosition], limit: int, read_to: ListPosition | None) -> Page[str]:
+    last = found[limit - 1] if len(found) > limit else read_to
+    return Page([position.id for position in found[:limit]], None if last is None else last.cursor())
+
+
+def _matching(
+    reader: ShardReader,
+    errors: StoredErrors,
+    where: SearchableList,
+    wanted: IdFilter,
+    positions: Sequence[ListPosition],
+) -> list[ListPosition]:
+    """Those of the positions that meet the filter's conditions besides its range."""
+    ids_of = defaultdict[ShardRef, list[str]](list)
+    for position in positions:
+        ids_of[reader.shards[position.shard]].append(position.id)
+    # An id is in one shard only.
+    matches = {*filter_ids(reader, errors, where, wanted, ids_of)}
+    return [position for position in positions if position.id in matches]

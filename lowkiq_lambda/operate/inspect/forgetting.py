@@ -1,0 +1,68 @@
+"""What a queue remembers of pushes and of what was done, forgotten: keys of jobs, and marks of ids."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from lowkiq_lambda.jobs.job import id_text
+from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
+from lowkiq_lambda.store.shard.chunks import key_digest
+from lowkiq_lambda.store.shard.keys import MARKS, RECEIPTS, ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
+
+AT_ONCE: Final = 1_000
+"""Names in one call."""
+
+
+class ForgottenReply(ReplyShape, frozen=True):
+    """What forget_keys.lua and forget_marks.lua answer."""
+
+    scripts = ("forget_keys", "forget_marks")
+    status: bytes
+    forgotten: int
+
+
+def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> int:
+    """Forget that jobs with these ids and keys were pushed; how many were remembered.
+
+    Raises JobError, TypeError, BackendError.
+    """
+    digests: dict[ShardRef, list[Argument]] = {}
+    for given, key in _pairs(pushed):
+        job_id = id_text(given)
+        shard = reader.shards.home_of(job_id)
+        digests.setdefault(shard.using((RECEIPTS,)), []).append(key_digest(job_id, key))
+    return _forget(reader, "forget_keys", digests)
+
+
+def _pairs(pushed: Any) -> list[tuple[object, str]]:  # noqa: ANN401 - whatever is given
+    listed = [*pushed] if isinstance(pushed, Iterable) and not isinstance(pushed, str | bytes) else [pushed]
+    for one in listed:
+        if not (isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], str)):  # noqa: PLR2004 - a pair
+            raise TypeError(f"forget_keys takes pairs of an id and a key, not {one!r}.")
+    return listed
+
+
+def forget_all_keys(reader: ShardReader) -> int:
+    """Forget all keys of the queue; how many were remembered. Raises BackendError."""
+    return sum(_call(reader, "forget_keys", shard.using((RECEIPTS,)), ()) for shard in reader.shards)
+
+
+def forget_marks(reader: ShardReader, ids: Iterable[object]) -> int:
+    """Forget up to which score these ids were done; how many had been. Raises JobError, ValueError, BackendError."""
+    if MARKS not in reader.shards[0].features:
+        raise ValueError('Only a worker with merge = "latest" has marks.')
+    return _forget(reader, "forget_marks", by_shard(id_texts(ids), reader.shards))
+
+
+def _forget(reader: ShardReader, script: str, names: Mapping[ShardRef, Sequence[Argument]]) -> int:
+    return sum(
+        _call(reader, script, shard, listed[start : start + AT_ONCE])
+        for shard, listed in names.items()
+        for start in range(0, len(listed), AT_ONCE)
+    )
+
+
+def _call(reader: ShardReader, script: str, shard: ShardRef, names: Sequence[Argument]) -> int:
+    reply = reader.backend.run(script, shard, names, retry_for=reader.retry_for)
+    return ForgottenReply.of(reply).forgotten

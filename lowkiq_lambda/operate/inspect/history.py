@@ -1,0 +1,116 @@
+"""The history of queues, read for charts."""
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, repeat
+from operator import add
+from typing import Final, TypeAlias
+
+from lowkiq_lambda.store.shard.backend import ExtraCommand
+from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Kind, bounds
+from lowkiq_lambda.views.queues import Quantiles, QueueHistory, Series, Span
+
+SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
+    "10m": (SECONDS, 600, 5),
+    "1h": (MINUTES, 3_600, 60),
+    "6h": (MINUTES, 6 * 3_600, 180),
+    "72h": (MINUTES, 72 * 3_600, 900),
+}
+"""By span: the kind of array, the seconds back, and the seconds of one point."""
+
+RECENT: Final = 30
+"""A rate is the mean of so many seconds."""
+UNWRITTEN: Final = SECONDS.step
+"""Seconds for which a process may hold its counts back: a younger point would look too low."""
+_P50, _P95 = 0.5, 0.95
+
+Window: TypeAlias = tuple[Kind, int]
+"""A kind of array, and its number."""
+Windows: TypeAlias = Mapping[Window, bytes]
+_COUNTER: Final = 4
+"""Bytes."""
+
+
+def windows(span: Span, now: float) -> list[Window]:
+    """The windows of a queue to read for a span. Raises ValueError for another span."""
+    given: object = span
+    if not isinstance(given, str) or given not in SPANS:
+        raise ValueError(f"span must be one of {', '.join(SPANS)}, not {span!r}.")
+    kind, length, step = SPANS[span]
+    return [
+        (read, number)
+        for read, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
+        # A little further back, as the last point shown ended a while ago.
+        for number in range(int((now - reach - step - UNWRITTEN) // read.window), int(now // read.window) + 1)
+    ]
+
+
+def command(queue_name: str, requested: Sequence[Window]) -> ExtraCommand:
+    """The command that reads these windows of a queue."""
+    keys = [kind.key(queue_name, number * kind.window) for kind, number in requested]
+    return keys[0], ("MGET", *keys)
+
+
+def history(reply: object, requested: Sequence[Window], span: Span, now: float) -> QueueHistory:
+    """The history in the command's reply; an empty one if the reply is an error."""
+    stored = zip(requested, reply if isinstance(reply, list) else (), strict=False)
+    arrays = {window: data for window, data in stored if isinstance(data, bytes)}
+    kind, length, step = SPANS[span]
+    written_at = now - UNWRITTEN
+    # Up to now rather than to the last whole point, so that a long span is up to date each minute.
+    ends_at = written_at // kind.step * kind.step
+    recent_to = written_at // SECONDS.step * SECONDS.step
+    recent = _series(arrays, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
+    return QueueHistory(
+        series=_series(arrays, kind, ends_at - length, ends_at, step),
+        ended_rate=sum(recent.ended) / RECENT,
+        failed_rate=sum(recent.failed) / RECENT,
+        took=_quantiles(arrays, 0),
+        waited=_quantiles(arrays, BUCKETS),
+    )
+
+
+def _series(arrays: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
+    first, last = int(from_ // kind.window), int((to - 1) // kind.window)
+    slots = kind.window // kind.step
+    stored = b"".join([_filled(arrays.get((kind, number), b""), 2 * slots) for number in range(first, last + 1)])
+    begin, end = (int(at - first * kind.window) // kind.step for at in (from_, to))
+    counters = _counters(stored, 2 * begin, 2 * (end - begin))
+    width = 2 * (step // kind.step)
+    ended, failed = (
+        counters[which::2]
+        if step == kind.step
+        else tuple([sum(counters[place + which : place + width : 2]) for place in range(0, len(counters), width)])
+        for which in (0, 1)
+    )
+    return Series(began_at=from_, step=step, ended=ended, failed=failed)
+
+
+def _filled(stored: bytes, counters: int) -> bytes:
+    """The whole array: it is stored up to its last count only."""
+    return stored.ljust(_COUNTER * counters, b"\0")
+
+
+def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
+    return struct.unpack_from(f">{number}I", stored, _COUNTER * first)
+
+
+def _quantiles(arrays: Windows, first: int) -> Quantiles | None:
+    stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in arrays.items() if kind is TIMES]
+    counted: Iterable[int] = repeat(0, BUCKETS)
+    for data in stored:
+        counted = map(add, counted, _counters(data, first, BUCKETS))
+    reached = [*accumulate(counted)]
+    if not reached[-1]:
+        return None
+    return Quantiles(_quantile(reached, _P50), _quantile(reached, _P95))
+
+
+def _quantile(reached: Sequence[int], share: float) -> float:
+    """The time that this share of all stays below; `reached` is the running sum over the buckets."""
+    wanted = share * reached[-1]
+    number = bisect_left(reached, wanted)
+    before = reached[number - 1] if number else 0
+    lower, upper = bounds(number)
+    return lower + (upper - lower) * (wanted - before) / (reached[number] - before)

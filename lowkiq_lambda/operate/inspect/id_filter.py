@@ -1,0 +1,120 @@
+"""An operator's filter for lists that are too long to be shown."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.operate.inspect.id_ranges import Bound, SearchableList
+from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import ReplyShape
+
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+_ENDS: Final = {"least": "-inf", "most": "+inf", "least_count": "-inf", "most_count": "+inf"}
+"""Of the bounds: what is as good as none."""
+
+
+class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A part of a list; all of it by default.
+
+    `least` and `most`: of perform_in, or of updated_at in the morgue; `least_count` and `most_count`: of retry_count.
+    All four as in Redis; "" for the latter two sets no bound. `least_id` and `most_id`: "[" or "(" and an id, or "".
+    `prefix`: the beginning of the id; `error`: a part of its last error, in any case; `fingerprint`: that of its last
+    error, exactly, 16 hex digits.
+    """
+
+    least: str = "-inf"
+    most: str = "+inf"
+    least_count: str = ""
+    most_count: str = ""
+    least_id: str = ""
+    most_id: str = ""
+    prefix: str = ""
+    error: str = ""
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an invalid bound."""
+        for bound in (self.least, self.most, self.least_count or "-", self.most_count or "+"):
+            Bound.of(bound)
+        if any(bound[:1] not in {"", "[", "("} for bound in (self.least_id, self.most_id)):
+            raise ValueError('A bound of ids begins with "[" or "(".')
+        if self.fingerprint and not _FINGERPRINT.fullmatch(self.fingerprint):
+            raise ValueError(f"{self.fingerprint!r} is not the fingerprint of an error: it has 16 hex digits.")
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it has any condition besides its range."""
+        return bool(self.fingerprint) or any(self.conditions)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every job meets it, whatever bounds without an end were written."""
+        bounds = {name: Bound.of(getattr(self, name) or end).value for name, end in _ENDS.items()}
+        ends = {name: getattr(ALL, name) for name, end in _ENDS.items() if bounds[name] == float(end)}
+        ids = {name: "" for name in ("least_id", "most_id") if not getattr(self, name)[1:]}
+        return msgspec.structs.replace(self, **ends, **ids) == ALL
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All but the range and the fingerprint: what filter_ids.lua checks id by id; "" is none."""
+        counts = [str(Bound.of(bound)) if bound else "" for bound in (self.least_count, self.most_count)]
+        return *counts, self.least_id, self.most_id, self.prefix, _lowered(self.error)
+
+
+ALL: Final = IdFilter()
+"""Everything."""
+
+
+Wanted: TypeAlias = IdFilter | Mapping[str, str]
+"""A filter, or its fields by name: `{"error": "timeout"}`; `{}` is everything."""
+
+
+def filter_by(wanted: Wanted) -> IdFilter:
+    """The filter. Raises ValueError for a field that it has not, or a bound that is none."""
+    try:
+        return wanted if isinstance(wanted, IdFilter) else msgspec.convert(dict(wanted), IdFilter)
+    except msgspec.ValidationError as error:
+        names = ", ".join(field.name for field in msgspec.structs.fields(IdFilter))
+        sentence = str(error).removesuffix(".")
+        raise ValueError(f"The filter cannot work: {sentence}. It has {names}.") from error
+
+
+class FilteredIdsReply(ReplyShape, frozen=True):
+    """What filter_ids.lua answers: ids, and their errors, where it was asked for them."""
+
+    scripts = ("filter_ids",)
+    ids: list[bytes]
+    errors: list[bytes]
+
+
+def filter_ids(
+    reader: ShardReader,
+    errors: StoredErrors,
+    where: SearchableList,
+    wanted: IdFilter,
+    ids: Mapping[ShardRef, Sequence[str]],
+) -> Iterator[str]:
+    """Those of the ids of each shard that meet the filter's conditions, but for its range. Raises BackendError."""
+    if not wanted.narrows:
+        for of_shard in ids.values():
+            yield from of_shard
+        return
+    told = errors.part if wanted.fingerprint else ""
+    args = {shard: [where, *wanted.conditions, told, *of_shard] for shard, of_shard in ids.items()}
+    for found in reader.read("filter_ids", args, lambda _shard, reply: FilteredIdsReply.of(reply)):
+        matches = found.ids
+        if wanted.fingerprint:
+            pairs = zip(found.ids, found.errors, strict=True)
+            matches = [job_id for job_id, error in pairs if errors.fingerprint(error).digits == wanted.fingerprint]
+        for job_id in matches:
+            yield job_id.decode()
+
+
+def _lowered(text: str) -> str:
+    """In lower case as the server does it: ASCII letters only."""
+    return text.encode().lower().decode()

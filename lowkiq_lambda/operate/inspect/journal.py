@@ -1,0 +1,95 @@
+"""Reads the journals of shards, and where the payloads are that they tell of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.base.errors import ShardDamaged
+from lowkiq_lambda.store.server.faults import unless_error
+from lowkiq_lambda.store.server.pipelines import Command, send_each
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import ReplyShape
+from lowkiq_lambda.views.journal import JournalEntry
+
+
+class PlacesReply(ReplyShape, frozen=True):
+    """What places.lua answers for each id, one behind the other: arrival numbers."""
+
+    scripts = ("places",)
+    waiting: list[int]
+    in_flight: list[int]
+    buried: list[int]
+
+
+class JournalUntil(NamedTuple):
+    """Until when all is written into a journal (Unix seconds, 0: it is not), and whether its shard is closed."""
+
+    until: float
+    is_closed: bool
+
+
+UNREADABLE: Final = "unreadable"
+"""The kind of an entry that nobody can read."""
+_IDS_AT_ONCE: Final = 200
+_items = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+def read_journals(
+    reader: ShardReader, shards: Sequence[ShardRef], after: Mapping[ShardRef, int] | None = None
+) -> list[list[JournalEntry]]:
+    """For each shard what is in its journal behind the entry of that number, the oldest first. Raises BackendError."""
+    known = after or {}
+    commands = [(shard, ("XRANGE", shard.key("journal"), f"{known.get(shard, 0) + 1}-0", "+")) for shard in shards]
+    try:
+        answers = asked(reader, commands)
+    except ShardDamaged:
+        for shard in shards:
+            reader.backend.mender.mend(shard)
+        answers = asked(reader, commands)
+    return [[_entry(shard, *pair) for pair in answer] for shard, answer in zip(shards, answers, strict=True)]
+
+
+def read_levels(reader: ShardReader, shards: Sequence[ShardRef]) -> list[JournalUntil]:
+    """How much each shard writes into its journal. Raises BackendError."""
+    answers = asked(reader, [(shard, ("HMGET", shard.key("meta"), "journal_until", "closed")) for shard in shards])
+    return [JournalUntil(float(until or 0), is_closed=closed is not None) for until, closed in answers]
+
+
+def read_places(reader: ShardReader, shard: ShardRef, ids: Sequence[str]) -> dict[str, PlacesReply]:
+    """Arrival numbers of what of each id waits, is in flight, and lies in the morgue. Raises BackendError."""
+    parts = [ids[start : start + _IDS_AT_ONCE] for start in range(0, len(ids), _IDS_AT_ONCE)]
+    found: dict[str, PlacesReply] = {}
+    for part in parts:
+        (reply,) = reader.ask_each("places", [(shard, part)])
+        for number, job_id in enumerate(part):
+            found[job_id] = PlacesReply.of(reply[3 * number : 3 * number + 3])
+    return found
+
+
+def asked(reader: ShardReader, commands: Sequence[tuple[ShardRef, Command]]) -> list[Any]:
+    """The answers to commands, each about a shard, in one round trip for each node. Raises BackendError."""
+    sent, client = [(shard.keys[0], command) for shard, command in commands], reader.backend.client
+    return reader.backend.retrying(
+        reader.retry_for, lambda: [unless_error(answer) for answer in send_each(client, sent)]
+    )
+
+
+def _entry(shard: ShardRef, stream_id: bytes, pairs: Sequence[bytes]) -> JournalEntry:
+    fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    try:
+        kind, items = fields[b"kind"].decode(), _items(fields[b"body"])
+    except ValueError:
+        # It names an id that is no text, as only a damaged record has.
+        kind, items = UNREADABLE, []
+    return JournalEntry(
+        shard=shard.number,
+        shards_count=shard.shards_count,
+        number=int(stream_id.partition(b"-")[0]),
+        kind=kind,
+        at=float(fields[b"time"]),
+        token=fields[b"token"],
+        call=fields[b"call"].decode(),
+        items=items,
+    )

@@ -1,0 +1,60 @@
+"""What waits because its queue keeps its own limits, told apart from what waits because nobody comes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from lowkiq_lambda.declare.worker import Worker, queues_before
+from lowkiq_lambda.operate.inspect.limits import QueueLimits
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.queues import Metrics, QueueMetrics
+
+Counted = TypeVar("Counted", bound=Metrics)
+
+
+def apart(
+    reader: ShardReader, workers: Sequence[type[Worker[Any]] | None], found: Iterable[Counted]
+) -> Iterator[Counted]:
+    """The numbers of the queues of these workers, those that are late by a limit with that as their `limited_lag`.
+
+    A queue without limits, or that is not late, costs nothing; each other one a call, behind all that is found.
+    """
+    coming = zip(workers, found, strict=True)
+    for worker, metrics in coming:
+        if _may_wait(worker, metrics):
+            # All replies first, as there may be no other connection than the one that they come from.
+            for other, numbers in [(worker, metrics), *coming]:
+                yield _told(reader, other, numbers)
+            return
+        yield metrics
+
+
+def _may_wait(worker: type[Worker[Any]] | None, metrics: Metrics) -> bool:
+    if worker is None or not metrics.lag:
+        return False
+    return bool(metrics.limited or worker.max_running is not None or worker.rate is not None or queues_before(worker))
+
+
+def _told(reader: ShardReader, worker: type[Worker[Any]] | None, metrics: Counted) -> Counted:
+    if worker is None or not _may_wait(worker, metrics):
+        return metrics
+    since = QueueLimits(reader, worker).kept_back()
+    if since is None:
+        return metrics
+    if isinstance(metrics, QueueMetrics):
+        metrics = msgspec.structs.replace(metrics, shards=tuple(_without(shard, since) for shard in metrics.shards))
+    return _without(metrics, since)
+
+
+def _without(metrics: Counted, since: float) -> Counted:
+    """`since`: the seconds that count."""
+    if metrics.oldest_due_age <= since:
+        return metrics
+    return msgspec.structs.replace(
+        metrics,
+        # What is in flight waits for no limit.
+        lag=max(since, metrics.in_flight_lag),
+        oldest_due_age=since,
+        limited_lag=max(metrics.limited_lag, metrics.oldest_due_age),
+    )

@@ -1,0 +1,181 @@
+"""The limits of a queue for people: set at run time, taken back, and explained."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.declare.declared_limits import check_max_running, check_rate
+from lowkiq_lambda.declare.worker import Worker, queues_before
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.inspect.orders import order_each
+from lowkiq_lambda.store.shard.admitting import visits_running
+from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, notification_channel
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, StatusReply, script
+from lowkiq_lambda.views.limits import LimitsView, PlaceView, WaitView
+
+_AS_BEFORE: Final[Any] = object()
+"""For a limit that a call does not name."""
+
+
+class SetLimitsReply(ReplyShape, frozen=True):
+    """What set_limits.lua answers."""
+
+    scripts = ("set_limits",)
+    status: bytes
+    change: int
+
+
+class TakenReply(ReplyShape, frozen=True):
+    """A place, or an offer of one, as queue_limits.lua tells it."""
+
+    shard: bytes
+    until: bytes
+    is_offer: int
+
+
+class QueueLimitsReply(ReplyShape, frozen=True):
+    """What queue_limits.lua answers. Numbers that may be no integers are texts, empty for nothing to tell."""
+
+    scripts = ("queue_limits",)
+    status: bytes
+    now: bytes
+    most: bytes
+    ids: bytes
+    per: bytes
+    is_set: bytes
+    taken: list[TakenReply]
+    line: list[bytes]
+    left: int | bytes
+    next_at: bytes
+    last: bytes
+
+
+class IsLimitedReply(ReplyShape, frozen=True):
+    """What is_limited.lua answers."""
+
+    scripts = ("is_limited",)
+    is_limited: int
+
+
+class QueueLimits:
+    """What `app.operate.limits(worker)` returns. Each method raises BackendError where Redis cannot serve."""
+
+    def __init__(self, reader: ShardReader, worker: type[Worker[Any]]) -> None:
+        self._reader = reader
+        self._worker = worker
+        self._queue = QueueRef(worker.queue_name)
+
+    def set(self, *, max_running: int | None = _AS_BEFORE, rate: Rate | None = _AS_BEFORE) -> None:
+        """From now on these limits count, in place of those that code declares; None: no such limit.
+
+        What is not named stays as it was. Who visits a shard then comes to an end after the batch that runs, and asks
+        for a place. Harmless to repeat: where it broke off, the error tells how many shards it has reached, and another
+        call goes on. Raises DeclarationError for what is no limit, and ValueError where none is named.
+        """
+        limits: dict[str, object] = {}
+        if max_running is not _AS_BEFORE:
+            if max_running is not None:
+                check_max_running("max_running", max_running)
+            limits["most"] = max_running if max_running is not None else False
+        if rate is not _AS_BEFORE:
+            if rate is not None:
+                check_rate("rate", rate)
+            limits["rate"] = [rate.ids, rate.per] if rate is not None else False
+        if not limits:
+            raise ValueError("set takes max_running, rate, or both.")
+        # First the limits, then the marks: who meets a mark finds them.
+        self._mark(self._change(msgspec.msgpack.encode(limits, enc_hook=_value)), "1")
+
+    def reset(self) -> None:
+        """From now on the limits count again that code declares. Harmless to repeat, as `set` is."""
+        # In this order: marks without limits cost a call, limits without marks would not be kept.
+        self._mark(self._change(b""), "")
+
+    def keep(self) -> None:
+        """Where limits are set, see to it that all shards know: they may be new, as the queue was declared anew."""
+        if self._reply().is_set:
+            self._mark(self._change(msgspec.msgpack.encode({})), "1")
+
+    def explain(self) -> LimitsView:
+        """What limits the queue now: the limits that count, who has its places, who waits, and for what."""
+        reply = self._reply()
+        taken = sorted((float(one.until), int(one.shard), one.is_offer) for one in reply.taken)
+        marks = self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)
+        return LimitsView(
+            queue_name=self._queue.queue_name,
+            at=float(reply.now),
+            max_running=int(float(reply.most)) if reply.most else None,
+            rate=Rate(int(float(reply.ids)), _seconds(reply.per)) if reply.ids else None,
+            is_set=bool(reply.is_set),
+            places=tuple(PlaceView(shard, until) for until, shard, is_offer in taken if not is_offer),
+            offered=tuple(shard for _, shard, is_offer in taken if is_offer),
+            line=tuple(map(int, reply.line)),
+            ids_left=int(reply.left) if reply.left != b"" else None,
+            next_id_at=float(reply.next_at) if reply.next_at and not reply.left else None,
+            waits_for=tuple(map(self._wait, queues_before(self._worker))),
+            undone=tuple(index for index, is_marked in enumerate(marks) if is_marked != bool(reply.is_set)),
+        )
+
+    def kept_back(self) -> float | None:
+        """For how many seconds the limits have not been why nothing of the queue begins; None: they are not at all.
+
+        0 while they let nothing begin. A queue that uses its rate up begins something again and again, and what waits
+        between waits for the rate: so it counts from the last id that was let begin, or, where that left some of the
+        rate, from the last time that somebody asked and none was left. Where nobody ever was refused, the rate is no
+        reason.
+        """
+        reply = self._reply()
+        if reply.most and len(reply.taken) >= float(reply.most):
+            return 0.0
+        if reply.left == 0 or any(wait.running for wait in map(self._wait, queues_before(self._worker))):
+            return 0.0
+        return max(0.0, float(reply.now) - float(reply.last)) if reply.last else None
+
+    def _wait(self, queue_name: str) -> WaitView:
+        running = visits_running(self._reader.backend, queue_name, self._reader.retry_for)
+        return WaitView(queue_name, running.running)
+
+    def _reply(self) -> QueueLimitsReply:
+        worker = self._worker
+        rate: Sequence[Argument] = ("", "") if worker.rate is None else (worker.rate.ids, worker.rate.per)
+        most = "" if worker.max_running is None else worker.max_running
+        return QueueLimitsReply.of(self._call("queue_limits", [most, *rate]))
+
+    def _change(self, limits: bytes) -> int:
+        """The number of the change."""
+        return SetLimitsReply.of(self._call("set_limits", [limits])).change
+
+    def _mark(self, change: int, mark: str) -> None:
+        reader, marked = self._reader, 0
+        try:
+            for _, reply in order_each(reader, "mark_limited", reader.shards, lambda _: [change, mark]):
+                StatusReply.of(reply)
+                marked += 1
+        except BackendError as error:
+            count = len(reader.shards)
+            error.add_note(f"The change counts in {marked} of {count} shards: make it again to go on.")
+            raise
+        everywhere = ",".join(str(shard.number) for shard in reader.shards)
+        reader.backend.publish(notification_channel(self._queue.queue_name), everywhere)
+
+    def _call(self, name: str, args: Sequence[Argument]) -> list[Any]:
+        reader = self._reader
+        return reader.backend.call(script(name, (LIMITS,)), self._queue, args, reader.retry_for)
+
+
+def _is_limited(_shard: object, reply: list[Any]) -> bool:
+    return bool(IsLimitedReply.of(reply).is_limited)
+
+
+def _seconds(text: bytes) -> float:
+    """A whole number of seconds as it was declared."""
+    seconds = float(text)
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _value(number: float) -> float:
+    """A number of any class, as one of Python's own: nothing else can be stored."""
+    return int.__int__(number) if isinstance(number, int) else float.__float__(number)

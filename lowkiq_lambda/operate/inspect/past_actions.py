@@ -1,0 +1,100 @@
+"""What people did to queues by the dashboard: of each queue the last actions, kept beside it.
+
+A record is written behind the action, so that an action of a process that dies between the two has none; the audit log
+has the same gap. It is kept for people to read, not as evidence: whoever can write to the server can change it.
+"""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeGuard
+
+import msgspec
+
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, unless_error
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import PREFIX, actions_key
+from lowkiq_lambda.views.actions import PastAction
+
+KEPT: Final = 500
+"""Records of a queue."""
+KEPT_FOR: Final = 90 * 86_400
+"""Seconds behind the last of them."""
+OF_NO_QUEUE: Final = ""
+_SIGNING_KEY: Final = f"{PREFIX}:dashboard:signing"
+_OWN_KEY: Final = secrets.token_bytes(32)
+
+
+class _Record(PastAction, frozen=True, kw_only=True):
+    """As it is kept. `by_step`: how many ids this step of the run has changed, and `changed` what the run told then."""
+
+    by_step: int = 0
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Record).decode
+
+
+def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> None:
+    """Keep it, once; where Redis does not take it, the audit log alone has it."""
+    key = actions_key(action.queue)
+    commands: Sequence[tuple[Any, ...]] = (
+        ("LPUSH", key, _encode(_Record(**msgspec.structs.asdict(action), by_step=by_step))),
+        ("LTRIM", key, 0, KEPT - 1),
+        ("EXPIRE", key, KEPT_FOR),
+    )
+    with suppress(*REDIS_ERRORS):
+        send_each(backend.client, [(key, command) for command in commands])
+
+
+def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str], limit: int) -> list[PastAction]:
+    """The last actions on these queues, newest first; of one that took several requests the last. BackendError."""
+    commands = [(key, ("LRANGE", key, 0, KEPT - 1)) for key in map(actions_key, queue_names)]
+    answers = backend.retrying(
+        retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
+    )
+    found = sorted((each for answer in answers for each in _readable(answer)), key=lambda each: each.at, reverse=True)
+    return _by_run(found)[:limit]
+
+
+def signing_key(backend: Backend, retry_for: float) -> bytes:
+    """What dashboards of this server sign with what browsers keep of an action. Raises BackendError."""
+    stored = backend.retrying(
+        retry_for, lambda: unless_error(*send_each(backend.client, [(_SIGNING_KEY, ("GET", _SIGNING_KEY))]))
+    )
+    if not _is_key(stored):
+        commands = [(_SIGNING_KEY, ("SET", _SIGNING_KEY, _OWN_KEY, "NX")), (_SIGNING_KEY, ("GET", _SIGNING_KEY))]
+        _, stored = send_each(backend.client, commands)
+    # A full server takes no key, and jobs have to be deleted there all the same: steps then stay with this process.
+    return stored if _is_key(stored) else _OWN_KEY
+
+
+def _is_key(stored: object) -> TypeGuard[bytes]:
+    return isinstance(stored, bytes) and len(stored) == len(_OWN_KEY)
+
+
+def _by_run(newest_first: Sequence[_Record]) -> list[PastAction]:
+    """One record for the steps of a bulk action: the last, with all that they changed. Others' steps are others'.
+
+    A state that is sent again tells what it told before, and may find other jobs by then: so the steps are summed, too.
+    """
+    runs: dict[tuple[str, ...] | int, list[_Record]] = {}
+    for number, record in enumerate(newest_first):
+        of_run = (record.run, record.who, record.action, record.queue, record.target) if record.run else number
+        runs.setdefault(of_run, []).append(record)
+    return [_as_one(records) for records in runs.values()]
+
+
+def _as_one(records: Sequence[_Record]) -> PastAction:
+    # The oldest records may be gone: what a step told has them.
+    changed = max(sum(record.by_step for record in records), *(record.changed for record in records))
+    last = {name: getattr(records[0], name) for name in PastAction.__struct_fields__}
+    return PastAction(**{**last, "changed": changed})
+
+
+def _readable(stored: Sequence[bytes]) -> Iterator[_Record]:
+    """What another version wrote in another form is left out."""
+    for record in stored:
+        with suppress(msgspec.MsgspecError):
+            yield _decode(record)

@@ -1,0 +1,130 @@
+"""Redriving: buried ids wait again, so many a second, and in an order. Nothing sleeps: each id has a time of its own.
+
+It is a `BulkAction`, so between two steps it is a value that anybody may keep, and a second run of a step finds nothing
+to do. How many were put back before is part of it: it goes on at its rate, whoever goes on with it.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, listed_ids, prepare, steps
+from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
+from lowkiq_lambda.operate.inspect.id_ranges import at_once
+from lowkiq_lambda.operate.inspect.jobs import id_texts
+from lowkiq_lambda.operate.inspect.redrive_terms import ORDERS, RedriveOptions, RedriveTerms
+from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.store.shard.layout import only
+from lowkiq_lambda.store.shard.scripts import ReplyShape
+
+RATE: Final = 100.0
+"""Ids in a second, where nothing else is said: more than people read, and less than most handlers bear."""
+
+
+class RedrivePreview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a redrive would do to an id. `payloads` would wait, and `stay` would stay buried.
+
+    `due_at`: when it would be due (Unix seconds); None if it would not, or its head is held. `place`: how many ids of
+    its shard are due before it, those of the redrive that come sooner among them. `skipped`: why nothing of it would
+    wait: nothing is buried under it, or a newer payload waits or is in flight; "" where something would.
+    """
+
+    id: str
+    shard: int
+    payloads: int
+    stay: int
+    due_at: float | None
+    place: int
+    skipped: Literal["", "not in the morgue", "newer"]
+
+
+class PreviewReply(ReplyShape, frozen=True):
+    """What preview_redrive.lua answers.
+
+    Of each id payloads that would wait and that would stay, its time, ids before it, and whether it waits already.
+    """
+
+    scripts = ("preview_redrive",)
+    ids: list[tuple[int, int, bytes, int, int]]
+
+
+def begin(
+    actions: Actions, ids: Collection[object] | None, wanted: Wanted | None, options: RedriveOptions
+) -> BulkAction:
+    """The redrive, before its first step. Raises JobError for what can be no id, ValueError, BackendError."""
+    if (ids is None) == (wanted is None):
+        raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
+    if unknown := options.keys() - RedriveOptions.__annotations__.keys():
+        raise TypeError(f"A redrive has no option {min(unknown)!r}.")
+    chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
+    reader, start = actions.reader, options.get("start")
+    terms = {
+        "order": options.get("order", "score"),
+        "rate": options.get("rate", RATE),
+        "start": reader.backend.now(reader.shards[0]) if start is None else start,
+    }
+    if terms["order"] not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, not {terms['order']!r}.")
+    if terms["order"] == "last" and actions.merge == "latest":
+        raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
+    try:
+        checked = msgspec.convert(terms, RedriveTerms)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"The redrive cannot work: {error}.") from error
+    action = prepare(actions, "redrive", chosen=chosen, filter=chosen_by)
+    # What is as late as that waits for an operator, and a start that is no number has no place among times.
+    if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
+        raise ValueError("The redrive cannot work: its last id would be due beyond the year 9999, or before 1970.")
+    return msgspec.structs.replace(action, redrive=checked)
+
+
+def carry_out(actions: Actions, action: BulkAction) -> int:
+    """Do all of it; how many ids wait again. Raises BackendError, with a note that says how to go on."""
+    done = action
+    try:
+        for step in steps(actions, action):
+            done = step
+    except BackendError as error:
+        error.add_note(how_to_go_on(done))
+        raise
+    return done.changed
+
+
+def how_to_go_on(action: BulkAction) -> str:
+    """Where another call goes on, that finds in the morgue what this one has not put back."""
+    start = "" if action.redrive is None else f" with start={action.redrive.due_at(action.changed):.3f}"
+    return f"{ids_again(action.changed)}; the same call{start} does the rest at the same rate."
+
+
+def ids_again(count: int) -> str:
+    """So many ids wait again."""
+    return "1 id waits again" if count == 1 else f"{count:,} ids wait again"
+
+
+def previews(actions: Actions, action: BulkAction) -> Iterator[RedrivePreview]:
+    """What the steps would do, id by id; only read. Raises BackendError."""
+    terms, position = action.redrive, 0
+    if terms is None:
+        raise TypeError(f"{action.act} does not redrive: begin it by redriving.begin.")
+    for shard, ids in listed_ids(actions, action):
+        reader, start, before = actions.reader._replace(shards=only(shard)), 0, 0
+        while start < len(ids):
+            part = at_once(ids, start)
+            start += len(part)
+            args = {shard: [*terms.arguments(position), *part]}
+            (found,) = reader.read("preview_redrive", args, lambda _shard, reply: PreviewReply.of(reply).ids)
+            for job_id, (payloads, stay, due_at, place, waits) in zip(part, found, strict=True):
+                yield RedrivePreview(
+                    id=job_id,
+                    shard=shard.number,
+                    payloads=payloads,
+                    stay=stay,
+                    due_at=float(due_at) if due_at else None,
+                    place=place + before if due_at else 0,
+                    skipped="" if payloads else "newer" if stay else "not in the morgue",
+                )
+                position += bool(payloads)
+                before += bool(payloads) and not waits

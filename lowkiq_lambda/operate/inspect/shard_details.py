@@ -1,0 +1,202 @@
+"""Shards as their holders have them, and what decides when an id runs: one round trip for each node."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from lowkiq_lambda.jobs.job import NEVER_FAILED, Failure, tenant_of
+from lowkiq_lambda.operate.inspect.progress import progress_view
+from lowkiq_lambda.operate.inspect.tenants import read_note
+from lowkiq_lambda.store.server.server_time import FAR, FOREVER
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
+from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
+from lowkiq_lambda.views.queues import JobExplanation, ShardDetails, ShardRole, TenantTurn
+
+_PLAIN: Final = partial(str, encoding="utf-8", errors="replace")
+_NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
+"""As in suspects.lua: the troubles with which an id runs alone."""
+_ROLES: Final[Mapping[bytes, ShardRole]] = {b"": "open", b"closed": "closed", b"receiving": "receiving"}
+
+
+class ShardDetailsReply(ReplyShape, frozen=True):
+    """What shard_details.lua answers. Times are Unix seconds as texts."""
+
+    scripts = ("shard_details",)
+    times: ShardTimesReply
+    length: int
+    retries: int
+    in_flight: int
+    morgue_length: int
+    suspects: int
+    token: bytes
+    owner: bytes
+    acquired_at: bytes
+    gave_up: bytes
+    woken_until: bytes
+    started: int
+    """Started jobs that wait."""
+    role: bytes
+
+
+class ExplainJobReply(ReplyShape, frozen=True):
+    """What explain_job.lua answers."""
+
+    scripts = ("explain_job",)
+    shard: ShardDetailsReply
+    perform_in: bytes
+    since: bytes
+    ahead: int
+    retry_count: bytes
+    suspects_ahead: int | bytes
+    trouble: bytes
+    in_flight: bytes
+    buried_at: bytes
+    closed: bytes
+    least_version: bytes
+    progress: bytes
+    gathers_until: bytes
+    limited: bytes
+    tenant: list[Any]
+    failures: list[tuple[bytes, bytes, bytes]]
+
+
+class TenantReply(ReplyShape, frozen=True):
+    """What it answers of a tenant."""
+
+    turn: bytes
+    tenants_ahead: int
+    ahead: int
+    noted: bytes
+
+
+def shard_details(reader: ShardReader) -> list[ShardDetails]:
+    """The shards in their order. Raises BackendError."""
+    backend = reader.backend
+    return reader.read(
+        "shard_details",
+        dict.fromkeys(reader.shards, ()),
+        lambda shard, reply: _shard(shard.number, ShardDetailsReply.of(reply), backend.now(shard)),
+    )
+
+
+def explain_job(reader: ShardReader, job_id: str, load_error: Callable[[bytes], str] = _PLAIN) -> JobExplanation:
+    """Why the id runs, or does not run yet. Raises BackendError."""
+    (explanation,) = explain_in_each(reader, [reader.shards], job_id, load_error)
+    return explanation
+
+
+def explain_in_each(
+    reader: ShardReader,
+    queues: Sequence[QueueShards],
+    job_id: str,
+    load_error: Callable[[bytes], str] = _PLAIN,
+) -> list[JobExplanation]:
+    """The same in each queue, given by its shards, in one round trip for each node. Raises BackendError."""
+    homes = [shards.home_of(job_id) for shards in queues]
+
+    def read(shard: ShardRef, reply: Reply) -> JobExplanation:
+        return _explanation(reader, shard, job_id, reply, load_error)
+
+    explained = reader.read("explain_job", dict.fromkeys(homes, (job_id,)), read)
+    for number, shards in enumerate(queues):
+        if shards.layout.is_moving and not _is_there(explained[number]):
+            # It may be on its way, or have arrived since the layout was read.
+            (other,) = reader.read("explain_job", {shards.other_home_of(job_id): (job_id,)}, read)
+            explained[number] = other if _is_there(other) else explained[number]
+    return explained
+
+
+def _is_there(job: JobExplanation) -> bool:
+    return job.in_flight or job.perform_in is not None or job.buried_at is not None
+
+
+def _explanation(
+    reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply, load_error: Callable[[bytes], str]
+) -> JobExplanation:
+    job = ExplainJobReply.of(reply)
+    trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
+    now, perform_in = reader.backend.now(shard), _time(job.since or job.perform_in)
+    return JobExplanation(
+        shard=_shard(shard.number, job.shard, now),
+        perform_in=perform_in,
+        retry_count=float(job.retry_count or NEVER_FAILED),
+        ahead=job.ahead,
+        suspects_ahead=job.suspects_ahead if isinstance(job.suspects_ahead, int) else None,
+        strikes=len(trouble.get("strikes", ())),
+        probation=_has_probation(job, trouble),
+        in_flight=bool(job.in_flight),
+        buried_at=_time(job.buried_at),
+        closed=bool(job.closed) and not job.shard.role,
+        least_version=int(job.least_version) if job.least_version else None,
+        progress=progress_view(job.progress),
+        gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
+        held_since=_held_since(perform_in, trouble, now),
+        limited=bool(job.limited),
+        tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
+        failures=tuple(Failure(float(at), float(count), load_error(error)) for at, count, error in job.failures),
+    )
+
+
+def _held_since(perform_in: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
+    if perform_in is None or perform_in < FAR:
+        return None
+    # Where the note was set aside as damaged, nobody knows.
+    return float(trouble.get("h", now))
+
+
+def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:
+    found = TenantReply.of(reply)
+    noted = read_note(found.noted)
+    return TenantTurn(
+        tenant=tenant,
+        turn=_time(found.turn),
+        tenants_ahead=found.tenants_ahead,
+        ahead=found.ahead,
+        paused_until=noted.paused,
+        rests_until=noted.rests,
+    )
+
+
+def _has_probation(job: ExplainJobReply, trouble: Mapping[str, Any]) -> bool:
+    is_at_stake = bool(job.in_flight) or isinstance(job.suspects_ahead, int)
+    return is_at_stake and not trouble.get("group") and not trouble.keys() & _NO_PROBATION
+
+
+def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
+    times = ShardTimes.of(reply.times, now)
+    return ShardDetails(
+        index=index,
+        at=now,
+        length=reply.length,
+        retries=reply.retries,
+        in_flight=reply.in_flight,
+        morgue_length=reply.morgue_length,
+        suspects=reply.suspects,
+        started=reply.started,
+        lag=age(now, times.waiting_since),
+        due_at=times.due_at,
+        token=int(reply.token),
+        owner=reply.owner.decode(errors="replace"),
+        acquired_at=_time(reply.acquired_at),
+        held_until=times.held_until,
+        gave_up=bool(reply.gave_up),
+        paused_until=math.inf if times.paused_until and times.paused_until >= FOREVER else times.paused_until,
+        woken_until=_time(reply.woken_until),
+        role=_ROLES[reply.role],
+    )
+
+
+def _time(text: bytes) -> float | None:
+    """Raises ValueError where it is no time."""
+    if not text:
+        return None
+    at = float(text)
+    if not math.isfinite(at):
+        raise ValueError(text)
+    return at

@@ -1,0 +1,116 @@
+"""Tenants of a queue: their turns, and what is noted of them."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, get_args
+
+import msgspec
+
+from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
+from lowkiq_lambda.views.queues import TenantOrder, Tenants, TenantView
+
+MOST: Final = 1_000
+"""Tenants that one look shows."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What lanes.lua notes of a tenant: what people may want to know of it."""
+
+    at: float | None = None
+    paused: float | None = None
+    rests: float | None = None
+
+
+class LanesReply(ReplyShape, frozen=True):
+    """What tenant_lanes.lua answers of a shard."""
+
+    scripts = ("tenant_lanes",)
+    count: int
+    lanes: list[tuple[bytes, bytes, int, bytes, bytes]]
+    """Tenant, turn, ids, first perform_in or empty, note."""
+
+
+def read_note(packed: bytes) -> Note:
+    """The note; one that is empty is packed as a list. Raises ValueError for what is none."""
+    noted = msgspec.msgpack.decode(packed)
+    note = msgspec.convert(noted, Note) if noted else Note()
+    paused = note.paused
+    return msgspec.structs.replace(note, paused=math.inf) if paused is not None and paused >= FOREVER else note
+
+
+def tenants_of(reader: ShardReader, limit: int, order: TenantOrder, tenant: str | None) -> Tenants:
+    """The first tenants by that order, or one alone. Raises ValueError for a bad limit or order, BackendError."""
+    if not 1 <= limit <= MOST:
+        raise ValueError(f"limit must be from 1 to {MOST:,}, not {limit!r}.")
+    if order not in get_args(TenantOrder):
+        raise ValueError(f"order must be 'turn' or 'waiting', not {order!r}.")
+    shards = shards_with_tenants(reader, tenant)
+    args: Sequence[Argument] = [limit, order] if tenant is None else [limit, "one", tenant]
+    replies = reader.read("tenant_lanes", dict.fromkeys(shards, args), _of_shard(reader))
+    found: dict[str, TenantView] = {}
+    for _, views in replies:
+        for view in views:
+            found[view.tenant] = _together(found[view.tenant], view) if view.tenant in found else view
+    first = sorted(found.values(), key=_by_turn if order == "turn" else _by_waiting)
+    is_cut = tenant is None and (len(first) > limit or any(count > len(views) for count, views in replies))
+    return Tenants(first[:limit], is_cut)
+
+
+def _by_turn(view: TenantView) -> tuple[float, str]:
+    return view.turn, view.tenant
+
+
+def _by_waiting(view: TenantView) -> tuple[float, str]:
+    return -view.waiting, view.tenant
+
+
+def shards_with_tenants(reader: ShardReader, tenant: str | None) -> list[ShardRef]:
+    """The shards in which the tenant may have ids, or any tenant."""
+    shards = [shard for shard in reader.shards if TENANTS in shard.features]
+    if tenant is None or not shards or not shards[0].by_tenant:
+        return shards
+    return [reader.shards.home_of(f"{tenant}:")]
+
+
+def _of_shard(reader: ShardReader) -> Callable[[ShardRef, Reply], tuple[int, list[TenantView]]]:
+    def read(shard: ShardRef, reply: Reply) -> tuple[int, list[TenantView]]:
+        answer, now = LanesReply.of(reply), reader.backend.now(shard)
+        return answer.count, [_view(now, lane) for lane in answer.lanes]
+
+    return read
+
+
+def _view(now: float, lane: tuple[bytes, bytes, int, bytes, bytes]) -> TenantView:
+    tenant, turn, waiting, due_at, noted = lane
+    note = read_note(noted)
+    return TenantView(
+        tenant=tenant.decode(),
+        at=now,
+        waiting=waiting,
+        due_at=float(due_at) if due_at else None,
+        turn=float(turn),
+        served_at=note.at,
+        paused_until=note.paused,
+        rests_until=note.rests,
+    )
+
+
+def _together(one: TenantView, other: TenantView) -> TenantView:
+    """A tenant of several shards."""
+
+    def chosen(choose: Callable[[Any], float], name: str) -> float | None:
+        return choose([at for view in (one, other) if (at := getattr(view, name)) is not None] or [None])
+
+    return TenantView(
+        tenant=one.tenant,
+        at=one.at,
+        waiting=one.waiting + other.waiting,
+        due_at=chosen(min, "due_at"),
+        turn=min(one.turn, other.turn),
+        served_at=chosen(max, "served_at"),
+        paused_until=chosen(max, "paused_until"),
+        rests_until=chosen(max, "rests_until"),
+    )

@@ -1,0 +1,82 @@
+"""How many ids a queue has buried since somebody was told: the difference of Redis' own counter and what was told last.
+
+The counters grow with each burial in one step, whoever drains, so a process that dies takes none with it. What was told
+is written down behind the telling: one that dies between the two tells the same burials again, and never loses any.
+
+A move of a queue to other shards takes the counters of a group along: they are added in the new shards, then dropped in
+the old ones. While a queue moves each group counts once, also where the mover died between the two.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.operate.inspect.current_totals import SeenQueue
+from lowkiq_lambda.operate.inspect.limited_lag import apart
+from lowkiq_lambda.operate.inspect.metrics import queue_metrics, stream_totals
+from lowkiq_lambda.store.server.faults import unless_error
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import told_key
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.queues import Metrics
+
+
+class Untold(NamedTuple):
+    """A queue in numbers, and how many ids it has buried that were not told yet."""
+
+    metrics: Metrics
+    dead: int
+    """0 for a queue that is looked at for the first time, as its burials are of any age."""
+    is_changed: bool
+    """Whether `note_told` has to write anything."""
+
+
+def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[Untold]:
+    """What there is to tell of each queue, in the one round trip of its numbers.
+
+    A queue that is being resharded, or that waits for its limits, takes another one. `teller`: on whose behalf.
+    Raises BackendError.
+    """
+    queues = [queue.shards for queue in seen]
+    keys = [told_key(shards[0].queue_name) for shards in queues]
+    with stream_totals(reader, queues, [(key, ("HGET", key, teller)) for key in keys]) as (answers, totals):
+        told = [_count(unless_error(answer)) for answer in answers]
+        numbers = apart(reader, [queue.worker for queue in seen], totals)
+        found = [_untold(metrics, count) for metrics, count in zip(numbers, told, strict=True)]
+    for number, shards in enumerate(queues):
+        if shards.layout.is_moving:
+            buried = max(told[number] or 0, _buried_by_groups(reader, shards))
+            metrics = msgspec.structs.replace(found[number].metrics, buried=buried)
+            found[number] = _untold(metrics, told[number])
+    return found
+
+
+def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], teller: str) -> None:
+    """So many ids of each queue, by its name, have been told. Harmless to repeat. Raises BackendError."""
+    commands = [
+        (key, ("HSET", key, teller, count)) for key, count in ((told_key(name), n) for name, n in buried.items())
+    ]
+    backend.retrying(retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)])
+
+
+def _untold(metrics: Metrics, told: int | None) -> Untold:
+    # Fewer than were told: the queue was declared anew, and its shards count from 0 on.
+    dead = 0 if told is None else max(0, metrics.buried - told)
+    return Untold(metrics, dead, metrics.buried != told)
+
+
+def _buried_by_groups(reader: ShardReader, shards: QueueShards) -> int:
+    """How many ids a queue that moves has buried: of each group what its old shards count, or its new ones, if more."""
+    (queue,) = queue_metrics(reader, [shards])
+    layout = shards.layout
+    old, new = [0] * layout.groups, [0] * layout.groups
+    for number, (home, metrics) in enumerate(zip(layout.homes, queue.shards, strict=True)):
+        (old if number < layout.before else new)[home.index % layout.groups] += metrics.buried
+    return sum(map(max, old, new))
+
+
+def _count(stored: bytes | None) -> int | None:
+    return int(stored) if stored is not None and stored.isdigit() else None

@@ -1,0 +1,84 @@
+"""Phrases of the answers to "Why is it not running?"."""
+
+from typing import Final
+
+from lowkiq_lambda.operate.presentation.formatting import duration, exact
+from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
+
+CAUSES: Final = (
+    "Possible causes: no process runs; a scheduled drain is not due yet; or all processes that may drain this shard "
+    "are busy with other shards, also of other queues. Check that a process runs, read its log, and check which "
+    "shards are held and for how long."
+)
+
+MOVING: Final = (
+    "Its queue gets another number of shards, and the group of its shard is on its way: no job of the group begins "
+    "before the whole group has moved."
+)
+GOES_ON: Final = (
+    "If the process that moves it is gone, a daemon or a tick goes on with it, a minute after the last step; the same "
+    "`lowkiq reshard` does at once."
+)
+
+NO_JOB: Final = "The queue has no job of this id: it is done, ended with `Failed`, was deleted, or was never pushed."
+
+_SUSPECT: Final = (
+    "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "
+    "alone, before jobs that are not suspects."
+)
+_ON_PROBATION: Final = (
+    "It is on probation: its process died while it was in flight, and another job may have ended it. So it runs once "
+    "more, side by side with the other jobs on probation, before all other jobs. If the process dies again, each of "
+    "them runs alone."
+)
+
+
+def suspicion(situation: JobExplanation) -> tuple[str, ...]:
+    """Why it runs before others, and beside which; nothing where it is not a suspect."""
+    if situation.suspects_ahead is None:
+        return ()
+    return (_ON_PROBATION if situation.probation else _SUSPECT,)
+
+
+def after_crash(situation: JobExplanation) -> tuple[str, ...]:
+    """How it will run, as its holder has died, where that is not alone, or no longer so."""
+    if not situation.probation:
+        return ()
+    if situation.suspects_ahead is None:
+        return ("Then it runs once more, side by side with the other jobs that were in flight: it is on probation.",)
+    return ("It was on probation when its process died, so from now on it runs alone.",)
+
+
+def owner(shard: ShardDetails) -> str:
+    """The current or the last holder of the shard."""
+    return shard.owner or "an unknown process"
+
+
+def no_holder(shard: ShardDetails) -> str:
+    """A holder whose writes are rejected. Redis has one flag for both causes."""
+    return f"Redis rejects the writes of the holder, {owner(shard)}, which was evicted or gave up"
+
+
+def held_for(shard: ShardDetails) -> str:
+    """The time since the holder acquired the shard."""
+    return "" if shard.acquired_at is None else f" for {ago(shard, shard.acquired_at)}"
+
+
+def ended(shard: ShardDetails) -> str:
+    """The time since the lease ended; empty after a release."""
+    return f" (its lease ended {ago(shard, shard.held_until)} ago)" if shard.held_until else ""
+
+
+def ago(shard: ShardDetails, moment: float) -> str:
+    """The time from a moment until the shard was read."""
+    return duration(max(0.0, shard.at - moment))
+
+
+def ids(count: int) -> str:
+    """A number of ids."""
+    return f"{exact(count)} id{'s' if count != 1 else ''}"
+
+
+def times(count: int) -> str:
+    """A number of times."""
+    return {1: "once", 2: "twice"}.get(count, f"{exact(count)} times")

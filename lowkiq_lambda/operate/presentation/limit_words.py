@@ -1,0 +1,94 @@
+"""Limits of a queue in words: why they keep a job from running, and what they say on the pages."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from lowkiq_lambda.declare.worker import Worker, queues_before
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.operate.presentation.formatting import duration, exact
+from lowkiq_lambda.views.limits import LimitsView
+from lowkiq_lambda.views.queues import JobExplanation
+
+_NAMED: Final = 10
+"""So many shards are named, and of the others their number is said."""
+
+
+class Limited(NamedTuple):
+    """Why limits keep a shard from being visited: what the diagnosis is made of."""
+
+    kind: str
+    reason: str
+    next_at: float | None = None
+    more: tuple[str, ...] = ()
+
+
+def limits_of(operations: Operations, worker: type[Worker[Any]], situation: JobExplanation) -> LimitsView | None:
+    """The limits of the job's queue; None if neither code nor an operator has set any."""
+    if worker.max_running is None and worker.rate is None and not queues_before(worker) and not situation.limited:
+        return None
+    return operations.limits(worker).explain()
+
+
+def why_limited(limits: LimitsView, shard: int) -> Limited | None:
+    """Why no visit to the free shard begins now; None where limits are no reason."""
+    if shard in limits.offered:
+        return Limited("limited", "a place of its queue has only just been offered to its shard, for a second.")
+    if limits.blocking:
+        names = " and ".join(f"{wait.queue_name}, of which {_visited(wait.running)} now" for wait in limits.blocking)
+        return Limited("waits for a queue", f"its queue waits for {names}.")
+    taken = len(limits.places) + len(limits.offered)
+    if limits.max_running is not None and taken >= limits.max_running:
+        reason = f"at most {_shards(limits.max_running)} of its queue may be visited at once, and others have a place."
+        return Limited("limited", reason, None, (_holders(limits), *_line(limits, shard)))
+    if limits.rate is not None and not limits.ids_left:
+        reason = f"at most {rate_words(limits.rate)} of its queue may begin, and so many have begun."
+        return Limited("limited", reason, limits.next_id_at, _line(limits, shard))
+    if shard in limits.line:
+        return Limited("limited", "its shard found no place when it was its turn.", None, _line(limits, shard))
+    return None
+
+
+def rate_words(rate: Rate) -> str:
+    """The rate for people."""
+    return f"{exact(rate.ids)} id{'s' if rate.ids != 1 else ''} in {duration(rate.per)}"
+
+
+def _visited(count: int) -> str:
+    return f"{exact(count)} shard{'s are' if count != 1 else ' is'} visited"
+
+
+def _shards(count: int) -> str:
+    return f"{exact(count)} shard{'s' if count != 1 else ''}"
+
+
+def _holders(limits: LimitsView) -> str:
+    indexes = [*(place.shard for place in limits.places), *limits.offered]
+    last = limits.places[-1].until - limits.at if limits.places else 0.0
+    ends = f" A place ends by itself {duration(max(0.0, last))} from now at the latest, unless its visit prolongs it."
+    return f"The places are those of {_numbered(indexes)}.{ends if limits.places else ''}"
+
+
+def _numbered(indexes: Sequence[int]) -> str:
+    named = ", ".join(map(str, indexes[:_NAMED]))
+    more = f" and {len(indexes) - _NAMED} more" if len(indexes) > _NAMED else ""
+    return f"shard{'s' if len(indexes) > 1 else ''} {named}{more}"
+
+
+def _line(limits: LimitsView, shard: int) -> tuple[str, ...]:
+    if shard not in limits.line:
+        return ("Its shard is not in line: the next drain asks for a place, and waits if it has time.",)
+    ahead = list(limits.line).index(shard)
+    behind = f"behind {_shards(ahead)}" if ahead else "as the first"
+    return (f"Its shard waits in line, {behind}.",)
+
+
+def change_words(changes: Mapping[str, Any]) -> str:
+    """What `set` is given, for the line of the audit."""
+    most, rate = changes.get("max_running"), changes.get("rate")
+    words = []
+    if "max_running" in changes:
+        words.append("max_running none" if most is None else f"max_running {most}")
+    if "rate" in changes:
+        words.append("rate none" if rate is None else f"rate {rate.ids} in {rate.per:g} s")
+    return ", ".join(words)

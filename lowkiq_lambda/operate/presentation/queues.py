@@ -1,0 +1,28 @@
+"""Queues as JSON, for the API and for the command line."""
+
+import msgspec
+
+from lowkiq_lambda.views.queues import Metrics
+
+
+class QueueStats(Metrics, frozen=True, kw_only=True):
+    """Metrics of a queue; its lag is the largest lag of its shards."""
+
+    name: str
+    shards_count: int
+
+
+class Queues(msgspec.Struct, frozen=True):
+    """All queues of the app, in declaration order.
+
+    `skipped`: queues that were made with another declaration than the app has, by name, each with a sentence.
+    """
+
+    queues: list[QueueStats]
+    skipped: dict[str, str]
+
+
+def queue_stats(name: str, shards_count: int, metrics: Metrics) -> QueueStats:
+    """The metrics with the name."""
+    numbers = {field.name: getattr(metrics, field.name) for field in msgspec.structs.fields(Metrics)}
+    return QueueStats(name=name, shards_count=shards_count, **numbers)

@@ -1,0 +1,135 @@
+"""Pushes to a queue whose worker another program declares: what the queue was made with is read from Redis."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from lowkiq_lambda.base.errors import DeclarationError, NoSuchQueue, QueueMismatch
+from lowkiq_lambda.declare.worker import HOME, FunctionWorker, Worker
+from lowkiq_lambda.engine.queue import Queue, QueueRegistry
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import (
+    HASH_OF_TENANT,
+    LAYOUT_WITH_TENANTS,
+    Registered,
+    read_registered,
+    readable_shards,
+)
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.settings.config import Config
+
+_SPREAD: Final = "spread"
+
+
+class Owner(Protocol):
+    """The core of the app that pushes to the queue."""
+
+    @property
+    def backend(self) -> Backend:
+        """The connections that pushes go through."""
+        ...
+
+    @property
+    def config(self) -> "Config":
+        """The settings."""
+        ...
+
+    @property
+    def queues(self) -> QueueRegistry:
+        """The queues of the app."""
+        ...
+
+    def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:
+        """The worker of the queue; None if the app has no queue of that name."""
+        ...
+
+    def advice(self, queue_name: str) -> str | None:
+        """How to remove the queue if it has another declaration."""
+        ...
+
+
+class RemoteWorker(FunctionWorker[Any]):
+    """A worker of another program, by the name of its queue: it is pushed to, and nothing else."""
+
+    def __init__(self, core: Owner, queue_name: str, gather: "Gather | None") -> None:
+        self.queue_name: Final = queue_name
+        self.__name__ = queue_name
+        self._core = core
+        self._gather = gather
+
+    @property
+    def worker(self) -> type[Worker[Any]]:  # type: ignore[override]  # is found at the first push
+        """That of the app where it declares the queue, else one as the queue was made.
+
+        Raises NoSuchQueue where nobody has made it, QueueMismatch where its declaration cannot be read, BackendError.
+        """
+        return (
+            self._core.worker_named(self.queue_name) or remote_queue(self._core, self.queue_name, self._gather).worker
+        )
+
+    def __call__(self, _batch: object) -> NoReturn:
+        """Refuse: the code is elsewhere. Raises DeclarationError."""
+        raise DeclarationError(f"The code of the queue {self.queue_name!r} is in another program: push to it.")
+
+    def __repr__(self) -> str:
+        return f"<worker of the queue {self.queue_name!r}, declared elsewhere>"
+
+
+class RemoteQueue(Queue):
+    """The queue of such a worker: where it has been made anew with other terms, it goes by them."""
+
+    def __init__(self, core: Owner, name: str, gather: "Gather | None", there: Registered) -> None:
+        self._core = core
+        self._gather = gather
+        super().__init__(_made_as(core, name, gather, there), lambda: core.config.codec_name, core.advice)
+        self.learn(there)
+
+    def ensure_declared(self, backend: Backend, retry_for: float) -> None:
+        """As that of any queue, by the terms that Redis has now. Raises QueueMismatch, BackendError."""
+        try:
+            super().ensure_declared(backend, retry_for)
+        except QueueMismatch:
+            there = read_registered(backend, self.worker.queue_name, retry_for)
+            if there is None or there.agrees(self.declaration):
+                raise
+            self.worker = _made_as(self._core, self.worker.queue_name, self._gather, there)
+            self.learn(there)
+            super().ensure_declared(backend, retry_for)
+
+
+def remote_queue(core: Owner, name: str, gather: "Gather | None") -> Queue:
+    """The queue of a worker that another program declares, as Redis has it; read once.
+
+    Raises NoSuchQueue, QueueMismatch, BackendError.
+    """
+    return core.queues.remembered(name, lambda: _read_queue(core, name, gather))
+
+
+def _read_queue(core: Owner, name: str, gather: "Gather | None") -> RemoteQueue:
+    there = read_registered(core.backend, name, core.config.retry_for)
+    if there is None:
+        raise NoSuchQueue(
+            f"Nobody has made the queue {name!r} on this server yet, so nobody knows its shards: the program that "
+            "declares its worker makes it with its first push or drain."
+        )
+    return RemoteQueue(core, name, gather, there)
+
+
+def _made_as(core: Owner, name: str, gather: "Gather | None", there: Registered) -> type[Worker[Any]]:
+    """A worker that declares just what the queue was made with. Raises QueueMismatch."""
+    if not readable_shards(name, there):
+        raise QueueMismatch(
+            f"The declaration of the queue {name!r} cannot be read, or a version of the library made it that this one "
+            "does not know. Nothing was written.",
+            queue_name=name,
+        )
+    made_with = there.made_with
+    terms = {"shards_count": made_with["shards_count"], "merge": made_with["merge"], "tenants": _tenants(made_with)}
+    return type(name, (Worker,), {**terms, "queue_name": name, "gather": gather, "app": core, "__module__": __name__})
+
+
+def _tenants(made_with: Mapping[str, Any]) -> str | None:
+    if made_with["layout"] != LAYOUT_WITH_TENANTS:
+        return None
+    return HOME if made_with["hash"] == HASH_OF_TENANT else _SPREAD

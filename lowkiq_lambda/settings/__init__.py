@@ -1,0 +1,1 @@
+"""The settings, and how a process finds them, its project and its app."""

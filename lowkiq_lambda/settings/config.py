@@ -1,0 +1,358 @@
+"""The settings of an app: a frozen value, checked when it is made; the environment can give most of them."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from lowkiq_lambda.base.error_text import bytes_to_text, say_error, text_to_bytes, without_password
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.settings.protocols import (
+    BuildScheduler,
+    BuildSplitter,
+    Credentials,
+    DumpError,
+    DumpPayload,
+    FormatError,
+    Hook,
+    Hooks,
+    LastWords,
+    LoadError,
+    LoadPayload,
+    LoopFactory,
+    Mask,
+    OnBuffered,
+    OnLost,
+    Overflow,
+    RedisPlug,
+    StartDrain,
+)
+
+logger = logging.getLogger(__name__)
+
+_EVENTS: Final = frozenset(
+    {"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat", "on_beat"}
+)
+"""Settings of which each may be several callables."""
+EMBEDDED: Final = "embedded:"
+"""How a `redis_url` begins that stands for a server on this machine, started on demand (`local/embedded/`)."""
+
+_SECRET: Final = ("password", "tokens")
+_MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
+"""A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""
+"""How settings end that nobody may read."""
+_MEBIBYTE: Final = 1024 * 1024
+_DAY: Final = 86_400.0
+_YEAR: Final = 366 * _DAY
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Threads = Annotated[int, Meta(ge=1, le=10_000)]
+Number = Annotated[int, Meta(ge=0, le=1_000_000)]
+Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
+Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
+# Below a fifth of a second a lease ends in an ordinary pause of the network or the interpreter.
+LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
+
+
+WhenUnavailable: TypeAlias = Literal["raise", "buffer"]
+
+
+def do_nothing(*_arguments: object) -> None:
+    """The default of every hook."""
+
+
+def each_of(hooks: Hooks) -> Sequence[Hook]:
+    """What is called for an event, one or several."""
+    return (hooks,) if callable(hooks) else hooks
+
+
+class EnvSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings with an environment variable each, `LOWKIQ_` and the name in capitals; checked when they are made.
+
+    A `ConfigError` names the setting that cannot work.
+    """
+
+    def __post_init__(self) -> None:
+        """Check each setting against its type."""
+        for name, kind in self.kinds().items():
+            msgspec.structs.force_setattr(self, name, _checked(name, getattr(self, name), kind))
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, Any]:
+        """The types of the settings that the environment can give, by name."""
+        return _kinds(cls)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
+        """The settings of `LOWKIQ_…` variables, with `overrides` before them; an empty variable is unset."""
+        read = {
+            name: _checked(name, environ[variable].strip(), kind, text=True)
+            for name, kind in cls.kinds().items()
+            if name not in overrides and environ.get(variable := variable_of(name))
+        }
+        return cls(**{**read, **overrides})
+
+    def __repr__(self) -> str:
+        """The settings that differ from their defaults; without passwords."""
+        values = ((field, getattr(self, field.name)) for field in msgspec.structs.fields(self))
+        shown = [f"{field.name}={_shown(field.name, value)}" for field, value in values if value != field.default]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
+    """The texts and numbers among the settings of an app. Times are seconds, sizes bytes."""
+
+    redis_url: str | None = None
+    """The URL of the server. `embedded:`, or `embedded:FOLDER`, is one for development, started on demand."""
+    app: str | None = None
+    """`module:name` of the app that the daemon runs."""
+
+    data_dir: str | None = None
+    """Where the embedded server keeps its data; `.lowkiq` at the root of the project where it is not given."""
+    embedded_server: str | None = None
+    """The program of the embedded server, a path or a name on PATH; the Valkey of its package where it is not given."""
+
+    client_pool_size: Threads = 5
+    """Connections for pushing."""
+    pool_timeout: Seconds = 5.0
+    """How long a push waits for a free connection."""
+    redis_timeout: Seconds = 5.0
+    """How long a call waits for Redis; under a lease at most a sixth of `lease_ttl`."""
+
+    buffer_jobs: Count = 1_000
+    """How many jobs may wait in this process for Redis, with `when_unavailable="buffer"`."""
+    buffer_full: Literal["raise", "drop_oldest"] = "raise"
+    """What gives way where more come: the push, or the jobs that have waited longest."""
+
+    wake_function: Annotated[str, Meta(min_length=1, max_length=2_048)] | None = None
+    """Name or ARN of the drain function that a push into an idle shard invokes; None invokes nothing."""
+    wake_window: Annotated[float, Meta(gt=0, le=900)] = 10.0
+    """How long a shard that was woken waits for its drain, before another push may wake it again."""
+
+    threads_per_node: Threads = 5
+    """Drain threads of a daemon's process; shards that an invocation of the drain function visits at the same time."""
+    poll_interval: Seconds = 1.0
+    """How long an idle drain thread waits at most where no notification comes."""
+    number_of_nodes: Threads = 1
+    """Among how many daemons the shards are dealt out."""
+    node_number: Number = 0
+    """Which of them this one is, from 0."""
+    beat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
+    """Seconds from one beat of a process to the next; it hears that late that it is to be quiet, or to stop."""
+    shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
+    """How long running handlers may go on after the stop signal."""
+    max_runtime: Seconds = 300.0
+    """How long a visit of the daemon lasts at most, where no other shard waits; also the default of `app.drain`."""
+
+    schedules: bool | None = None
+    """Whether this process fires schedule entries; None: if the app's code declares any. False fires none at all."""
+
+    lease_ttl: LeaseSeconds = 30.0
+    """Seconds for which a dead holder blocks its shard."""
+    ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
+    """How much finished work may be unacknowledged, so how much a crash repeats."""
+    claim_payloads: Count = 1_000
+    """The largest claim, in payloads."""
+    claim_bytes: Bytes = 4 * _MEBIBYTE
+    """The largest claim, in bytes of payloads."""
+
+    max_payload_bytes: Bytes = 16 * _MEBIBYTE
+    """The largest payload that a push accepts."""
+    max_id_bytes: Bytes = 64 * 1024
+    """The largest id that a push accepts."""
+    codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    """A name for what `dump_payload` does: producers and drains must have the same. None: json, or custom."""
+    error_max_length: Count = 4_000
+    """Characters of an error's text that are kept: of a longer one the beginning and the end."""
+    morgue_max_entries: Count = 10_000
+    """How many payloads the morgue of a shard keeps; the oldest are dropped."""
+    morgue_max_bytes: Count = 64 * _MEBIBYTE
+    """How many bytes of payloads it keeps."""
+    morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
+    """For how long it keeps them."""
+
+    task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 7 * _DAY
+    """How long a task and its items are kept once it has completed."""
+    open_task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 30 * _DAY
+    """How long they are kept after its last push where it never completes."""
+
+
+class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
+    """All settings of an app: `PlainSettings`, and callables, which no variable can give."""
+
+    when_unavailable: WhenUnavailable | Overflow = "raise"
+    """What a push does that Redis cannot take now: raise, keep the jobs in this process, or hand them to an object."""
+    on_buffered: OnBuffered = do_nothing
+    """Called when jobs were kept, with how many wait now."""
+    on_lost: OnLost = do_nothing
+    """Called with jobs that were kept and then given up: as newer ones took their place, or the process ends."""
+
+    redis: RedisPlug | None = None
+    """A client of redis-py with `protocol=2`, or a function that makes one, in place of `redis_url`."""
+    credentials: Credentials | None = None
+    """Called for user and password whenever a connection signs in, in place of those in `redis_url`."""
+
+    dump_payload: DumpPayload | None = None
+    """Makes the bytes of a payload; None is canonical JSON."""
+    load_payload: LoadPayload | None = None
+    """Makes the payload of its bytes; given together with `dump_payload`."""
+    format_error: FormatError = say_error
+    """Makes the text of a handler's error that is kept."""
+    dump_error: DumpError = text_to_bytes
+    """Makes the bytes of such a text."""
+    load_error: LoadError = bytes_to_text
+    """Makes the text of its bytes."""
+    mask: Mask | None = None
+    """Given a queue's name, an id and a payload: what the dashboard shows in place of it, wherever it is served."""
+
+    on_server_init: Hooks = do_nothing
+    """Called once in a process that drains, before its first batch."""
+    on_startup: Hooks = do_nothing
+    """Called before the first thread of the daemon starts."""
+    on_quiet: Hooks = do_nothing
+    """Called when the daemon starts nothing new any more; the last of several first."""
+    on_shutdown: Hooks = do_nothing
+    """Called when the daemon begins to stop; running handlers are coming to their end; the last of several first."""
+    on_exit: Hooks = do_nothing
+    """Called when the daemon's last thread has ended, before the process does; the last of several first."""
+    on_heartbeat: Hooks = do_nothing
+    """Called when Redis has taken the daemon's first beat, and the first after one that it did not take."""
+    on_beat: Hooks = do_nothing
+    """Called by the daemon before each beat, whether Redis takes it or not."""
+    last_words: LastWords = do_nothing
+    """Called with an exception that came from outside a handler, or that ended a drain thread."""
+
+    loop_factory: LoopFactory | None = None
+    """Makes the event loop of coroutine handlers, such as `uvloop.new_event_loop`; None is asyncio's own."""
+
+    start_drain: StartDrain | None = None
+    """Called by a push into an idle shard, in place of invoking `wake_function`."""
+
+    build_splitter: BuildSplitter | None = None
+    """None deals by node where there are several nodes, else to the threads in turn."""
+    build_scheduler: BuildScheduler | None = None
+    """None visits the most lagging shard first."""
+
+    def __post_init__(self) -> None:
+        """Check each setting, then those that depend on one another."""
+        super().__post_init__()
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if field.name in self.kinds() or value is field.default or callable(value):
+                continue
+            if field.name == "redis":
+                if hasattr(value, "execute_command"):
+                    continue
+                raise _refused("redis", value, "expected a client of redis-py, or a function that makes one")
+            if field.name not in _EVENTS:
+                raise _refused(field.name, value, "expected something that can be called")
+            if not isinstance(value, list | tuple) or not all(map(callable, value)):
+                raise _refused(field.name, value, "expected something that can be called, or a list of it")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.redis is not None and (self.redis_url is not None or self.credentials is not None):
+            also = "credentials" if self.redis_url is None else "redis_url"
+            raise _refused("redis", self.redis, f"it knows its server, and {also} is given too: take one away")
+        if self.node_number >= self.number_of_nodes:
+            nodes = f"nodes count from 0 to number_of_nodes - 1, and number_of_nodes={self.number_of_nodes}"
+            raise _refused("node_number", self.node_number, nodes)
+        if self.ack_interval > self.lease_ttl / 3:
+            raise _refused("ack_interval", self.ack_interval, f"more than a third of lease_ttl={self.lease_ttl}")
+        if (self.dump_payload is None) != (self.load_payload is None):
+            missing = "dump_payload" if self.dump_payload is None else "load_payload"
+            raise _refused(missing, None, "dump_payload and load_payload are given together or not at all")
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, Any]:
+        """The types of `PlainSettings`, by name, and of what the environment can give of `when_unavailable`."""
+        return _app_kinds()
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
+        """The settings of `LOWKIQ_…` variables, with `overrides` before them; `REDIS_URL` serves for the URL too."""
+        if overrides.get("redis") is not None:
+            overrides.setdefault("redis_url", None)
+        url = environ.get("REDIS_URL")
+        if url and "redis_url" not in overrides and not environ.get("LOWKIQ_REDIS_URL", "").strip():
+            logger.info("Redis is that of REDIS_URL, as LOWKIQ_REDIS_URL is not set")
+            overrides["redis_url"] = url
+        return super().from_env(environ, **overrides)
+
+    def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any setting
+        """The same settings with some changed, checked again; a server that is named anew replaces the one before."""
+        if changes.get("redis") is not None:
+            changes = {"redis_url": None, "credentials": None, **changes}
+        elif changes.get("redis_url") is not None:
+            changes = {"redis": None, **changes}
+        return msgspec.structs.replace(self, **changes)
+
+    @property
+    def names_server(self) -> bool:
+        """Whether they say which Redis is used."""
+        return self.redis_url is not None or self.redis is not None
+
+    @property
+    def lease_timeout(self) -> float:
+        """How long a call under a lease waits for Redis: six of them fit into the lease."""
+        return min(self.redis_timeout, self.lease_ttl / 6)
+
+    @property
+    def retry_for(self) -> float:
+        """How long a call outside a lease is tried while Redis cannot serve, in seconds."""
+        return 2 * self.redis_timeout
+
+    @property
+    def codec_name(self) -> str:
+        """What the drift guard compares: `codec`, else "json", or "custom" where `dump_payload` is given."""
+        return self.codec or ("json" if self.dump_payload is None else "custom")
+
+
+def variable_of(setting: str) -> str:
+    """The environment variable that a setting is read from."""
+    return f"LOWKIQ_{setting.upper()}"
+
+
+def is_embedded(url: str | None) -> bool:
+    """Whether the URL stands for the embedded server."""
+    return url is not None and url.startswith(EMBEDDED)
+
+
+@cache
+def _kinds(settings: type[EnvSettings]) -> Mapping[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(settings)}
+
+
+@cache
+def _app_kinds() -> Mapping[str, Any]:
+    return {**_kinds(PlainSettings), "when_unavailable": WhenUnavailable}
+
+
+def _checked(name: str, value: object, kind: object, *, text: bool = False) -> object:
+    """The value as that kind, which a `text` is read as. Raises ConfigError, which names the setting."""
+    try:
+        return msgspec.convert(value, kind, strict=not text)
+    except msgspec.ValidationError:
+        if kind is WhenUnavailable and isinstance(value, Overflow) and not isinstance(value, type):
+            return value
+        from lowkiq_lambda.settings.expected import expected  # noqa: PLC0415 - imported lazily: cold start
+
+        raise _refused(name, value, f"expected {expected(kind)}", variable_of(name) if text else name) from None
+
+
+def _refused(name: str, value: object, why: str, shown_name: str | None = None) -> ConfigError:
+    return ConfigError(f"{shown_name or name}={_shown(name, value)} is refused: {why}", setting=name)
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "redis_url":
+        return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
+    if name in {"credentials", "redis"}:
+        return f"<{type(value).__name__}>"
+    if name.endswith(_SECRET) or (isinstance(value, str) and _MAY_BE_SECRET.search(value)):
+        return "***"
+    return repr(value)

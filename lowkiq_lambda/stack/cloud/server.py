@@ -1,0 +1,194 @@
+"""The process of the local cloud: ministack behind a guard, on a port of loopback, its data gone when it stops."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from lowkiq_lambda.stack.cloud import reaper
+from lowkiq_lambda.stack.cloud.environment import CloudFailed
+
+HOST: Final = "127.0.0.1"
+REGION: Final = "us-east-1"
+
+_GUARD: Final = Path(__file__).parent / "guard.py"
+_START_TIMEOUT: Final = 60.0
+_REST: Final = 0.02
+_PORTS_TO_TRY: Final = 5
+# Outside of the range that the system gives to clients: one could be given the port of a cloud that starts again.
+_LOWEST_PORT: Final = 11_000
+_HIGHEST_PORT: Final = 31_999
+
+
+class CloudServer:
+    """One account in one region, empty at the start; `close` leaves nothing, nor does an end by SIGKILL.
+
+    `enforces_rights`: roles may do what their policies allow, and nothing else; whoever comes by `environment` or
+    `client` may do everything. Else everybody may, and roles need not exist.
+    """
+
+    def __init__(self, program: Path, *, enforces_rights: bool = False) -> None:
+        self.port = free_port()
+        # Of this run: with them one may run code as the user of this process.
+        self._key, self._secret = f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30)
+        self.folder = Path(tempfile.mkdtemp(prefix="lowkiq-cloud-"))
+        reaper.watch_folder(self.folder)
+        self._program = program
+        self._enforces_rights = enforces_rights
+        self._clients: dict[str, Any] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """Where all of AWS is."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def access(self) -> str:
+        """Where it is, and the key of this run, for the eyes of its user."""
+        return f"{self.url}  (key {self._key}, secret {self._secret})"
+
+    @property
+    def pid(self) -> int:
+        """The process, which must have been started; its group has the functions' processes too."""
+        if self._process is None:
+            raise CloudFailed("The local cloud is not started.")
+        return self._process.pid
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables with which a program takes it for AWS."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": self._key,
+            "AWS_SECRET_ACCESS_KEY": self._secret,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def client(self, service: str) -> Any:  # noqa: ANN401 - the types of boto3 know only services with stubs
+        """A boto3 client of the service, the same one for each call; it tries nothing twice."""
+        if service not in self._clients:
+            import boto3  # noqa: PLC0415 - takes half a second, and most tests have no use for it
+            from botocore.config import Config  # noqa: PLC0415 - as boto3
+
+            session: Any = boto3.session.Session(self._key, self._secret, region_name=REGION)
+            self._clients[service] = session.client(
+                service,
+                endpoint_url=self.url,
+                config=Config(retries={"total_max_attempts": 1}, read_timeout=120, s3={"addressing_style": "path"}),
+            )
+        return self._clients[service]
+
+    def log(self) -> str:
+        """What the local cloud itself printed."""
+        path = self.folder / "cloud.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> Self:
+        """Start it and wait until it answers; where its port is taken, on another. Raises CloudFailed."""
+        for _ in range(_PORTS_TO_TRY):
+            self.launch()
+            if self._answers_in_time():
+                return self
+            self.stop()
+            self.port = free_port()
+        raise CloudFailed(f"The local cloud does not start:\n{self.log()}")
+
+    def close(self) -> None:
+        """End it and its functions, and remove all that it kept."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        reaper.forget_folder(self.folder)
+
+    def launch(self) -> None:
+        """Start the process, without waiting for it."""
+        with (self.folder / "cloud.log").open("ab") as log:
+            # Nothing of our environment: it would be in every function's. A session of its own: its group can be
+            # ended as a whole, and Ctrl-C is for us, who end it in our own order.
+            self._process = subprocess.Popen(
+                # Without the folder of the guard among its modules.
+                [self._program.with_name("python"), "-P", _GUARD],
+                cwd=self.folder,
+                env={
+                    "PATH": f"{self._program.parent}:/usr/bin:/bin",
+                    "HOME": str(self.folder),
+                    "TMPDIR": str(self.folder),
+                    "BIND_HOST": HOST,
+                    "GATEWAY_PORT": str(self.port),
+                    # These listen on all addresses, unless told otherwise.
+                    "IOT_MTLS_ENABLED": "0",
+                    "SFTP_HOST": HOST,
+                    "AWS_ACCESS_KEY_ID": self._key,
+                    "AWS_SECRET_ACCESS_KEY": self._secret,
+                    "AUTH": str(self._enforces_rights).lower(),
+                    "LAMBDA_EXECUTOR": "local",
+                    "DOCKER_HOST": "unix:///nonexistent.sock",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        reaper.watch_process(-self._process.pid)
+
+    def stop(self) -> None:
+        """End the process, if it runs, with those of functions."""
+        if self._process is None:
+            return
+        # It keeps nothing that is worth an end in good order, which takes seconds.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        reaper.forget_process(-self._process.pid)
+        self._process = None
+
+    def _answers_in_time(self) -> bool:
+        deadline = time.monotonic() + _START_TIMEOUT
+        while self._process is not None and self._process.poll() is None and time.monotonic() < deadline:
+            try:
+                with urlopen(f"{self.url}/_ministack/health", timeout=5) as answer:  # noqa: S310 - our own http
+                    json.load(answer)
+            except (OSError, URLError, ValueError):
+                time.sleep(_REST)
+            else:
+                return True
+        return False
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has now; somebody may take it before its user does."""
+    while True:
+        port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind((HOST, port))
+                return port

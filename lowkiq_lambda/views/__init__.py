@@ -1,0 +1,1 @@
+"""Values that operators see of queues, jobs and processes."""

@@ -1,0 +1,85 @@
+"""The limits of a queue as people see them: what counts, who has the places, and who waits."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lowkiq_lambda.jobs.rate import Rate
+
+
+class PlaceView(msgspec.Struct, frozen=True):
+    """A visit that has one of a queue's places. `until`: when that ends unless it is prolonged, in Unix seconds."""
+
+    shard: int
+    until: float
+
+
+class WaitView(msgspec.Struct, frozen=True):
+    """Another queue that this one waits for, and how many visits to it run now."""
+
+    queue_name: str
+    running: int
+
+
+class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a queue at one moment (`at`); times are Unix seconds by the server's clock.
+
+    `max_running`, `rate`: those that count, None without such a limit; `is_set`: an operator set one of them, at run
+    time. `places`: who has one, the first to end first. `offered`: shards that a free place is kept for, for a second.
+    `line`: shards that wait, the next one first. `ids_left`: how many ids may begin now, None without a rate;
+    `next_id_at`: when another one may, where that is none. `waits_for`: the queues before this one.
+    `undone`: shards that the last `set` or `reset` has not reached, as it broke off: call it again.
+    """
+
+    queue_name: str
+    at: float
+    max_running: int | None
+    rate: Rate | None
+    is_set: bool
+    places: Sequence[PlaceView] = ()
+    offered: Sequence[int] = ()
+    line: Sequence[int] = ()
+    ids_left: int | None = None
+    next_id_at: float | None = None
+    waits_for: Sequence[WaitView] = ()
+    undone: Sequence[int] = ()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether anything may keep a visit to the queue from beginning."""
+        return self.max_running is not None or self.rate is not None or bool(self.waits_for)
+
+    @property
+    def blocking(self) -> list[WaitView]:
+        """The queues that keep this one from beginning now."""
+        return [wait for wait in self.waits_for if wait.running]
+
+    def __str__(self) -> str:
+        """All of it, in sentences."""
+        return " ".join(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        if not self.is_limited:
+            yield f"{self.queue_name} has no limits."
+        if self.max_running is not None:
+            yield f"{self.queue_name}: {len(self.places)} of {self.max_running} places are taken{self._by()}."
+        if self.rate is not None:
+            later = "" if self.next_id_at is None else f", the next in {max(0.0, self.next_id_at - self.at):.1f} s"
+            ids = f"{self.ids_left} of {self.rate.ids} ids in {self.rate.per:g} s"
+            yield f"{self.queue_name}: {ids} may begin now{later}."
+        if self.line:
+            yield f"In line: {_shards(self.line)}."
+        if self.offered:
+            yield f"A place was just offered to {_shards(self.offered)}."
+        for wait in self.waits_for:
+            yield f"{self.queue_name} waits for {wait.queue_name}, of which {wait.running} shards are visited now."
+        if self.undone:
+            yield f"The last change has not reached {_shards(self.undone)}: make it again."
+
+    def _by(self) -> str:
+        held = [f"shard {place.shard} until {max(0.0, place.until - self.at):.1f} s from now" for place in self.places]
+        return f" ({', '.join(held)})" if held else ""
+
+
+def _shards(indexes: Sequence[int]) -> str:
+    return f"shard{'s' if len(indexes) > 1 else ''} {', '.join(map(str, indexes))}"
