@@ -17,7 +17,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.tables import markdown, whole
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.jobs.job import shard_for
 from tests.kit.servers import Server
 
@@ -48,7 +48,7 @@ def _seconds(server: Server, shards: int, at_once: int, concurrency: int) -> flo
     seconds = 0.0
     for each in (1, IDS):
         worker.perform_async([{"id": job_id} for job_id in _ids(shards, each)])
-        drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=at_once)
+        drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=at_once)
         began_at = time.perf_counter()
         drain.run(Budget(SystemClock()))
         seconds = time.perf_counter() - began_at

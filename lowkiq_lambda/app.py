@@ -13,7 +13,7 @@ from lowkiq_lambda.core import Core, ListOfCore
 from lowkiq_lambda.declare.declaring import check_queue_name, register
 from lowkiq_lambda.declare.worker import FunctionWorker, P, Worker, WorkerOptions, worker_of
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.settings.config import Config
@@ -323,7 +323,7 @@ class Lowkiq:
         return Budget(self.core.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
 
     def _drain(self, budget: Budget) -> dict[str, int]:
-        drain = Drain(self.core.drainer, self.core.drainer.shards).run(budget)
+        drain = Loop(self.core.drainer, self.core.drainer.shards).run(budget)
         for error in (*drain.exits.values(), *drain.errors.values()):
             raise error
         return dict(drain.counts)

@@ -15,8 +15,8 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.ticking import ticked
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.loop import Loop
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.invoke import LocalContext
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import LIMITS
@@ -100,7 +100,7 @@ def nothing(_batch: Batch) -> None:
     """A handler for blank jobs."""
 
 
-def visit(app: Lowkiq, clock: ManualClock) -> DrainResult:
+def visit(app: Lowkiq, clock: ManualClock) -> VisitResult:
     """A visit to the first shard."""
     return app.core.drainer.visit(app.core.drainer.shards()[0], Budget(clock))
 
@@ -221,7 +221,7 @@ def test_p8_shards_that_are_visited_at_once_cost_no_call_more(app: Lowkiq, clock
     calls = []
     for more in (jobs(), jobs(1)):
         worker.perform_async(more)
-        drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=5)
+        drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=5)
         # Not round trips: connections are made as they are needed.
         calls.append(cost_of(partial(drain.run, Budget(clock))).scripts)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import generation_of
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused, Invoker, shared_invoker
 from lowkiq_lambda.store.shard.waking import unwake, wake
 
@@ -28,7 +28,7 @@ _PROGRESS: Final = ("done", "retried", "buried", "held", "refused", "checkpointe
 
 
 def continue_if_due(
-    warm: Environment, event: Mapping[str, Any], drain: Drain, function: str, invoker: Invoker | None = None
+    warm: Environment, event: Mapping[str, Any], loop: Loop, function: str, invoker: Invoker | None = None
 ) -> bool:
     """Start `function` (name or ARN) once more for what the event selects, where that is due; whether it was.
 
@@ -37,8 +37,8 @@ def continue_if_due(
     schedule goes on too.
     """
     generation = generation_of(event)
-    left = [shard for shard, reason in drain.reasons.items() if reason == "out of time"]
-    if generation >= warm.settings.continuations or not left or not _got_on(drain):
+    left = [shard for shard, reason in loop.reasons.items() if reason == "out of time"]
+    if generation >= warm.settings.continuations or not left or not _got_on(loop):
         return False
     backend = warm.app.core.backend
     woken = wake(backend, left, warm.app.config.wake_window, RETRY_FOR)
@@ -79,9 +79,9 @@ def in_time(seconds: float, start: Callable[[], bool]) -> bool:
     return False
 
 
-def _got_on(drain: Drain) -> bool:
+def _got_on(loop: Loop) -> bool:
     """Whether the next drain has less to do: else it could go on like this for ever."""
-    return any(drain.counts[outcome] for outcome in _PROGRESS)
+    return any(loop.counts[outcome] for outcome in _PROGRESS)
 
 
 def _successor(event: Mapping[str, Any], generation: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from lowkiq_lambda.aws.telemetry import summary, telemetry_of
 from lowkiq_lambda.base.error_text import headline
 from lowkiq_lambda.base.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ class Stay:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    def __call__(self, drain: Drain, budget: Budget) -> bool:
+    def __call__(self, loop: Loop, budget: Budget) -> bool:
         """Wait; False, at once, where nothing becomes due in time, or nobody knows when."""
-        clock = drain.drainer.clock
+        clock = loop.drainer.clock
         # What is held or paused may not be had when it is due.
-        empty = [shard for shard, reason in drain.reasons.items() if reason == "empty"]
-        wait = max(_SHORTEST, drain.board.wait_until(empty) - clock.monotonic())
+        empty = [shard for shard, reason in loop.reasons.items() if reason == "empty"]
+        wait = max(_SHORTEST, loop.board.wait_until(empty) - clock.monotonic())
         if wait >= min(self._seconds, budget.remaining()):
             return False
         clock.sleep(wait)
@@ -99,25 +99,25 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
         telemetry.cold_start()
     drainer = warm.app.core.drainer
     drainer.observer = telemetry
-    drain = Drain(drainer, selection(event, drainer, warm.settings, handed), at_once=warm.app.config.threads_per_node)
-    drain.on_first_probe = telemetry.started
+    loop = Loop(drainer, selection(event, drainer, warm.settings, handed), at_once=warm.app.config.threads_per_node)
+    loop.on_first_probe = telemetry.started
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.
     budget.is_hard = True
     # `lowkiq invoke` runs this in a terminal; on Lambda there is none, and the process would die for one job.
     budget.is_unattended = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
     with ExitStack() as beats:
-        drain.after_probe = partial(_begin_to_beat, warm, budget, beats)
-        _run(warm, drain, budget)
-    _probe_once_more(drain)
-    telemetry.ended(drain)
-    told = {**({"tick": tick.summary} if tick else {}), **summary(drain)}
+        loop.after_probe = partial(_begin_to_beat, warm, budget, beats)
+        _run(warm, loop, budget)
+    _probe_once_more(loop)
+    telemetry.ended(loop)
+    told = {**({"tick": tick.summary} if tick else {}), **summary(loop)}
     # Before what may take longer than there is time for.
     logger.info("drained", extra=telemetry.line(told))
     if warm.settings.continuations:
-        told["continued"] = _go_on(warm, event, context, drain)
-    if drain.errors or drain.exits:
-        raise _failed(drain)
+        told["continued"] = _go_on(warm, event, context, loop)
+    if loop.errors or loop.exits:
+        raise _failed(loop)
     return told
 
 
@@ -133,9 +133,9 @@ def _seconds(context: Context, warm: Environment) -> float:
     return remaining - warm.settings.reserve
 
 
-def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
-    if not (warm.settings.linger and drain.shards):
-        drain.run(budget, Stay(warm.settings.stay))
+def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
+    if not (warm.settings.linger and loop.shards):
+        loop.run(budget, Stay(warm.settings.stay))
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
     from lowkiq_lambda.store.shard.notifications import Notifications  # noqa: PLC0415 - as above
@@ -143,49 +143,49 @@ def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
     config = warm.app.config
     subscription = Notifications(
         warm.app.core.redis_url,
-        drain.shards,
+        loop.shards,
         timeout=config.redis_timeout,
         credentials=config.credentials,
         given=config.redis,
     )
-    Linger(subscription).run(drain, budget)
+    Linger(subscription).run(loop, budget)
 
 
-def _begin_to_beat(warm: Environment, budget: Budget, beats: ExitStack, drain: Drain) -> None:
+def _begin_to_beat(warm: Environment, budget: Budget, beats: ExitStack, loop: Loop) -> None:
     """With the first work: an invocation that finds none, and does not wait for any, is over before anybody looks."""
-    if drain.left or warm.settings.linger:
+    if loop.left or warm.settings.linger:
         from lowkiq_lambda.aws.invocation_pulse import InvocationPulse  # noqa: PLC0415 - imported lazily: cold start
 
-        beats.enter_context(InvocationPulse(warm.app, drain, budget))
+        beats.enter_context(InvocationPulse(warm.app, loop, budget))
 
 
-def _go_on(warm: Environment, event: Any, context: Context, drain: Drain) -> bool:  # noqa: ANN401 - checked already
+def _go_on(warm: Environment, event: Any, context: Context, loop: Loop) -> bool:  # noqa: ANN401 - checked already
     from lowkiq_lambda.aws.continuation import continue_if_due, in_time  # noqa: PLC0415 - only where it is asked for
 
     function = warm.settings.drain_function or context.function_name
     seconds = context.get_remaining_time_in_millis() / 1_000
-    return in_time(seconds, lambda: continue_if_due(warm, event, drain, function))
+    return in_time(seconds, lambda: continue_if_due(warm, event, loop, function))
 
 
-def _probe_once_more(drain: Drain) -> None:
+def _probe_once_more(loop: Loop) -> None:
     """For the lag that is left, where the last thing was a visit. The reserve has time for it."""
-    if drain.has_probed_last or drain.lags_at_start is None:
+    if loop.has_probed_last or loop.lags_at_start is None:
         return
     with suppress(BackendError, QueueMismatch):
-        drain.lags.update({result.ref: result.lag for result in drain.drainer.probe(drain.to_probe())})
+        loop.lags.update({result.ref: result.lag for result in loop.drainer.probe(loop.to_probe())})
 
 
-def _failed(drain: Drain) -> DrainFailed:
+def _failed(loop: Loop) -> DrainFailed:
     sentences = []
-    if drain.errors:
-        rest = ", the rest was" if len(drain.shards) > len(drain.errors) else ""
-        shards = f"{len(drain.errors)} of {len(drain.shards)} shards could not be drained{rest}"
-        sentences.append(f"{shards}: {_by_shard(drain.errors)}")
-    if drain.exits:
+    if loop.errors:
+        rest = ", the rest was" if len(loop.shards) > len(loop.errors) else ""
+        shards = f"{len(loop.errors)} of {len(loop.shards)} shards could not be drained{rest}"
+        sentences.append(f"{shards}: {_by_shard(loop.errors)}")
+    if loop.exits:
         shards = "Handlers exited, and their jobs were given back"
-        sentences.append(f"{shards}: {_by_shard(drain.exits)}")
+        sentences.append(f"{shards}: {_by_shard(loop.exits)}")
     failed = DrainFailed(". ".join(sentences))
-    failed.__cause__ = next(iter(drain.exits.values()), None)
+    failed.__cause__ = next(iter(loop.exits.values()), None)
     return failed
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.pulse import Pulse
 from lowkiq_lambda.views.processes import ProcessState
 
@@ -17,7 +17,7 @@ from lowkiq_lambda.views.processes import ProcessState
 class InvocationPulse:
     """Beats while the drain has something to do, and ends its tour when somebody orders that."""
 
-    def __init__(self, app: Lowkiq, drain: Drain, budget: Budget) -> None:
+    def __init__(self, app: Lowkiq, loop: Loop, budget: Budget) -> None:
         self._pulse = Pulse(app.core.drainer, "lambda", app.config.threads_per_node, self._obey, self._state)
         self._interval = app.config.beat_interval
         self._is_told = False
@@ -27,7 +27,7 @@ class InvocationPulse:
         stops = budget.stopping
         # Asked for each batch, by visits in other threads too: their budgets are copies of this one.
         budget.stopping = lambda: self._is_stopping or stops()
-        drain.before_probe, drain.after_probe = self._before_probe, self._after_probe
+        loop.before_probe, loop.after_probe = self._before_probe, self._after_probe
 
     def __enter__(self) -> Self:
         self._tell()
@@ -42,14 +42,14 @@ class InvocationPulse:
         if self._is_told or self._pulse.made > self._made:
             self._pulse.beats.end_along()
 
-    def _before_probe(self, drain: Drain) -> None:
+    def _before_probe(self, loop: Loop) -> None:
         """Nobody knows yet whether it is the last one; where work is known, it is not."""
-        if self._is_told and not drain.is_busy:
+        if self._is_told and not loop.is_busy:
             self._is_told, self._made = False, self._pulse.made
             self._pulse.beats.end_along()
 
-    def _after_probe(self, drain: Drain) -> None:
-        if drain.left and not self._is_told:
+    def _after_probe(self, loop: Loop) -> None:
+        if loop.left and not self._is_told:
             self._tell()
 
     def _tell(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lowkiq_lambda.base.clock import at_most
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.notifications import Heard, Notifications
 
@@ -26,52 +26,52 @@ class Linger:
     _has_warned: bool = False
     _heard_of: Sequence[ShardRef] = ()
 
-    def run(self, drain: Drain, budget: Budget) -> None:
+    def run(self, loop: Loop, budget: Budget) -> None:
         """Drain the shards until the budget is over."""
         with self.subscription:
-            self._open(drain)
-            drain.run(budget, self._wait)
+            self._open(loop)
+            loop.run(budget, self._wait)
 
-    def _wait(self, drain: Drain, budget: Budget) -> bool:
+    def _wait(self, loop: Loop, budget: Budget) -> bool:
         """Wait for a push, for what becomes due, or for the next poll."""
-        if not drain.is_notified and self._open(drain):
+        if not loop.is_notified and self._open(loop):
             # What was pushed before, nobody heard.
-            drain.probe(budget)
+            loop.probe(budget)
             return True
-        polls_at = max(drain.stale_at, drain.probed_at + drain.drainer.config.poll_interval)
-        if drain.shards is not self._heard_of:
-            self._heard_of = drain.shards
-            self.subscription.go_by(drain.shards)
-        wakes_at = min(polls_at, drain.board.wait_until())
-        for heard in self._hear(min(wakes_at - drain.drainer.clock.monotonic(), budget.remaining()), drain):
-            drain.board.hear(heard)
+        polls_at = max(loop.stale_at, loop.probed_at + loop.drainer.config.poll_interval)
+        if loop.shards is not self._heard_of:
+            self._heard_of = loop.shards
+            self.subscription.go_by(loop.shards)
+        wakes_at = min(polls_at, loop.board.wait_until())
+        for heard in self._hear(min(wakes_at - loop.drainer.clock.monotonic(), budget.remaining()), loop):
+            loop.board.hear(heard)
         return True
 
-    def _hear(self, seconds: float, drain: Drain) -> list[Heard]:
+    def _hear(self, seconds: float, loop: Loop) -> list[Heard]:
         """What is said; all that is to be heard already, where there is something."""
-        if not drain.is_notified:
-            drain.drainer.clock.sleep(at_most(seconds))
+        if not loop.is_notified:
+            loop.drainer.clock.sleep(at_most(seconds))
             return []
         try:
             heard = [self.subscription.receive(seconds)]
             while heard[-1].shards:
                 heard.append(self.subscription.receive(0.0))
         except BackendError as error:
-            self._lost(error, drain)
+            self._lost(error, loop)
             return []
         return heard
 
-    def _open(self, drain: Drain) -> bool:
+    def _open(self, loop: Loop) -> bool:
         try:
             self.subscription.open()
         except BackendError as error:
-            self._lost(error, drain)
+            self._lost(error, loop)
         else:
-            drain.is_notified = True
-        return drain.is_notified
+            loop.is_notified = True
+        return loop.is_notified
 
-    def _lost(self, error: BackendError, drain: Drain) -> None:
-        drain.is_notified = False
+    def _lost(self, error: BackendError, loop: Loop) -> None:
+        loop.is_notified = False
         if self._has_warned:
             return
         self._has_warned = True

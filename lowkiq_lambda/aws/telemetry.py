@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.engine.budget import StopReason
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -41,7 +41,7 @@ class Telemetry:
     def cold_start(self) -> None:
         """The first invocation of this environment has begun."""
 
-    def started(self, drain: Drain) -> None:
+    def started(self, loop: Loop) -> None:
         """The first probe brought each queue's lag."""
 
     def settled(self, event: SettledEvent) -> None:
@@ -53,7 +53,7 @@ class Telemetry:
             work.seconds += sum(event.took)
             work.slowest = max(work.slowest, *event.took, 0.0)
 
-    def ended(self, drain: Drain) -> None:
+    def ended(self, loop: Loop) -> None:
         """The invocation is about to end: the lag that is left, and why each shard was left."""
 
     def line(self, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,9 +90,9 @@ class PublishedTelemetry(Telemetry):
         """The first invocation of this environment has begun."""
         publish(self._namespace, self._function, None, {"cold_start": 1})
 
-    def started(self, drain: Drain) -> None:
+    def started(self, loop: Loop) -> None:
         """The first probe brought each queue's lag. Where it is 0 the end tells it, so an idle tick is one line."""
-        for queue, lag in lag_by_queue(drain.lags_at_start or {}).items():
+        for queue, lag in lag_by_queue(loop.lags_at_start or {}).items():
             if lag > 0:
                 publish(self._namespace, self._function, queue, {"lag_at_start": lag})
 
@@ -106,10 +106,10 @@ class PublishedTelemetry(Telemetry):
         if values:
             publish(self._namespace, self._function, event.queue_name, values, batches=len(event.took))
 
-    def ended(self, drain: Drain) -> None:
+    def ended(self, loop: Loop) -> None:
         """The invocation is about to end: the lag that is left, and why each shard was left."""
-        at_start, at_end = lag_by_queue(drain.lags_at_start or {}), lag_by_queue(drain.lags)
-        for queue, reasons in reasons_by_queue(drain).items():
+        at_start, at_end = lag_by_queue(loop.lags_at_start or {}), lag_by_queue(loop.lags)
+        for queue, reasons in reasons_by_queue(loop).items():
             values: dict[str, float] = {f"ended_{reason.replace(' ', '_')}": n for reason, n in reasons.items()}
             if at_start.get(queue) == 0:
                 values["lag_at_start"] = 0.0
@@ -131,34 +131,34 @@ def lag_by_queue(lags: Mapping[ShardRef, float]) -> dict[str, float]:
     return most
 
 
-def reasons_by_queue(drain: Drain) -> dict[str, Counter[StopReason]]:
+def reasons_by_queue(loop: Loop) -> dict[str, Counter[StopReason]]:
     """How many shards of each queue were left for which reason."""
     reasons: dict[str, Counter[StopReason]] = {}
-    for shard in drain.shards:
-        if shard in drain.reasons:
-            reasons.setdefault(shard.queue_name, Counter())[drain.reasons[shard]] += 1
+    for shard in loop.shards:
+        if shard in loop.reasons:
+            reasons.setdefault(shard.queue_name, Counter())[loop.reasons[shard]] += 1
     return reasons
 
 
-def summary(drain: Drain) -> dict[str, Any]:
+def summary(loop: Loop) -> dict[str, Any]:
     """What an invocation returns: why it ended, ids by outcome, and for each queue its lags and why shards were left.
 
     `left` is how many shards have work that nobody does now. A queue's `predicted` stands where no further batch of it
     was predicted to fit: for how many seconds one was expected to run.
     """
-    at_start, at_end = lag_by_queue(drain.lags_at_start or {}), lag_by_queue(drain.lags)
+    at_start, at_end = lag_by_queue(loop.lags_at_start or {}), lag_by_queue(loop.lags)
     return {
-        "reason": drain.reason,
-        "counts": dict(drain.counts),
-        "left": len(drain.left),
+        "reason": loop.reason,
+        "counts": dict(loop.counts),
+        "left": len(loop.left),
         "queues": {
             queue: {
                 "shards": dict(reasons),
                 "lag_at_start": _rounded(at_start.get(queue)),
                 "lag_at_end": _rounded(at_end.get(queue)),
-                **({"predicted": round(drain.predictions[queue], 3)} if queue in drain.predictions else {}),
+                **({"predicted": round(loop.predictions[queue], 3)} if queue in loop.predictions else {}),
             }
-            for queue, reasons in reasons_by_queue(drain).items()
+            for queue, reasons in reasons_by_queue(loop).items()
         },
     }
 

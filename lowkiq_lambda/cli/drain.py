@@ -14,7 +14,7 @@ from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.logs import LogLevel, set_up_logs
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -95,13 +95,13 @@ def drain(
     return FAILED if any(counts.get(outcome) for outcome in _DEATHS) else DONE
 
 
-def _drained(app: Lowkiq, worker: type[Worker[Any]] | None, seconds: float | None) -> Drain:
+def _drained(app: Lowkiq, worker: type[Worker[Any]] | None, seconds: float | None) -> Loop:
     drainer = app.core.drainer
 
     def shards() -> list[ShardRef]:
         return [shard for shard in drainer.shards() if worker is None or shard.queue_name == worker.queue_name]
 
-    ran = Drain(drainer, shards).run(Budget(drainer.clock, app.config.max_runtime if seconds is None else seconds))
+    ran = Loop(drainer, shards).run(Budget(drainer.clock, app.config.max_runtime if seconds is None else seconds))
     for error in ran.errors.values():
         raise error
     for leaving in ran.exits.values():
@@ -115,7 +115,7 @@ def _lines(counts: dict[str, int]) -> list[str]:
     return [f"{outcome:9}  {count:>{width},}" for outcome, count in told.items()]
 
 
-def _why_nothing(ran: Drain) -> str:
+def _why_nothing(ran: Loop) -> str:
     """That nothing was due, or what kept the drain from queues that may have something."""
     why = _KEPT_AWAY.get(ran.reason)
     if why is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from lowkiq_lambda.base.clock import Clock, at_most
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests, ShardEntry, ShardQueue, ShardView, at
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.settings.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
@@ -208,7 +208,7 @@ class ShardBoard:
                 self._queue.fill(self._entries.values(), now)
             self._changed.notify(changed)
 
-    def visited(self, shard: ShardRef, result: DrainResult, ready_in: float | None) -> None:
+    def visited(self, shard: ShardRef, result: VisitResult, ready_in: float | None) -> None:
         """A visit came to its end; in so many seconds the shard has work (below 0: since then), where that is known."""
         with self._changed:
             before = self._entries[shard].ready_at

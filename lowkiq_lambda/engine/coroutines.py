@@ -12,8 +12,8 @@ from lowkiq_lambda.base.forks import AwaitedInParentAlone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch, running
 from lowkiq_lambda.engine.perform import (
+    BatchContext,
     BatchResult,
-    DrainContext,
     Performer,
     about,
     interruptions,
@@ -33,7 +33,7 @@ async def run(
     performer: Performer,
     around: Callable[[AsyncHandler], AsyncHandler],
     deliveries: Sequence[Delivery],
-    context: DrainContext,
+    context: BatchContext,
     is_cancelled: Callable[[], bool],
 ) -> BatchResult:
     """As `Performer.run`; `around` puts the server middlewares, coroutine functions all, around a handler.

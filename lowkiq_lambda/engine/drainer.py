@@ -14,13 +14,13 @@ from lowkiq_lambda.base.error_text import loggable
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed, ShardMoving
 from lowkiq_lambda.declare.worker import is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain_settings import DrainSettingsFactory
 from lowkiq_lambda.engine.lease import LeaseRenewers
-from lowkiq_lambda.engine.leased_shard import DrainSettings
+from lowkiq_lambda.engine.leased_shard import VisitSettings
 from lowkiq_lambda.engine.perform import hook_errors
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.engine.visit import DrainResult, ShardVisit
+from lowkiq_lambda.engine.visit import ShardVisit, VisitResult
+from lowkiq_lambda.engine.visit_settings import VisitSettingsFactory
 from lowkiq_lambda.settings.config import Config, each_of
 from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
@@ -72,7 +72,7 @@ class Drainer:
         self.nonce_prefix = ""
         """What the nonces of this process begin with, where somebody has to know which leases are its own."""
         self._renewers, self._survivors = LeaseRenewers(backend.node_of), Survivors()
-        self._settings = DrainSettingsFactory(
+        self._settings = VisitSettingsFactory(
             config,
             clock,
             queues,
@@ -170,7 +170,7 @@ class Drainer:
             states = probe(self._backend, shards, retry_for)
         return self._noting_closed(states)
 
-    def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
+    def visit(self, shard: ShardRef, budget: Budget) -> VisitResult:
         """Drain a shard as far as the budget allows; see `ShardVisit.drain` for what it raises."""
         queue = self._queues[shard.queue_name]
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
@@ -186,8 +186,8 @@ class Drainer:
         return self._visit(queue, shard, budget, settings, has_place=True).after(result)
 
     def _visit(
-        self, queue: Queue, shard: ShardRef, budget: Budget, settings: DrainSettings, *, has_place: bool
-    ) -> DrainResult:
+        self, queue: Queue, shard: ShardRef, budget: Budget, settings: VisitSettings, *, has_place: bool
+    ) -> VisitResult:
         """`has_place`: it asks the queue for a place first, and its nonce says so."""
         nonce = self.nonce_prefix + os.urandom(12).hex() + ("+" if has_place else "")
         session = LeaseSession(self._backend, shard, nonce, settings.lease)
@@ -201,10 +201,10 @@ class Drainer:
             # Closed, or opened for another merge: the declaration says which, and raises if it is not ours.
             queue.doubt()
             self._ensure_declared(queue, 0.0)
-            return DrainResult("empty")
+            return VisitResult("empty")
         except ShardMoving:
             # Its jobs have not all come: whoever brings the last one says so.
-            return DrainResult("empty")
+            return VisitResult("empty")
         finally:
             with self._lock:
                 self._running.discard(visit)
@@ -212,7 +212,7 @@ class Drainer:
             if session.ended_tasks and self.look_at_tasks:
                 self.look_at_tasks(session.ended_tasks, budget.remaining)
 
-    def ready_in(self, shard: ShardRef, result: DrainResult) -> float | None:
+    def ready_in(self, shard: ShardRef, result: VisitResult) -> float | None:
         """In how many seconds a visit left work for another; None where it does not tell. Raises BackendError."""
         return None if result.until is None else result.until - self.now(shard)
 
@@ -273,7 +273,7 @@ class Drainer:
         queue.ensure_declared(self._backend, retry_for)
 
     def _new_visit(
-        self, settings: DrainSettings, session: LeaseSession, budget: Budget, admission: "Admission | None"
+        self, settings: VisitSettings, session: LeaseSession, budget: Budget, admission: "Admission | None"
     ) -> ShardVisit:
         now = partial(self._backend.now, session.shard)
         if settings.slots is None:
@@ -282,7 +282,7 @@ class Drainer:
 
         return ConcurrentVisit(settings, session, budget, now, admission, settings.slots)
 
-    def _admission(self, settings: DrainSettings, shard: ShardRef, budget: Budget, nonce: str) -> "Admission":
+    def _admission(self, settings: VisitSettings, shard: ShardRef, budget: Budget, nonce: str) -> "Admission":
         from lowkiq_lambda.engine.admission import Admission  # noqa: PLC0415 - only limited queues have a use for it
         from lowkiq_lambda.store.shard.admitting import NO_LIMITS, PlaceSession  # noqa: PLC0415 - as above
 

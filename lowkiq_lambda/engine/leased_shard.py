@@ -37,7 +37,7 @@ _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class DrainSettings:
+class VisitSettings:
     """What is the same for every visit to the shards of one worker."""
 
     worker: type[Worker[Any]]
@@ -76,7 +76,7 @@ class LeasedShard:
 
     def __init__(
         self,
-        settings: DrainSettings,
+        settings: VisitSettings,
         session: LeaseSession,
         budget: Budget,
         now: Callable[[], float],

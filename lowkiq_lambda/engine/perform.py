@@ -61,7 +61,7 @@ def _cancellation() -> Kinds:
     return (cancelled,) if cancelled else ()
 
 
-class DrainContext(HandlerContext, Protocol):
+class BatchContext(HandlerContext, Protocol):
     """What a drain knows of its handlers besides."""
 
     def run_of(self, job_id: str) -> "Run":
@@ -100,7 +100,7 @@ class Performer(msgspec.Struct, frozen=True):
     iterate: "PerformIteration | None" = None
     """Runs one job whose `perform_job` is a generator; None where it is not."""
 
-    def run(self, deliveries: Sequence[Delivery], context: DrainContext) -> BatchResult:
+    def run(self, deliveries: Sequence[Delivery], context: BatchContext) -> BatchResult:
         """Hand the batch to a new worker object; what it raises ends up in the result."""
         payloads, broken = self.decode(deliveries)
         result = BatchResult(failed=broken)

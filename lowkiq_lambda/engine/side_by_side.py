@@ -20,7 +20,7 @@ from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.cancelling import CancelWatch
 from lowkiq_lambda.engine.flight import Flight
 from lowkiq_lambda.engine.inbox import Inbox
-from lowkiq_lambda.engine.leased_shard import DrainSettings
+from lowkiq_lambda.engine.leased_shard import VisitSettings
 from lowkiq_lambda.engine.moves import FIRST_LOOK, Standing, next_look, next_move, turn_of
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.running import RunningBatch, RunningBatches
@@ -50,7 +50,7 @@ class ConcurrentVisit(ShardVisit):
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a visit is made of, and the slots
         self,
-        settings: DrainSettings,
+        settings: VisitSettings,
         session: LeaseSession,
         budget: Budget,
         now: Callable[[], float],

@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.engine.perform import BatchResult, DrainContext
+from lowkiq_lambda.engine.perform import BatchContext, BatchResult
 from lowkiq_lambda.jobs.job import Delivery
 
 
@@ -42,7 +42,7 @@ class SlotCall(Protocol):
         ...
 
 
-class SlotBatch(DrainContext, Protocol):
+class SlotBatch(BatchContext, Protocol):
     """A batch of a slot, as the context of its handler, and as it is known to who may withdraw it."""
 
     call: SlotCall | None

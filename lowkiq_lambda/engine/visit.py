@@ -18,7 +18,7 @@ from lowkiq_lambda.base.error_text import headline, is_a, loggable
 from lowkiq_lambda.base.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.leased_shard import DrainSettings, LeasedShard
+from lowkiq_lambda.engine.leased_shard import LeasedShard, VisitSettings
 from lowkiq_lambda.engine.perform import about, interruptions
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class DrainResult:
+class VisitResult:
     """How a visit ended: why, ids by outcome, the lease's token, when the shard is worth another look.
 
     `exit`: what a handler exited with, at last; its jobs were given back. `predicted`, with "out of time": for how many
@@ -47,7 +47,7 @@ class DrainResult:
     exit: BaseException | None = None
     predicted: float | None = None
 
-    def after(self, earlier: "DrainResult") -> "DrainResult":
+    def after(self, earlier: "VisitResult") -> "VisitResult":
         """Two visits as one: how this one ended, and what both did."""
         counts, token = earlier.counts + self.counts, self.token or earlier.token
         return replace(self, counts=counts, token=token, exit=earlier.exit if self.exit is None else self.exit)
@@ -61,7 +61,7 @@ class ShardVisit:
 
     def __init__(
         self,
-        settings: DrainSettings,
+        settings: VisitSettings,
         session: LeaseSession,
         budget: Budget,
         now: Callable[[], float],
@@ -128,19 +128,19 @@ class ShardVisit:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
         self._shard.abandon(seconds)
 
-    def drain(self) -> DrainResult:
+    def drain(self) -> VisitResult:
         """Work the shard off as far as the budget allows.
 
         Raises BackendError where Redis is out of reach for longer than the lease can be trusted, and KeyboardInterrupt
         where that ended a handler. What else ends one without being a failure (SystemExit) is told by the result.
         """
         if reason := self._budget.against_batch(0.0):
-            return DrainResult(reason)
+            return VisitResult(reason)
         return self._drain() if self._admission is None else self._drain_limited(self._admission)
 
-    def _drain_limited(self, admission: "Admission") -> DrainResult:
+    def _drain_limited(self, admission: "Admission") -> VisitResult:
         if (seconds := admission.enter()) is not None:
-            return DrainResult("limited", until=self._shard.now() + seconds)
+            return VisitResult("limited", until=self._shard.now() + seconds)
         place, shard = admission.session, self._shard.session.shard
         try:
             with self._settings.renewers.of(place.queue).keep(shard, admission.lease, admission.keep):
@@ -152,11 +152,11 @@ class ShardVisit:
             return result
         return replace(result, until=self._shard.now() + admission.more_in)
 
-    def _drain(self) -> DrainResult:
+    def _drain(self) -> VisitResult:
         shard = self._shard
         granted = shard.acquire()
         if isinstance(granted, NotAcquired):
-            return DrainResult(granted.reason, until=granted.until)
+            return VisitResult(granted.reason, until=granted.until)
         try:
             self._run_windows(granted.window)
         finally:
@@ -166,7 +166,7 @@ class ShardVisit:
         reason = self._reason or shard.requested() or "empty"
         until = None if reason == "held" else shard.session.due_at
         predicted = self._predicted() if reason == "out of time" else None
-        return DrainResult(reason, shard.counts, granted.token, until, self._exit, predicted)
+        return VisitResult(reason, shard.counts, granted.token, until, self._exit, predicted)
 
     def _run_windows(self, window: Window | None) -> None:
         session = self._shard.session

@@ -11,7 +11,7 @@ from lowkiq_lambda.aws.continuation import continue_if_due, in_time
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.waking import wake
@@ -37,12 +37,12 @@ class Function:
         self.settings = Settings(continuations=5)
         self.notes = Notes(lambda _batch: clock.advance(1.0))
 
-    def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Drain:
+    def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Loop:
         """Drain what the event selects, for so long."""
         drainer = self.app.core.drainer
-        return Drain(drainer, lambda: selected(event, drainer.shards())).run(Budget(self.clock, seconds))
+        return Loop(drainer, lambda: selected(event, drainer.shards())).run(Budget(self.clock, seconds))
 
-    def goes_on(self, event: Mapping[str, Any], drain: Drain) -> bool:
+    def goes_on(self, event: Mapping[str, Any], drain: Loop) -> bool:
         """What the function does at its end."""
         return continue_if_due(Environment(self.settings, self.app), event, drain, "shop-drain", self.invocations)
 
@@ -233,7 +233,7 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
     def compete(_batch: Batch) -> None:
         drain = function.drain({"queue": queue_name})
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
-        drain = Drain(other.core.drainer, other.core.drainer.shards)
+        drain = Loop(other.core.drainer, other.core.drainer.shards)
         drain.counts["done"] = 1
         drain.run(Budget(function.clock, 0.0))
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))

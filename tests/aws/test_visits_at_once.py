@@ -15,8 +15,8 @@ from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.core import SPARE_CONNECTIONS
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.loop import Loop
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, overdue
@@ -368,7 +368,7 @@ def test_a_shard_that_is_visited_at_the_end_is_left(server_url: str, queue_name:
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
         first.perform_async([*overdue(["long"]), *jobs_of(["behind"], perform_in=time.time() - 0.5)])
         second.perform_async(overdue(["short"]))
-        drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=3)
+        drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=3)
         drain.run(Budget(SystemClock(), 60.0, stopping=stop.is_set))
 
         assert (app.core.queue_of(first).shards, "stopping") == (drain.left, drain.reason)
@@ -378,11 +378,11 @@ def test_a_shard_is_left_for_want_of_time_where_another_of_its_queue_was(app: Lo
     """Its turn was over, and no further came as no batch of the queue fits: that is why it is left."""
     declare(app, queue_name, Notes(), shards_count=2)
     first, second = app.core.drainer.shards()
-    drain = Drain(app.core.drainer, lambda: [first, second], at_once=2)
+    drain = Loop(app.core.drainer, lambda: [first, second], at_once=2)
     for shard in (first, second):
         drain.board.notify([shard])
         drain.board.next()
-    fits_no_more, may_not_go_on = DrainResult("out of time", token=1), DrainResult("turn over", token=1)
+    fits_no_more, may_not_go_on = VisitResult("out of time", token=1), VisitResult("turn over", token=1)
     drain._note_end(first, lambda: (fits_no_more, -0.1), beside=True)
     drain._note_end(second, lambda: (may_not_go_on, -0.1), beside=True)
 
@@ -415,7 +415,7 @@ def test_a_drain_may_go_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> 
     crowd = Crowd(Gathering(3))
     worker = declare(app, queue_name, crowd, shards_count=3)
     worker.perform_async(jobs_of(ids_in(3)))
-    drain = Drain(app.core.drainer, app.core.drainer.shards, at_once=3).run(Budget(clock, 60.0))
+    drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=3).run(Budget(clock, 60.0))
     clock.advance(1)
     worker.perform_async(jobs_of(ids_in(3)))
     drain.run(Budget(clock, 60.0))

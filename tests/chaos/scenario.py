@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from tests.kit.waiting import eventually
 
 Reach = Callable[[str], None]
@@ -192,6 +192,6 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
     @classmethod
-    def of(cls, result: DrainResult) -> "Ended":
+    def of(cls, result: VisitResult) -> "Ended":
         """The end of a visit."""
         return cls(result.reason, dict(result.counts))

@@ -12,7 +12,7 @@ import msgspec
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.child import Orders
 from tests.chaos.process import Child
@@ -90,7 +90,7 @@ def state_of(server: Server, scenario: Scenario, index: int = 0) -> State:
     return stored(server.admin, shard_of(scenario, index))
 
 
-def visit(app: Lowkiq, seconds: float = 30.0) -> DrainResult:
+def visit(app: Lowkiq, seconds: float = 30.0) -> VisitResult:
     """One visit to the first shard."""
     return app.core.drainer.visit(app.core.drainer.shards()[0], Budget(SystemClock(), seconds))
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from tests.kit.beside import TIMEOUT
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
@@ -25,7 +25,7 @@ def declare_async(app: Lowkiq, queue_name: str, handle: Handle, **fields: Any) -
     return declare(app, queue_name, Notes(), **{"perform": perform, **fields})
 
 
-def visit(app: Lowkiq, worker: type[Worker], budget: Budget) -> DrainResult:
+def visit(app: Lowkiq, worker: type[Worker], budget: Budget) -> VisitResult:
     """Visit its only shard."""
     return app.core.drainer.visit(app.core.queue_of(worker).shards[0], budget)
 

@@ -12,7 +12,7 @@ import pytest
 from lowkiq_lambda import Batch, Gather, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.local import listener
 from lowkiq_lambda.local.daemon import Daemon
@@ -237,7 +237,7 @@ def noting_visits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Lowkiq], Visits]
         visits: Visits = []
         visit = app.core.drainer.visit
 
-        def noted(shard: ShardRef, budget: Budget) -> DrainResult:
+        def noted(shard: ShardRef, budget: Budget) -> VisitResult:
             result = visit(shard, budget)
             visits.append((shard, threading.current_thread().name, result.token is not None))
             return result

@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import BackendDenied
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.shard_queue import ShardEntry
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.settings.protocols import Scheduler
@@ -23,7 +23,7 @@ from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 from tests.local.listening import listening
 
-Visit: TypeAlias = Callable[[ShardRef, Budget], DrainResult]
+Visit: TypeAlias = Callable[[ShardRef, Budget], VisitResult]
 Notify: TypeAlias = Callable[[ShardBoard, Iterable[ShardRef]], None]
 
 YEAR_9999: Final = 253_402_300_799
@@ -61,7 +61,7 @@ class Visits:
         eventually(lambda: job_id in self.performed and (not is_news or len(self._heard) > heard), timeout=60.0)
         return self.performed[job_id] - (self._heard[heard] if is_news else begun)
 
-    def _noted(self, shard: ShardRef, budget: Budget) -> DrainResult:
+    def _noted(self, shard: ShardRef, budget: Budget) -> VisitResult:
         self.shards.append(shard)
         return self._visit(shard, budget)
 
@@ -182,7 +182,7 @@ def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(
         bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
     visit = app.core.drainer.visit
 
-    def refused(shard: ShardRef, budget: Budget) -> DrainResult:
+    def refused(shard: ShardRef, budget: Budget) -> VisitResult:
         if shard.queue_name != queue_name:
             raise BackendDenied("No permissions to access a key")
         return visit(shard, budget)
@@ -209,7 +209,7 @@ def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_o
         bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
     visit, failures = app.core.drainer.visit, list[str]()
 
-    def broken(shard: ShardRef, budget: Budget) -> DrainResult:
+    def broken(shard: ShardRef, budget: Budget) -> VisitResult:
         if shard.queue_name != queue_name:
             failures.append(shard.queue_name)
             raise RuntimeError("a bug")

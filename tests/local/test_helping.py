@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lowkiq_lambda import Config
 from lowkiq_lambda.engine.board import ShardBoard
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.processes.helping import HELP_AFTER, HelpingBoard, ProcessDealer
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -91,7 +91,7 @@ def test_a_shard_of_another_process_that_somebody_took_first_is_forgotten() -> N
     board = helping(clock)
     board.update([probed(OTHERS, 5.0)], board.events)
     assert OTHERS == board.next()
-    board.visited(OTHERS, DrainResult("held"), 0.5)
+    board.visited(OTHERS, VisitResult("held"), 0.5)
     clock.advance(1.0)
     assert board.next() is None
 
@@ -101,5 +101,5 @@ def test_a_visit_that_leaves_work_is_followed_by_another() -> None:
     board = helping(ManualClock())
     board.update([probed(OTHERS, 5.0)], board.events)
     assert OTHERS == board.next()
-    board.visited(OTHERS, DrainResult("turn over", token=1), -4.0)
+    board.visited(OTHERS, VisitResult("turn over", token=1), -4.0)
     assert OTHERS == board.next()

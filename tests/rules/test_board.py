@@ -12,7 +12,7 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.engine.board import UNCHOSEN, ShardBoard
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
 from lowkiq_lambda.settings.protocols import Scheduler, State
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -23,7 +23,7 @@ from tests.kit.waiting import eventually
 A, B = (ShardRef("queue", 2, index) for index in range(2))
 
 
-SETTLED = DrainResult("empty", token=1)
+SETTLED = VisitResult("empty", token=1)
 """A visit like most."""
 
 
@@ -166,11 +166,11 @@ def test_a_shard_whose_handler_exits_waits_behind_the_others(board: ShardBoard, 
     board.update([probed(A, -100.0), probed(B, -1.0)], board.events)
     exited = SystemExit(3)
     assert A == board.next()
-    board.visited(A, DrainResult("exited", token=1, exit=exited), -100.0)
+    board.visited(A, VisitResult("exited", token=1, exit=exited), -100.0)
     assert board.is_resting(A)
     clock.advance(0.2)
     assert B == board.next()
-    board.visited(B, DrainResult("turn over", token=1, exit=exited), -1.0)
+    board.visited(B, VisitResult("turn over", token=1, exit=exited), -1.0)
     assert not board.is_resting(B)
     assert A == board.next()
 
@@ -416,7 +416,7 @@ def test_a_shard_that_was_let_go_with_its_work_rests(clock: ManualClock, reason:
     board = ShardBoard([A], clock, 1.0, Rests.of_drain(1.0))
     board.update([probed(A, 0.0)], board.events)
     assert A == board.next()
-    board.visited(A, DrainResult(reason, token=7), 0.0)
+    board.visited(A, VisitResult(reason, token=7), 0.0)
     board.update([probed(A, 0.0)], board.events)
 
     assert board.next() is None
@@ -468,21 +468,21 @@ def test_p6_a_shard_that_made_way_for_a_suspect_comes_at_once_and_alone(board: S
     """P6: its own suspect needs no rest, only the other's end; what is excluded stays so."""
     board.update([probed(A, -1.0), probed(B, -1.0)], board.events)
     board.next(), board.next()
-    board.visited(A, DrainResult("held", token=1), None)
+    board.visited(A, VisitResult("held", token=1), None)
     assert board.next() is None
     board.visit_alone(A)
 
     assert board.next(beside=True) is None
     assert A == board.next()
     board.exclude([A])
-    board.visited(A, DrainResult("held", token=1), None)
+    board.visited(A, VisitResult("held", token=1), None)
     board.visit_alone(A)
     assert board.next() is None
 
 
 def test_a_shard_that_is_excluded_while_it_is_visited_stays_excluded(board: ShardBoard, clock: ManualClock) -> None:
     """However the visit ends: a rest does not end what has no end."""
-    ends = [DrainResult("lease lost", token=1), DrainResult("exited", token=1, exit=SystemExit(3))]
+    ends = [VisitResult("lease lost", token=1), VisitResult("exited", token=1, exit=SystemExit(3))]
     for shard, result in zip((A, B), ends, strict=True):
         board.notify([shard])
         assert shard == board.next()
@@ -505,7 +505,7 @@ def test_p6_the_shard_whose_holder_died_last_is_visited_last(clock: ManualClock)
 
 
 FREE = ShardRef("free", 1, 0)
-REFUSED = DrainResult("limited")
+REFUSED = VisitResult("limited")
 
 
 @pytest.fixture
@@ -560,7 +560,7 @@ def test_who_stands_in_line_answers_one_offer(limited: ShardBoard) -> None:
     limited.update([probed(A, None)], limited.events)
     limited.offer([A])
     answers = {limited.next(), limited.next()}
-    limited.visited(A, DrainResult("empty", token=1), None)
+    limited.visited(A, VisitResult("empty", token=1), None)
     limited.offer([A])
 
     assert {FREE, A} == answers
@@ -574,7 +574,7 @@ def test_the_end_of_a_visit_lets_the_others_of_its_queue_in(
     """Its place is free, or one of them has to stand in line."""
     limited.notify([A])
     assert {FREE, A} == {limited.next(), limited.next()}
-    limited.visited(A, DrainResult(reason, token=1), None)
+    limited.visited(A, VisitResult(reason, token=1), None)
 
     assert B == limited.next()
 
@@ -583,7 +583,7 @@ def test_a_visit_that_used_up_the_rate_comes_behind_those_that_wait(limited: Sha
     """It had its turn; a visit that was refused had none."""
     limited.notify([A])
     assert {FREE, A} == {limited.next(), limited.next()}
-    limited.visited(A, DrainResult("limited", token=1), 2.0)
+    limited.visited(A, VisitResult("limited", token=1), 2.0)
     clock.advance(2.0)
 
     assert [B, A] == [limited.next(), limited.next()]

@@ -10,7 +10,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
@@ -293,7 +293,7 @@ def test_ids_that_go_to_the_morgue_are_logged_without_their_payloads(
 
 def test_p6_one_suspect_runs_at_a_time_in_a_process(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P6: were two to run alone in one process, its death would be held against both; the other waits its turn."""
-    mortal, notes, met = Mortal(app), Notes(), list[DrainResult]()
+    mortal, notes, met = Mortal(app), Notes(), list[VisitResult]()
     ids = [next(str(n) for n in range(99) if shard_for(str(n), 2) == index) for index in range(2)]
     worker = declare(app, queue_name, notes, shards_count=2)
     worker.perform_async(jobs_of(ids))

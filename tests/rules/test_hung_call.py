@@ -7,7 +7,7 @@ from itertools import count, islice
 from lowkiq_lambda import Batch, Lowkiq, Rate
 from lowkiq_lambda.aws.telemetry import summary
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -43,7 +43,7 @@ def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualCl
         done.clear()
         budget = Budget(clock, SECONDS)
         budget.is_hard = True
-        drain = Drain(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(budget)
+        drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(budget)
         found.append((drain.reason, sum(done.values())))
         app.operate.actions(worker).delete(["hung"])
         worker.perform_async([{"id": f"{number}"} for number in range(300)])
@@ -79,7 +79,7 @@ def test_the_end_of_a_drain_names_its_prediction(app: Lowkiq, clock: ManualClock
     notes = Notes(lambda _batch: clock.advance(8))
     worker = declare(app, queue_name, notes)
     worker.perform_async(jobs_of("abc"))
-    drain = Drain(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(clock, 10.0))
+    drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(clock, 10.0))
 
     assert ("out of time", {queue_name: 8.0}) == (drain.reason, drain.predictions)
     assert 8.0 == summary(drain)["queues"][queue_name]["predicted"]
@@ -89,7 +89,7 @@ def test_a_drain_that_ends_otherwise_names_none(app: Lowkiq, queue_name: str) ->
     """What is predicted is told where it decided."""
     worker = declare(app, queue_name, Notes())
     worker.perform_async(jobs_of("abc"))
-    drain = Drain(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(app.core.drainer.clock, 10.0))
+    drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(app.core.drainer.clock, 10.0))
 
     assert {} == drain.predictions
     assert "predicted" not in summary(drain)["queues"][queue_name]

@@ -10,8 +10,8 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Rate, Worker
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.loop import Loop
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, PlaceSession, VisitsRunning, visits_running
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
@@ -29,16 +29,16 @@ def running(app: Lowkiq, worker: type[Worker]) -> VisitsRunning:
     return visits_running(app.core.backend, worker.queue_name, 0.0)
 
 
-def visit(app: Lowkiq, worker: type[Worker], shard: int = 0, patience: float = 0.0) -> DrainResult:
+def visit(app: Lowkiq, worker: type[Worker], shard: int = 0, patience: float = 0.0) -> VisitResult:
     """One visit to a shard."""
     budget = Budget(app.core.drainer.clock)
     budget.patience = patience
     return app.core.drainer.visit(app.core.queue_of(worker).shards[shard], budget)
 
 
-def drain(app: Lowkiq, seconds: float = 60.0) -> Drain:
+def drain(app: Lowkiq, seconds: float = 60.0) -> Loop:
     """What a function does in one invocation, but for its waits."""
-    return Drain(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
+    return Loop(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
 
 
 class BeginTimes:
@@ -63,7 +63,7 @@ def test_x30_no_more_visits_run_than_the_queue_allows(make_app: MakeApp, clock: 
     """A drain that finds all places taken performs nothing and says why; when one is free it goes on."""
     apps = [make_app() for _ in range(3)]
     inside: list[int] = []
-    told: list[DrainResult] = []
+    told: list[VisitResult] = []
 
     def nest(_batch: Batch) -> None:
         inside.append(1)
@@ -122,7 +122,7 @@ def test_one_refusal_leaves_out_all_shards_of_the_queue(
 ) -> None:
     """A drain asks once for a queue whose places are taken, not once for each shard, and drains the others."""
     app, other = make_app(), make_app()
-    asked, drained, notes = list[int](), list[Drain](), Notes()
+    asked, drained, notes = list[int](), list[Loop](), Notes()
     enter = PlaceSession.enter
 
     def note(place: PlaceSession, *args: Any) -> Admitted | Full:
@@ -149,7 +149,7 @@ def test_one_refusal_leaves_out_all_shards_of_the_queue(
 def test_a_visit_makes_way_for_a_shard_that_waits(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """After a quarter of a second it claims no more, and who was before it in line comes first."""
     app, other = make_app(), make_app()
-    told: list[DrainResult] = []
+    told: list[VisitResult] = []
 
     def ask(_batch: Batch) -> None:
         clock.advance(0.2)
@@ -223,7 +223,7 @@ def test_a_handler_whose_place_is_lost_is_told_to_stop(
     late, other = make_app(), make_app()
     stop_renewing(late, monkeypatch)
     stopping: list[bool] = []
-    told: list[DrainResult] = []
+    told: list[VisitResult] = []
 
     def oversleep(batch: Batch) -> None:
         clock.advance(late.config.lease_ttl + 1)

@@ -8,8 +8,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.loop import Loop
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.admitting import Admitted, Full
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app
@@ -20,14 +20,14 @@ from tests.kit.workers import declare, jobs_of
 from tests.rules.together import in_threads
 
 
-def visit(app: Lowkiq, worker: Any, shard: int = 0) -> DrainResult:
+def visit(app: Lowkiq, worker: Any, shard: int = 0) -> VisitResult:
     """One visit to a shard."""
     return app.core.drainer.visit(app.core.queue_of(worker).shards[shard], Budget(app.core.drainer.clock))
 
 
-def drain(app: Lowkiq, seconds: float = 60.0) -> Drain:
+def drain(app: Lowkiq, seconds: float = 60.0) -> Loop:
     """What a function does in one invocation, but for its waits."""
-    return Drain(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
+    return Loop(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
 
 
 def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: Lowkiq, queue_name: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.kit.apps import MakeApp
@@ -75,9 +75,9 @@ def test_a_drain_goes_over_while_it_runs(make_app: MakeApp, queue_name: str, mov
     app, other = make_app(), make_app()
     declare(app, queue_name, notes := Notes(), shards_count=5)
     pusher = declare(other, queue_name, Notes(), shards_count=5)
-    waits: list[Drain] = []
+    waits: list[Loop] = []
 
-    def wait(drain: Drain, budget: Budget) -> bool:
+    def wait(drain: Loop, budget: Budget) -> bool:
         waits.append(drain)
         if len(waits) == 1:
             move().through(3)
@@ -85,7 +85,7 @@ def test_a_drain_goes_over_while_it_runs(make_app: MakeApp, queue_name: str, mov
             drain.probe(budget)
         return len(waits) == 1
 
-    drain = Drain(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, 60.0), wait)
+    drain = Loop(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, 60.0), wait)
 
     assert (2, "empty") == (len(waits), drain.reason)
     assert sorted(IDS) == sorted(job_id for ids in notes.ids for job_id in ids)

@@ -10,9 +10,9 @@ from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable
 from lowkiq_lambda.engine.board import RISK_PUT_OFF, ShardBoard
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -54,7 +54,7 @@ def test_p6_a_shard_whose_handlers_exit_rests_no_longer_each_time() -> None:
     clock = ManualClock()
     board, rests = board_of(clock, SHARD), []
     for _ in range(6):
-        board.visited(SHARD, DrainResult("exited", token=1, exit=SystemExit(3)), None)
+        board.visited(SHARD, VisitResult("exited", token=1, exit=SystemExit(3)), None)
         rests.append(rest_of(board, clock))
 
     assert pytest.approx([1] * 6, abs=0.25) == rests
@@ -168,7 +168,7 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
     risk = Risk(app, clock, queue_name)
     healthy = declare(app, queue_name, risk.notes)
     healthy.perform_async(jobs_of("a"))
-    drain, budget = Drain(app.core.drainer, app.core.drainer.shards), Budget(clock)
+    drain, budget = Loop(app.core.drainer, app.core.drainer.shards), Budget(clock)
     drain.board.put_off_risk(math.inf)
     drain.probe(budget)
     taken = list[str]()
@@ -177,7 +177,7 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
         assert shard is not None
         taken.append(shard.queue_name)
         clock.advance(seconds)
-        drain.board.visited(shard, DrainResult("turn over", token=1), -0.1)
+        drain.board.visited(shard, VisitResult("turn over", token=1), -0.1)
 
     assert [queue_name, queue_name, f"{queue_name}-risk"] == taken
 
@@ -211,7 +211,7 @@ def test_a_shard_that_a_probe_has_reached_again_is_probed_no_more_often(
         probes.append(len(visits))
         return probe_each(shards, retry_for)
 
-    def failing_once(shard: ShardRef, budget: Budget) -> DrainResult:
+    def failing_once(shard: ShardRef, budget: Budget) -> VisitResult:
         visits.append(1)
         if not failed:
             failed.append(shard)
@@ -239,17 +239,17 @@ def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
     def without_one(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:
         return {**probe_each(shards, retry_for), **({lost: BackendUnavailable()} if lost in shards else {})}
 
-    def noted(shard: ShardRef, budget: Budget) -> DrainResult:
+    def noted(shard: ShardRef, budget: Budget) -> VisitResult:
         visited.append(shard)
         return visit(shard, budget)
 
-    def wait(_drain: Drain, _budget: Budget) -> bool:
+    def wait(_drain: Loop, _budget: Budget) -> bool:
         clock.advance(0.3)
         return True
 
     monkeypatch.setattr(drainer, "probe_each", without_one)
     monkeypatch.setattr(drainer, "visit", noted)
-    drain = Drain(drainer, drainer.shards)
+    drain = Loop(drainer, drainer.shards)
     drain.is_notified = True
     drain.run(Budget(clock, 60.0), wait)
 

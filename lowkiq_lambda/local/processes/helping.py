@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.board import ShardBoard
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.dealing import hands, new_board, shards_of_node
 from lowkiq_lambda.local.splitters import ByNodeSplitter
 from lowkiq_lambda.settings.config import Config
@@ -68,11 +68,11 @@ class HelpingBoard(ShardBoard):
         """As for any shard; of others' those count that wait. They queue as if due now, so behind our own."""
         super().update(map(self._as_counted, results), asked)
 
-    def visited(self, shard: ShardRef, result: DrainResult, ready_in: float | None) -> None:
+    def visited(self, shard: ShardRef, result: VisitResult, ready_in: float | None) -> None:
         """As for any shard; of others' those are forgotten that have nothing due now, or were not to be had."""
         if shard in self._others and result.exit is None:
             if ready_in is None or ready_in > 0:
-                result, ready_in = DrainResult("empty"), None
+                result, ready_in = VisitResult("empty"), None
             else:
                 ready_in = 0.0
         super().visited(shard, result, ready_in)

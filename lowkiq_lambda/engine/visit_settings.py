@@ -12,7 +12,7 @@ from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
-from lowkiq_lambda.engine.leased_shard import DrainSettings
+from lowkiq_lambda.engine.leased_shard import VisitSettings
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import CRASHED
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.admitting import Limits
 
 
-class DrainSettingsFactory:
+class VisitSettingsFactory:
     """The settings of each queue's visits, made for the first of them; safe to use from several threads at once."""
 
     def __init__(  # noqa: PLR0913 - what the visits of all queues have in common
@@ -52,10 +52,10 @@ class DrainSettingsFactory:
         self._slot_pool = slot_pool
         self._after_settling = after_settling
         self._alone = threading.Lock()
-        self._made: dict[str, DrainSettings] = {}
+        self._made: dict[str, VisitSettings] = {}
         self._lock = threading.Lock()
 
-    def of(self, queue: Queue) -> DrainSettings:
+    def of(self, queue: Queue) -> VisitSettings:
         """Those of the queue's visits."""
         name = queue.worker.queue_name
         made = self._made.get(name)
@@ -66,11 +66,11 @@ class DrainSettingsFactory:
                 self._made[name] = self._new(queue.worker)
             return self._made[name]
 
-    def _new(self, worker: type[Worker[Any]]) -> DrainSettings:
+    def _new(self, worker: type[Worker[Any]]) -> VisitSettings:
         config = self._config
         load = self._loader(worker)
         performer = Performer(worker, self._chain, load, self._texts.read, iterate_for(worker))
-        return DrainSettings(
+        return VisitSettings(
             worker=worker,
             performer=performer,
             texts=self._texts,

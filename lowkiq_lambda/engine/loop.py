@@ -15,14 +15,14 @@ from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests
-from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.visits import End, VisitsAtOnce
 
-Visited: TypeAlias = tuple[DrainResult, float | None]
+Visited: TypeAlias = tuple[VisitResult, float | None]
 """How a visit ended, and in how many seconds its shard has work, where that is known."""
 
 
@@ -30,7 +30,7 @@ PATIENCE: Final = 5.0
 """Seconds in a row for which a drain that has nothing else to do waits for a place in a limited queue, at most."""
 
 
-class Drain:
+class Loop:
     """Fills while it runs; may run again, to go on."""
 
     def __init__(self, drainer: Drainer, select: Callable[[], Sequence[ShardRef]], *, at_once: int = 1) -> None:
@@ -59,10 +59,10 @@ class Drain:
         self.has_probed_last = False
         """Whether nothing was visited since the last probe."""
         self.probed_at = -math.inf
-        self.on_first_probe: Callable[[Drain], object] = _ignore
+        self.on_first_probe: Callable[[Loop], object] = _ignore
         """Called before anything is visited."""
-        self.before_probe: Callable[[Drain], object] = _ignore
-        self.after_probe: Callable[[Drain], object] = _ignore
+        self.before_probe: Callable[[Loop], object] = _ignore
+        self.after_probe: Callable[[Loop], object] = _ignore
         """Called before and after each look, in the thread that runs the drain."""
         self.is_notified = False
         """Whether the board is told of pushes, so that fewer probes are needed."""
@@ -89,7 +89,7 @@ class Drain:
         """The shards that had work when it ended, and nobody who does it."""
         return list(self._work)
 
-    def run(self, budget: Budget, wait: "Wait | None" = None) -> "Drain":
+    def run(self, budget: Budget, wait: "Wait | None" = None) -> "Loop":
         """Visit shards, the most urgent first, until nothing is due or the budget ends.
 
         Where nothing is due `wait` is called, and the drain goes on if it says so. An error of one shard does not stop
@@ -233,7 +233,7 @@ class Drain:
         self.board.failed(shard, error)
         self._unanswered.add(shard)
 
-    def _note_visit(self, shard: ShardRef, result: DrainResult) -> None:
+    def _note_visit(self, shard: ShardRef, result: VisitResult) -> None:
         self.counts += result.counts
         if result.counts:
             self._patience = PATIENCE
@@ -289,9 +289,9 @@ class Drain:
         self.reasons = {**dict.fromkeys(self.shards, reason), **self.reasons}
 
 
-Wait: TypeAlias = Callable[[Drain, Budget], bool]
+Wait: TypeAlias = Callable[[Loop, Budget], bool]
 """Waits, where nothing is due now; whether the drain is to go on."""
 
 
-def _ignore(_drain: Drain) -> None:
+def _ignore(_drain: Loop) -> None:
     pass
