@@ -1,9 +1,66 @@
-"""What a visit has in flight whose batches run side by side, and how much may come beside it."""
+"""What a visit has in flight whose batches run side by side, how much may come beside it, and what the visit does next.
+
+The next move is a pure function of what waits, runs and has ended.
+"""
 
 from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
 
+import msgspec
+
+from lowkiq_lambda.base.clock import doubled
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.session import ClaimLimits
+
+Move: TypeAlias = Literal["begin", "more", "part", "wait", "end"]
+"""`begin` a batch that waits; settle and claim `more`; settle a `part`; `wait` for an end; the claim's `end`."""
+
+FIRST_LOOK: Final = 0.1
+LONGEST_LOOK: Final = 1.0
+"""Seconds between two looks for more while a slot is free: from the first, doubled up to the longest."""
+TURN_BATCHES: Final = 20
+LONGEST_TURN: Final = 5.0
+"""A turn lasts so many times as long as a batch, but not longer than so many seconds: slots have to fill up first."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a claim stands. Times are of the monotonic clock, `waiting` and `running` are counts of batches.
+
+    `unsettled_since`: when the first batch ended whose outcome is not written. `look_at`: when it is worth asking
+    for more. `may_claim`: whether more may be claimed at all.
+    """
+
+    waiting: int
+    running: int
+    concurrency: int
+    unsettled_since: float | None
+    look_at: float
+    may_claim: bool
+
+
+def next_move(standing: Standing, now: float, ack_interval: float) -> tuple[Move, float]:
+    """The next move, and, with `wait`, until when there is no other unless a batch ends (infinity: for ever)."""
+    has_free_slot = standing.running < standing.concurrency
+    if standing.waiting and has_free_slot:
+        return "begin", now
+    if not standing.running:
+        return "end", now
+    settle_at = float("inf") if standing.unsettled_since is None else standing.unsettled_since + ack_interval
+    look_at = standing.look_at if standing.may_claim and has_free_slot else float("inf")
+    if now >= min(settle_at, look_at):
+        return ("more" if standing.may_claim else "part"), now
+    return "wait", min(settle_at, look_at)
+
+
+def next_look(looks: int, now: float, due_in: float | None) -> float:
+    """When to look for more after so many looks (1 or more) that found nothing; `due_in` seconds a job is due."""
+    rest = doubled(FIRST_LOOK, looks - 1, LONGEST_LOOK)
+    return now + (rest if due_in is None else max(FIRST_LOOK, min(rest, due_in)))
+
+
+def turn_of(mean: float | None) -> float:
+    """For how many seconds, at least, a visit goes on claiming whose batches take `mean`, while other shards wait."""
+    return min(LONGEST_TURN, TURN_BATCHES * (mean or 0.0))
 
 
 class Flight:

@@ -1,9 +1,18 @@
-"""What slots ask of the coordinator of their visit."""
+"""What slots ask of the coordinator of their visit: calls of any kind, and saves of jobs with a cursor among them."""
 
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
+from typing import Final
+
+from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.engine.flight import Flight
+from lowkiq_lambda.engine.leased_shard import LeasedShard
+from lowkiq_lambda.store.shard.lease_replies import Checkpoint
+
+CLOSED: Final = "The visit ends: nothing more is saved."
 
 
 class Inbox:
@@ -35,3 +44,38 @@ class Inbox:
         for _ in range(len(self._calls)):
             self._calls[0]()
             self._calls.popleft()
+
+
+class SlotSaves:
+    """How the jobs with a cursor of one visit save their progress from their slots: its coordinator writes it."""
+
+    def __init__(self, shard: LeasedShard, flight: Flight, inbox: Inbox) -> None:
+        self._shard = shard
+        self._flight = flight
+        self._inbox = inbox
+        self.is_closed = False
+        """Whether the visit ends, so that nothing more is saved."""
+
+    def save(self, job_id: str, progress: bytes, *, clears: bool) -> Checkpoint:
+        """In the slot: have the coordinator save it, and wait for the answer."""
+        answers: SimpleQueue[Checkpoint | BaseException] = SimpleQueue()
+        self._inbox.post(partial(self._save, answers, job_id, progress, clears=clears))
+        # Where the visit ends, its coordinator may be gone by now.
+        answer = LeaseLost(CLOSED) if self.is_closed else answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _save(
+        self, answers: "SimpleQueue[Checkpoint | BaseException]", job_id: str, progress: bytes, *, clears: bool
+    ) -> None:
+        if self.is_closed:
+            answers.put(LeaseLost(CLOSED))
+            return
+        try:
+            saved = self._shard.save(job_id, progress, clears=clears, left_since=self._flight.oldest_without(job_id))
+            self._flight.since[job_id] = self._shard.now()
+        except BaseException as error:
+            answers.put(error)
+            raise
+        answers.put(saved)

@@ -1,16 +1,23 @@
-"""Batches that run in slots: what their handlers may know, and what their visit keeps of them."""
+"""Batches that run in slots: what their handlers may know, what their visit keeps of them, and when it cancels them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
+from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.batch import HandlerContext
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.jobs.job import Delivery
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.engine.cancelling import Cause
     from lowkiq_lambda.engine.iteration_run import IterationRun
     from lowkiq_lambda.engine.slots import SlotCall
+
+Cause: TypeAlias = Literal["too long", "others"]
+"""Why: it takes too long, which may be said of it next time too; or for reasons that are none of its own."""
+
+LEAST_REST: Final = 1.0
+"""Seconds before the process ends, at least, in which what was cancelled cleans up, and its outcome is written."""
 
 
 class RunMaker(HandlerContext, Protocol):
@@ -47,7 +54,7 @@ class RunningBatch:
         """Whether it has not begun, and never will."""
         return self._fate.acquire(blocking=False)
 
-    def cancel(self, cause: "Cause") -> None:
+    def cancel(self, cause: Cause) -> None:
         """Cancel it, once, as far as it can be."""
         if self.cancelled is None:
             self.cancelled = cause
@@ -118,7 +125,7 @@ class RunningBatches:
         """Remove those that have not begun: they never will."""
         self._batches = {running for running in self._batches if not running.withdraw()}
 
-    def cancel(self, cause: "Cause") -> None:
+    def cancel(self, cause: Cause) -> None:
         """Cancel each, as far as it can be."""
         for running in self._batches:
             running.cancel(cause)
@@ -130,3 +137,29 @@ class RunningBatches:
     def have_ended(self) -> bool:
         """Whether none is left that may come to its end."""
         return all(running.call and running.call.fault() for running in self._batches)
+
+
+class CancelWatch:
+    """Looks at time, stop signal and trust while batches run."""
+
+    def __init__(self, budget: Budget, trust_left: Callable[[], float], clock: Clock, shutdown_timeout: float) -> None:
+        self._budget = budget
+        self._trust_left = trust_left
+        self._clock = clock
+        self._patience = shutdown_timeout - max(LEAST_REST, shutdown_timeout / 10)
+        self._stopped_at: float | None = None
+
+    def cause(self) -> Cause | None:
+        """Why to cancel now, or None."""
+        if self._budget.is_hard and self._budget.remaining() <= 0:
+            return "too long"
+        if self._budget.is_cancelled() or self._trust_left() <= 0 or self._is_stop_over():
+            return "others"
+        return None
+
+    def _is_stop_over(self) -> bool:
+        if not self._budget.stopping():
+            return False
+        now = self._clock.monotonic()
+        self._stopped_at = now if self._stopped_at is None else self._stopped_at
+        return now >= self._stopped_at + self._patience

@@ -17,14 +17,11 @@ from lowkiq_lambda.base.error_text import is_a
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.cancelling import CancelWatch
-from lowkiq_lambda.engine.flight import Flight
-from lowkiq_lambda.engine.inbox import Inbox
+from lowkiq_lambda.engine.flight import FIRST_LOOK, Flight, Standing, next_look, next_move, turn_of
+from lowkiq_lambda.engine.inbox import Inbox, SlotSaves
 from lowkiq_lambda.engine.leased_shard import VisitSettings
-from lowkiq_lambda.engine.moves import FIRST_LOOK, Standing, next_look, next_move, turn_of
 from lowkiq_lambda.engine.perform import about
-from lowkiq_lambda.engine.running import RunningBatch, RunningBatches
-from lowkiq_lambda.engine.slot_saves import SlotSaves
+from lowkiq_lambda.engine.running import CancelWatch, RunningBatch, RunningBatches
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, OnEnd, Slots
 from lowkiq_lambda.engine.visit import ShardVisit
 from lowkiq_lambda.jobs.job import Delivery

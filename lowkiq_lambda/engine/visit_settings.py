@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
-from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.failure import Burial, ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
 from lowkiq_lambda.engine.leased_shard import VisitSettings
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
@@ -111,8 +111,6 @@ class VisitSettingsFactory:
         return LeaseSettings(config.lease_ttl, worker.merge, morgue, self._texts.dump(CRASHED), worker.dead_head)
 
     def _tell_buried(self, worker: type[Worker[Any]], buried: Sequence[tuple[str, bytes, bytes]]) -> None:
-        from lowkiq_lambda.engine.burial import Burial  # noqa: PLC0415 - imported lazily: cold start
-
         Burial(worker, self._loader(worker), self._texts, self._clock).tell(buried)
 
     def _loader(self, worker: type[Worker[Any]]) -> LoadPayload:

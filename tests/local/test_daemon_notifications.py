@@ -276,8 +276,8 @@ def test_a_push_wakes_a_visit_that_has_a_slot_free(
     make_app: MakeApp, queue_name: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits neither for the visit's next look nor for the end of what runs."""
-    monkeypatch.setattr("lowkiq_lambda.engine.moves.FIRST_LOOK", NEVER)
-    monkeypatch.setattr("lowkiq_lambda.engine.moves.LONGEST_LOOK", NEVER)
+    monkeypatch.setattr("lowkiq_lambda.engine.flight.FIRST_LOOK", NEVER)
+    monkeypatch.setattr("lowkiq_lambda.engine.flight.LONGEST_LOOK", NEVER)
     app = make_app(poll_interval=NEVER, threads_per_node=1)
     may_end = threading.Event()
     crowd = Crowd(lambda _: wait_for(may_end))

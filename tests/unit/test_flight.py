@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.engine.budget import MAX_IDS, BatchTiming
-from lowkiq_lambda.engine.moves import FIRST_LOOK, LONGEST_LOOK, Move, Standing, next_look, next_move, turn_of
+from lowkiq_lambda.engine.flight import FIRST_LOOK, LONGEST_LOOK, Move, Standing, next_look, next_move, turn_of
 
 ACK = 0.5
 IDLE = Standing(waiting=0, running=0, concurrency=4, unsettled_since=None, look_at=0.0, may_claim=True)
