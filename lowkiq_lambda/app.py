@@ -264,7 +264,7 @@ class Lowkiq:
             from lowkiq_lambda.engine.event_loop import WOULD_WAIT  # noqa: PLC0415 - imported lazily: cold start
 
             raise RuntimeError(WOULD_WAIT)
-        return self._drain(self._budget(seconds))
+        return self._loop().run(self._budget(seconds)).totals()
 
     async def adrain(self, seconds: float | None = None) -> dict[str, int]:
         """As `drain`, for code on an event loop: the loop goes on meanwhile, and coroutine handlers run on it.
@@ -277,7 +277,7 @@ class Lowkiq:
         cancelled = threading.Event()
         budget = self._budget(seconds, stopping=cancelled.is_set)
         budget.is_cancelled = cancelled.is_set
-        return await drain_beside(partial(self._drain, budget), cancelled.set)
+        return await drain_beside(lambda: self._loop().run(budget).totals(), cancelled.set)
 
     def use_loop(self, loop: "AbstractEventLoop | None") -> None:
         """Have coroutine handlers run on this event loop, which runs in another thread; None: on one of the app's own.
@@ -322,11 +322,9 @@ class Lowkiq:
         limit = self.config.max_runtime if seconds is None else seconds
         return Budget(self.core.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
 
-    def _drain(self, budget: Budget) -> dict[str, int]:
-        drain = Loop(self.core.drainer, self.core.drainer.shards).run(budget)
-        for error in (*drain.exits.values(), *drain.errors.values()):
-            raise error
-        return dict(drain.counts)
+    def _loop(self) -> Loop:
+        drainer = self.core.drainer
+        return Loop(drainer, drainer.shards)
 
     def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         self.tasks.look_at(tasks, remaining)

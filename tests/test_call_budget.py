@@ -14,9 +14,8 @@ import redis
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.ticking import ticked
 from lowkiq_lambda.declare.worker import FunctionWorker
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.invoke import LocalContext
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import LIMITS

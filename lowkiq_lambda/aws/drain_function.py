@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.aws.collector import settle
-from lowkiq_lambda.aws.environment import Environment, answering, environment, flushed
+from lowkiq_lambda.aws.environment import Environment, answering, environment, flushing
 from lowkiq_lambda.aws.events import ALONE, selection, ticks
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.telemetry import summary, telemetry_of
@@ -60,7 +60,6 @@ class Stay:
 
 
 @logged
-@answering
 def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
@@ -68,12 +67,13 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     could not be drained, or whose handlers exited (`sys.exit`), when all others were; TickFailed what went wrong in a
     tick, when all else was done; NotFlushed says that jobs which handlers pushed are still in this process.
     """
-    warm = environment()
-    told: dict[str, Any] = flushed(warm.app, partial(_performed, warm))(event, context)
-    return told
+    with answering(context):
+        warm = environment()
+        with flushing(warm.app, context):
+            return _ticked_and_drained(warm, event, context)
 
 
-def _performed(warm: Environment, event: object, context: Context) -> dict[str, Any]:
+def _ticked_and_drained(warm: Environment, event: object, context: Context) -> dict[str, Any]:
     asked = ticks(event)
     if not asked:
         return _drained(warm, event, context)

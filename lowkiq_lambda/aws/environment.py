@@ -6,19 +6,18 @@ invocation tries again.
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache, wraps
-from typing import Any, Final, TypeVar
+from functools import cache
+from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.logs import Context, Handler
+from lowkiq_lambda.aws.logs import Context
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import Config, variable_of
 from lowkiq_lambda.settings.loading import load_app
-
-Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
 logger = logging.getLogger(__name__)
 
@@ -46,19 +45,15 @@ class Environment:
                     logger.exception("what was to be called before the answer raised")
 
 
-def answering(handle: Handler) -> Handler:
-    """The handler of a function; `app.core.before_answer` is called when it is through, also where it raises."""
-
-    @wraps(handle)
-    def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
-        try:
-            return handle(event, context)
-        finally:
-            # Without an app there is nothing to be called; what went wrong with it is told already.
-            if environment.cache_info().currsize:
-                environment().before_answer(context)
-
-    return handler
+@contextmanager
+def answering(context: Context) -> Iterator[None]:
+    """Around an invocation: `app.core.before_answer` is called when it is through, also where it raises."""
+    try:
+        yield
+    finally:
+        # Without an app there is nothing to be called; what went wrong with it is told already.
+        if environment.cache_info().currsize:
+            environment().before_answer(context)
 
 
 @cache
@@ -75,9 +70,16 @@ def environment() -> Environment:
     return Environment(settings, app)
 
 
-def flushed(app: Lowkiq, handler: Flushed) -> Flushed:
-    """The handler, and behind it a flush where pushes may be kept: a frozen environment delivers nothing."""
-    return handler if app.config.when_unavailable == "raise" else app.flushes(handler)
+def flushing(app: Lowkiq, context: Context) -> AbstractContextManager[None]:
+    """Around an invocation: a flush behind it where pushes may be kept, as a frozen environment delivers nothing.
+
+    Raises NotFlushed where jobs are left then.
+    """
+    if app.config.when_unavailable == "raise":
+        return nullcontext()
+    from lowkiq_lambda.push.flushing import flush_behind  # noqa: PLC0415 - only where pushes may be kept
+
+    return flush_behind(app.flush, context)
 
 
 def _warn_of_unknown_variables() -> None:

@@ -6,7 +6,7 @@ A record has come in when its jobs are written; until then its source keeps it.
 import logging
 from typing import Any
 
-from lowkiq_lambda.aws.environment import answering, environment
+from lowkiq_lambda.aws.environment import Environment, answering, environment
 from lowkiq_lambda.aws.failures import Failures
 from lowkiq_lambda.aws.ingesting import ingest
 from lowkiq_lambda.aws.logs import Context, logged
@@ -22,7 +22,6 @@ class IngestFailed(LowkiqError):
 
 
 @logged
-@answering
 def handler(event: object, context: Context) -> dict[str, Any]:
     """Push the jobs that the app's mapping functions make of the event.
 
@@ -30,7 +29,12 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     have ReportBatchItemFailures, else they are lost. Raises IngestFailed where the whole event is to come again,
     UnknownSource, and, before anything is pushed, ConfigError or AppNotFound.
     """
-    warm = environment()
+    with answering(context):
+        warm = environment()
+        return _ingested(warm, event, context)
+
+
+def _ingested(warm: Environment, event: object, context: Context) -> dict[str, Any]:
     app = warm.app
     if app.config.when_unavailable != "raise":
         # A record is taken out of its source when its jobs are in Redis, and not before.

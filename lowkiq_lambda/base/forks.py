@@ -3,50 +3,51 @@
 import logging
 import os
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from lowkiq_lambda.base.error_text import loggable
 
-Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-_pid = os.getpid()
-"""Of this process, kept because os.getpid is a system call, and each batch passes the guard twice."""
+
+class _Process:
+    """This one. Its id is kept because os.getpid is a system call, and each batch passes the guard twice."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+
+    def note_fork(self) -> None:
+        """In the child."""
+        self.pid = os.getpid()
 
 
-def _note_fork() -> None:
-    global _pid  # noqa: PLW0603 - it is a fact of the process
-    _pid = os.getpid()
-
+this_process: Final = _Process()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(after_in_child=this_process.note_fork)
 
 
-def in_parent_alone(call: Callable[[Given], Result], given: Given) -> Result:
-    """What the call returns or raises, in the process that made it. A child that was forked in it ends here, at once.
+class InParentAlone:
+    """Around a call that may fork: a child that was forked in it ends where the block does, at once.
 
     Its exit code is what it would have been: that of `sys.exit`, 1 after another exception, else 0.
     """
-    pid = _pid
-    try:
-        result = call(given)
-    except BaseException as error:
-        # Asked of the system: code that is not Python's forks without a word to the hook above.
-        if os.getpid() != pid:
-            _leave(error)
-        raise
-    if os.getpid() != pid:
-        _leave(None)
-    return result
+
+    __slots__ = ("_pid",)
+
+    def __enter__(self) -> None:
+        self._pid = this_process.pid
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        end_child_of(self._pid, error)
 
 
 class AwaitedInParentAlone(Generator[Any, Any, Result]):
     """Awaits what it is given. A child that was forked in one of its steps ends there: the loop is its parent's.
 
-    Its exit code is that of `in_parent_alone`; 1 where it would have to wait. One that was forked by another task
+    Its exit code is that of `InParentAlone`; 1 where it would have to wait. One that was forked by another task
     of the loop ends at the next step.
     """
 
@@ -80,10 +81,14 @@ class AwaitedInParentAlone(Generator[Any, Any, Result]):
         return yielded
 
 
-def end_child_of(pid: int) -> None:
-    """End this process if it is not the one of this id, but was forked from it, be it by code that is not Python."""
+def end_child_of(pid: int, error: BaseException | None = None) -> None:
+    """End this process if it is not the one of this id, but was forked from it, be it by code that is not Python.
+
+    `error`: what the code that forked it has raised.
+    """
+    # Asked of the system: code that is not Python's forks without a word to the hook above.
     if os.getpid() != pid:
-        _leave(None)
+        _leave(error)
 
 
 def _leave(error: BaseException | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.error_text import cut, headline, loggable
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.base.forks import InParentAlone
 from lowkiq_lambda.declare.duty import Duty, RunAgain
 from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaim, DutyClaims
 
@@ -91,7 +91,8 @@ class DutyRunner:
 
         error, again_in = None, None
         try:
-            result = in_parent_alone(lambda duty: duty.run(left), duty)
+            with InParentAlone():
+                result = duty.run(left)
             if isinstance(result, RunAgain):
                 result, again_in = result
             ran.results[claim.name] = result

@@ -11,8 +11,8 @@ from threading import Condition, Lock
 from typing import TYPE_CHECKING, Final, Self
 
 from lowkiq_lambda.base.clock import Clock, at_most
+from lowkiq_lambda.engine.budget import VisitResult
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests, ShardEntry, ShardQueue, ShardView, at
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.settings.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult

@@ -1,8 +1,10 @@
-"""Whether a drain may go on: its time, how long batches take, the stop signal, and whose turn it is."""
+"""Whether a drain, and a visit of it, may go on: time, how long batches take, the stop signal, whose turn it is."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -88,7 +90,7 @@ class BatchTiming(msgspec.Struct):
         """What `predicted` says at no time more than: cheaper, as it asks no clock."""
         return max(self.usual, min(self.slowest, budget * MOST_OF_BUDGET))
 
-    def window(self, batch_size: int, ack_interval: float) -> int:
+    def claim_ids(self, batch_size: int, ack_interval: float) -> int:
         """How many ids to claim, so that what is finished waits about `ack_interval` for its acknowledgement."""
         if self.mean is None:
             return batch_size
@@ -194,3 +196,24 @@ class Budget:
     def against_claim(self, predicted: float) -> StopReason | None:
         """Why nothing more may be claimed, or None."""
         return self.against_batch(predicted) or ("turn over" if self.turn_over() else None)
+
+
+@dataclass(frozen=True, slots=True)
+class VisitResult:
+    """How a visit ended: why, ids by outcome, the lease's token, when the shard is worth another look.
+
+    `exit`: what a handler exited with, at last; its jobs were given back. `predicted`, with "out of time": for how many
+    seconds a further batch was expected to run.
+    """
+
+    reason: StopReason
+    counts: Counter[str] = field(default_factory=Counter)
+    token: int | None = None
+    until: float | None = None
+    exit: BaseException | None = None
+    predicted: float | None = None
+
+    def after(self, earlier: "VisitResult") -> "VisitResult":
+        """Two visits as one: how this one ended, and what both did."""
+        counts, token = earlier.counts + self.counts, self.token or earlier.token
+        return replace(self, counts=counts, token=token, exit=earlier.exit if self.exit is None else self.exit)

@@ -10,7 +10,7 @@ from lowkiq_lambda.base.error_text import call_safely, is_a, loggable
 from lowkiq_lambda.base.errors import Failed, HandlerError
 from lowkiq_lambda.base.forks import AwaitedInParentAlone
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.engine.batch import Batch, running
+from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.perform import (
     BatchContext,
     BatchResult,
@@ -42,21 +42,15 @@ async def run(
     """
     if is_cancelled():
         raise asyncio.CancelledError
-    payloads, broken = performer.decode(deliveries)
-    result = BatchResult(failed=broken)
-    if not payloads:
+    batch, result = performer.begin(deliveries, context)
+    if batch is None:
         return result
-    batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, performer.load_error)
-    running.set((performer.worker.queue_name, batch))
     try:
         error, exited = await _call(performer, around, batch)
     except GeneratorExit as raised:
         # Thrown into coroutines that await each other it closes the inner ones, and comes out of the outermost alone.
         error = exited = raised
-    marks, left = batch.close()
-    if error is None and not (marks or left or batch.notes or batch.refused_payloads):
-        return result
-    return performer.sum_up(result, batch, error, exited)
+    return performer.end(batch, result, error, exited)
 
 
 async def _call(

@@ -13,14 +13,13 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.error_text import loggable
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed, ShardMoving
 from lowkiq_lambda.declare.worker import is_coroutine, queues_before
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.lease import LeaseRenewers
-from lowkiq_lambda.engine.leased_shard import VisitSettings
 from lowkiq_lambda.engine.perform import hook_errors
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.engine.visit import ShardVisit, VisitResult
-from lowkiq_lambda.engine.visit_settings import VisitSettingsFactory
+from lowkiq_lambda.engine.visit import ShardVisit
+from lowkiq_lambda.engine.visit_settings import VisitSettings, VisitSettingsFactory
 from lowkiq_lambda.settings.config import Config, each_of
 from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
@@ -171,32 +170,16 @@ class Drainer:
         return self._noting_closed(states)
 
     def visit(self, shard: ShardRef, budget: Budget) -> VisitResult:
-        """Drain a shard as far as the budget allows; see `ShardVisit.drain` for what it raises."""
+        """Drain a shard as far as the budget allows; see `ShardVisit.visit` for what it raises."""
         queue = self._queues[shard.queue_name]
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
-        settings = self._settings.of(queue)
-        if settings.limits is not None or self._limits_set.get(shard.queue_name, -math.inf) > self.clock.monotonic():
-            return self._visit(queue, shard, budget, settings, has_place=True)
-        result = self._visit(queue, shard, budget, settings, has_place=False)
-        if result.reason != "limited":
-            return result
-        # Limits were set at run time.
-        self._limits_set[shard.queue_name] = self.clock.monotonic() + LIMITS_KNOWN_FOR
-        return self._visit(queue, shard, budget, settings, has_place=True).after(result)
-
-    def _visit(
-        self, queue: Queue, shard: ShardRef, budget: Budget, settings: VisitSettings, *, has_place: bool
-    ) -> VisitResult:
-        """`has_place`: it asks the queue for a place first, and its nonce says so."""
-        nonce = self.nonce_prefix + os.urandom(12).hex() + ("+" if has_place else "")
-        session = LeaseSession(self._backend, shard, nonce, settings.lease)
-        admission = self._admission(settings, shard, budget, nonce) if has_place else None
-        visit = self._new_visit(settings, session, budget, admission)
+        visit = self._new_visit(queue, shard, budget)
         with self._lock:
             self._running.add(visit)
         try:
-            return self._survivors.watch(session, visit.drain)
+            with self._survivors.watch(visit.session):
+                result = visit.visit()
         except ShardClosed:
             # Closed, or opened for another merge: the declaration says which, and raises if it is not ours.
             queue.doubt()
@@ -209,8 +192,13 @@ class Drainer:
             with self._lock:
                 self._running.discard(visit)
             # Only now: others may have the shard meanwhile.
-            if session.ended_tasks and self.look_at_tasks:
-                self.look_at_tasks(session.ended_tasks, budget.remaining)
+            if visit.session.ended_tasks and self.look_at_tasks:
+                self.look_at_tasks(visit.session.ended_tasks, budget.remaining)
+        if result.reason == "limited" and visit.admission is None:
+            # Limits were set at run time: another visit asks for a place first.
+            self._limits_set[shard.queue_name] = self.clock.monotonic() + LIMITS_KNOWN_FOR
+            return self.visit(shard, budget).after(result)
+        return result
 
     def ready_in(self, shard: ShardRef, result: VisitResult) -> float | None:
         """In how many seconds a visit left work for another; None where it does not tell. Raises BackendError."""
@@ -272,10 +260,15 @@ class Drainer:
     def _ensure_declared(self, queue: Queue, retry_for: float) -> None:
         queue.ensure_declared(self._backend, retry_for)
 
-    def _new_visit(
-        self, settings: VisitSettings, session: LeaseSession, budget: Budget, admission: "Admission | None"
-    ) -> ShardVisit:
-        now = partial(self._backend.now, session.shard)
+    def _new_visit(self, queue: Queue, shard: ShardRef, budget: Budget) -> ShardVisit:
+        """One that asks the queue for a place first where that is limited, as far as is known; its nonce says so."""
+        settings = self._settings.of(queue)
+        has_limits = self._limits_set.get(shard.queue_name, -math.inf) > self.clock.monotonic()
+        has_place = has_limits or settings.limits is not None
+        nonce = self.nonce_prefix + os.urandom(12).hex() + ("+" if has_place else "")
+        session = LeaseSession(self._backend, shard, nonce, settings.lease)
+        admission = self._admission(settings, shard, budget, nonce) if has_place else None
+        now = partial(self._backend.now, shard)
         if settings.slots is None:
             return ShardVisit(settings, session, budget, now, admission)
         from lowkiq_lambda.engine.side_by_side import ConcurrentVisit  # noqa: PLC0415 - imported lazily: cold start

@@ -8,7 +8,7 @@ import msgspec
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.error_text import brief, call_safely, cut, headline, is_a, loggable, plain, signature, type_name
-from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.base.forks import InParentAlone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.perform import about, hook_errors
 from lowkiq_lambda.jobs.job import PLACE, MorgueJob, ScoredPayload, score_of
@@ -107,7 +107,9 @@ class Burial(msgspec.Struct, frozen=True):
         message = "jobs are held" if self.worker.dead_head == "hold" else "jobs went to the morgue"
         logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in buried]))
         try:
-            in_parent_alone(self.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
+            jobs = [self._morgue_job(*one) for one in buried]
+            with InParentAlone():
+                self.worker().retries_exhausted(jobs)
         except hook_errors() as error:
             name = self.worker.__name__
             logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it

@@ -7,7 +7,7 @@ import msgspec
 
 from lowkiq_lambda.base.error_text import cut
 from lowkiq_lambda.base.errors import CursorError, HandlerError, JobError
-from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.base.forks import InParentAlone, end_child_of, this_process
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.jobs.progress import JobProgress, load_progress
 from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later
@@ -126,21 +126,30 @@ def iterate(worker: "Worker", job: "BatchJob", iteration: Iteration, after_item:
     CursorError for a cursor that cannot be kept.
     """
     perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
-    items = in_parent_alone(perform_job, job)
+    pid = this_process.pid
+    with InParentAlone():
+        items = perform_job(job)
     if items is None:
         return None
     if not isinstance(items, Generator):
         kind = type(items).__name__
         raise HandlerError(f"perform_job is a generator, but what it is decorated with returned a {kind}.")
     try:
-        while (yielded := in_parent_alone(_next_of, items)) is not _END:
+        while (yielded := next(items, _END)) is not _END:
+            end_child_of(pid)
             iteration.take(yielded)
             if reason := after_item(iteration):
                 return reason
+    except BaseException as error:
+        end_child_of(pid, error)
+        raise
+    else:
+        end_child_of(pid)
+        return None
     finally:
         # What has ended is closed already.
-        in_parent_alone(_close, items)
-    return None
+        with InParentAlone():
+            items.close()
 
 
 def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Batch", job_id: str) -> None:
@@ -176,11 +185,3 @@ def dump_cursor(cursor: object) -> bytes:
             f"The cursor cannot be kept: it has {len(dumped):,} bytes; at most {MAX_CURSOR_BYTES:,} are allowed."
         )
     return dumped
-
-
-def _next_of(items: Generator[object]) -> object:
-    return next(items, _END)
-
-
-def _close(items: Generator[object]) -> None:
-    items.close()

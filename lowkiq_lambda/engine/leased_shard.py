@@ -1,33 +1,28 @@
-"""A shard under a visit's lease: the calls that renew the lease, and what is counted and told of each settling."""
+"""A shard under a visit's lease: its claims, the calls that renew the lease, and what is told of each settling."""
 
 import logging
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.engine.budget import BatchTiming, Budget, StopReason
-from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.engine.lease import Lease, LeaseRenewers, Moment
+from lowkiq_lambda.engine.budget import Budget, StopReason
+from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
-from lowkiq_lambda.engine.perform import Performer, about
-from lowkiq_lambda.jobs.job import Outcome
+from lowkiq_lambda.engine.perform import about
+from lowkiq_lambda.engine.visit_settings import VisitSettings
+from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, Window
-from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, LeaseSettings, Next, Settlement
+from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, Settlement
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
-    from lowkiq_lambda.engine.slots import Slots
-    from lowkiq_lambda.store.shard.admitting import Limits
+    from lowkiq_lambda.engine.iteration_run import IterationRun
 
 logger = logging.getLogger(__name__)
 
@@ -36,39 +31,53 @@ _PARTIAL: Final = ("part", "more")
 _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class VisitSettings:
-    """What is the same for every visit to the shards of one worker."""
+class Claim(msgspec.Struct, eq=False):
+    """What one claim has put into flight, from the claim to its settling. Only the thread of its visit changes it.
 
-    worker: type[Worker[Any]]
-    performer: Performer
-    texts: ErrorText
-    timing: BatchTiming
-    renewers: LeaseRenewers
-    clock: Clock
-    owner: str
-    lease: LeaseSettings
-    ack_interval: float
-    claim_payloads: int
-    claim_bytes: int
-    shutdown_timeout: float
-    alone: threading.Lock
-    """Of the process: held while a suspect runs, from its start to its settling."""
-    after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
-    """Told of (id, entry, error) that just failed for the last time."""
-    slots: "Slots | None"
-    """Where batches run side by side; None where each runs in the visit's own thread."""
-    limits: "Limits | None"
-    """What the queue allows; None where it is not limited."""
-    after_settling: Callable[[SettledEvent], None]
-    """Told what Redis has acknowledged."""
+    `charge`, `is_rest`: as the store's `Window` has them.
+    """
 
-    def ids_in(self, seconds: float) -> int:
-        """How many ids begin in so many seconds, by experience; a batch at least."""
-        worker = self.worker
-        if self.slots is None:
-            return self.timing.window(worker.batch_size, seconds)
-        return self.timing.beside(worker.batch_size, seconds, worker.concurrency)
+    deliveries: Sequence[Delivery] = ()
+    lone_suspect: bool = False
+    charge: bytes | None = None
+    is_rest: bool = False
+    left: deque[list[Delivery]] = msgspec.field(default_factory=deque)
+    """The batches that have not begun."""
+    exited: list[Delivery] = msgspec.field(default_factory=list)
+    """Those whose handlers exited in this visit: they wait for another one."""
+    batch: Sequence[Delivery] = ()
+    """The one that was begun last, in the visit's own thread."""
+    begun_at: float = 0.0
+    """When that was (monotonic)."""
+    settled_at: float = 0.0
+    """When something of the claim was settled last, or it came (monotonic)."""
+    ahead: float = 0.0
+    """By how much the time of the shard's server is ahead of the monotonic clock."""
+    run: "IterationRun | None" = None
+    """Of the job in that batch, while it runs, where it has a cursor."""
+
+    @classmethod
+    def of(cls, window: Window | None) -> "Claim | None":
+        """As the store has told it."""
+        if window is None:
+            return None
+        return cls(window.deliveries, window.lone_suspect, window.charge, window.is_rest)
+
+    def divide(self, deliveries: Sequence[Delivery], batch_size: int, exited_ids: Collection[str]) -> None:
+        """Line these up in batches; ids that exited in this visit are set apart."""
+        fresh, exited = _parted(deliveries, exited_ids)
+        self.exited += exited
+        self.left.extend(batches_of(fresh, batch_size))
+
+    def first_ids(self, ids: int) -> list[Delivery]:
+        """So many ids of the first batch; the others of it come next."""
+        if not ids:
+            return []
+        batch = self.left.popleft()
+        if ids < len(batch):
+            self.left.appendleft(batch[ids:])
+            return batch[:ids]
+        return batch
 
 
 class LeasedShard:
@@ -146,8 +155,8 @@ class LeasedShard:
 
     def settle(
         self, next_step: Next, limits: ClaimLimits | None = None, left: Mapping[str, float] = _NOTHING
-    ) -> Window | None:
-        """Write what is pending, and go on; the next window, if any.
+    ) -> Claim | None:
+        """Write what is pending, and go on; the next claim, if any.
 
         `left`, with "more": what stays in flight, and since when each counts for the lag.
         """
@@ -160,7 +169,7 @@ class LeasedShard:
         self._count(pending.counts(), pending.named)
         if pending.buried:
             self.settings.after_burial(pending.buried)
-        return window
+        return Claim.of(window)
 
     def warn_of_trimmed(self) -> None:
         """Log what the morgue had no room for, once for a visit."""
@@ -223,3 +232,33 @@ class LeasedShard:
             return limits
         # One at least: the first is asked for again before it begins.
         return msgspec.structs.replace(limits, ids=max(1, self.admission.room(limits.ids)))
+
+
+def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Delivery]]:
+    """Batches of at most `batch_size`, by the time of their first job.
+
+    Fresh jobs and jobs in retry don't meet in a batch, and an id whose last failure was its own is alone in its
+    batch: it would only take others down with it. One that exited comes last, too.
+    """
+    if all(delivery.retry_count < 0 and delivery.exit_count is None for delivery in deliveries):
+        return list(_cut(deliveries, batch_size))
+    others = [delivery for delivery in deliveries if delivery.exit_count is None]
+    fresh = [delivery for delivery in others if delivery.retry_count < 0]
+    failed = [delivery for delivery in others if delivery.retry_count >= 0 and not delivery.blamed]
+    blamed = [delivery for delivery in others if delivery.retry_count >= 0 and delivery.blamed]
+    batches = [*_cut(fresh, batch_size), *_cut(failed, batch_size), *_cut(blamed, 1)]
+    exited = [delivery for delivery in deliveries if delivery.exit_count is not None]
+    return [
+        *sorted(batches, key=lambda batch: batch[0].perform_in),
+        *_cut(sorted(exited, key=lambda delivery: delivery.exit_count or 0), 1),
+    ]
+
+
+def _parted(deliveries: Sequence[Delivery], ids: Collection[str]) -> tuple[Sequence[Delivery], Sequence[Delivery]]:
+    """Those of other ids, and those of these."""
+    these = [delivery for delivery in deliveries if delivery.id in ids] if ids else []
+    return [delivery for delivery in deliveries if delivery.id not in ids] if these else deliveries, these
+
+
+def _cut(deliveries: Sequence[Delivery], size: int) -> Iterable[list[Delivery]]:
+    return (list(deliveries[at : at + size]) for at in range(0, len(deliveries), size))

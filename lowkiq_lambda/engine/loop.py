@@ -7,20 +7,18 @@ made at once and more than one shard is due, each of them has a thread, and the 
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.engine.board import ShardBoard
-from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason
+from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason, VisitResult
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.engine.visits import End, VisitsAtOnce
+    from lowkiq_lambda.engine.visits import VisitsAtOnce
 
 Visited: TypeAlias = tuple[VisitResult, float | None]
 """How a visit ended, and in how many seconds its shard has work, where that is known."""
@@ -89,7 +87,7 @@ class Loop:
         """The shards that had work when it ended, and nobody who does it."""
         return list(self._work)
 
-    def run(self, budget: Budget, wait: "Wait | None" = None) -> "Loop":
+    def run(self, budget: Budget, wait: "Wait | None" = None) -> Self:
         """Visit shards, the most urgent first, until nothing is due or the budget ends.
 
         Where nothing is due `wait` is called, and the drain goes on if it says so. An error of one shard does not stop
@@ -97,7 +95,14 @@ class Loop:
         """
         self.board.put_off_risk(budget.remaining())
         try:
-            self._run(budget, wait)
+            while not (reason := budget.against_batch(0.0)):
+                if shard := self._due(budget):
+                    self._visit(shard, budget)
+                elif not self._await_more(budget, wait):
+                    return self
+            while self._under_way:
+                self._note_ended()
+            self._end(reason)
         except BaseException:
             if self._visits:
                 self._visits.break_off()
@@ -105,6 +110,12 @@ class Loop:
         finally:
             self.drainer.history.flush()
         return self
+
+    def totals(self) -> dict[str, int]:
+        """Ids by outcome. Raises what a handler exited with, or what kept a shard from being drained."""
+        for error in (*self.exits.values(), *self.errors.values()):
+            raise error
+        return dict(self.counts)
 
     def probe(self, budget: Budget) -> None:
         """Ask what there is to do, in one round trip for each node; shards that just failed are left alone."""
@@ -150,31 +161,42 @@ class Loop:
         """The shards that other threads visit."""
         return self._visits.shards if self._visits else ()
 
-    def _run(self, budget: Budget, wait: "Wait | None") -> None:
-        while not (reason := budget.against_batch(0.0)):
-            if len(self._under_way) >= self._at_once:
-                self._note_ended(budget.remaining())
-                continue
-            if self.drainer.clock.monotonic() >= self.stale_at or not all(map(self.board.is_resting, self._unanswered)):
-                self.probe(budget)
-            if shard := self.board.next(beside=bool(self._under_way)):
-                self._visit(shard, budget)
-            elif self._under_way:
-                self._note_ended(min(self._seconds_until_more(), budget.remaining()))
-            elif not (self.has_probed_last or self.is_notified):
-                self.probe(budget)
-            elif not (self._wait_for_place(budget) or (wait and wait(self, budget))):
-                return
-        while self._under_way:
-            self._note_ended()
-        self._end(reason)
+    def _due(self, budget: Budget) -> ShardRef | None:
+        """The shard to visit next, after a look if it is time for one; None if none is due, or enough are visited."""
+        under_way = len(self._under_way)
+        if under_way >= self._at_once:
+            return None
+        if self.drainer.clock.monotonic() >= self.stale_at or not all(map(self.board.is_resting, self._unanswered)):
+            self.probe(budget)
+        return self.board.next(beside=under_way > 0)
+
+    def _await_more(self, budget: Budget, wait: "Wait | None") -> bool:
+        """Wait until a visit ends, or a shard may be due; False where nothing more is waited for."""
+        under_way = len(self._under_way)
+        if under_way >= self._at_once:
+            self._note_ended(budget.remaining())
+        elif under_way:
+            self._note_ended(min(self._seconds_until_more(), budget.remaining()))
+        elif not (self.has_probed_last or self.is_notified):
+            self.probe(budget)
+        else:
+            return self._wait_for_place(budget) or (wait is not None and wait(self, budget))
+        return True
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
+        """Visit the shard, in another thread where others are visited beside it, and note how that ended."""
         turn = budget.for_turn(self.board.turn())
         turn.patience = math.inf if self.is_notified else min(self._patience, budget.remaining())
         may_have_thread = bool(self._under_way) or (self._at_once > 1 and self.board.may_go_beside(shard))
-        if not (may_have_thread and self._begin(shard, turn)):
-            self._note_end(shard, partial(self._make_visit, shard, turn))
+        if may_have_thread and self._begin(shard, turn):
+            return
+        try:
+            result = self.drainer.visit(shard, turn)
+            ready_in = self.drainer.ready_in(shard, result)
+        except (BackendError, QueueMismatch) as error:
+            self._fail(shard, error)
+        else:
+            self._note_end(shard, result, ready_in)
 
     def _begin(self, shard: ShardRef, budget: Budget) -> bool:
         """Have another thread make the visit; where there is none, there will be none later."""
@@ -210,23 +232,25 @@ class Loop:
         return min(self.board.more_ready_at(), polls_at) - self.drainer.clock.monotonic()
 
     def _note_ended(self, seconds: float | None = None) -> None:
-        """Note the visits that have ended; wait for one so long, or for ever."""
+        """Note the visits in other threads that have ended; wait for one so long, or for ever."""
         for shard, end in self._visits.wait(seconds) if self._visits else ():
-            self._note_end(shard, end, beside=True)
+            try:
+                result, ready_in = end()
+            except (BackendError, QueueMismatch) as error:
+                self._fail(shard, error)
+            else:
+                self._note_end(shard, result, ready_in, beside=True)
 
-    def _note_end(self, shard: ShardRef, end: "End[Visited]", *, beside: bool = False) -> None:
+    def _note_end(self, shard: ShardRef, result: VisitResult, ready_in: float | None, *, beside: bool = False) -> None:
+        """A visit has ended, `beside` others or alone."""
         self.has_probed_last = False
-        try:
-            result, ready_in = end()
-        except (BackendError, QueueMismatch) as error:
-            self._fail(shard, error)
-        else:
-            self.board.visited(shard, result, ready_in)
-            if beside and result.reason == "held" and result.token is not None:
-                self.board.visit_alone(shard)
-            self._note_visit(shard, result)
+        self.board.visited(shard, result, ready_in)
+        if beside and result.reason == "held" and result.token is not None:
+            self.board.visit_alone(shard)
+        self._note_visit(shard, result)
 
     def _fail(self, shard: ShardRef, error: LowkiqError) -> None:
+        self.has_probed_last = False
         self.errors[shard] = error
         self.reasons[shard] = "failed"
         self._work.pop(shard, None)
@@ -293,5 +317,5 @@ Wait: TypeAlias = Callable[[Loop, Budget], bool]
 """Waits, where nothing is due now; whether the drain is to go on."""
 
 
-def _ignore(_drain: Loop) -> None:
+def _ignore(_loop: Loop) -> None:
     pass

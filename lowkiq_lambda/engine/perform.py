@@ -12,7 +12,7 @@ import msgspec
 
 from lowkiq_lambda.base.error_text import call_safely, headline, is_a, loggable, own_error
 from lowkiq_lambda.base.errors import Failed, HandlerError
-from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.base.forks import end_child_of, this_process
 from lowkiq_lambda.declare.worker import Worker, is_generator, shard_index
 from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
 from lowkiq_lambda.jobs.job import PLACE, Delivery
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Chain: TypeAlias = Callable[[Worker, Batch], Any]
-"""The server middlewares around `call_handler`, or the latter alone."""
+"""The server middlewares around `HandlerCall.run`, or the latter alone."""
 PerformJob: TypeAlias = Callable[[Worker, Batch, str], None]
 PerformIteration: TypeAlias = Callable[[Callable[[str], Any], Worker, Batch, str], None]
 LOGGED_IDS: Final = 10
@@ -102,22 +102,55 @@ class Performer(msgspec.Struct, frozen=True):
 
     def run(self, deliveries: Sequence[Delivery], context: BatchContext) -> BatchResult:
         """Hand the batch to a new worker object; what it raises ends up in the result."""
-        payloads, broken = self.decode(deliveries)
+        batch, result = self.begin(deliveries, context)
+        if batch is None:
+            return result
+        call = HandlerCall(None if self.iterate is None else partial(self.iterate, context.run_of))
+        pid, error = this_process.pid, None
+        try:
+            handler, worker = self.chain(call.run), self.worker()
+            handler(worker, batch)
+        except BaseException as raised:
+            end_child_of(pid, raised)
+            error = raised
+            if not is_a(raised, no_failures()):
+                logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(raised))
+        else:
+            end_child_of(pid)
+            error = None if call.has_begun else HandlerError(NOT_CALLED)
+        return self.end(batch, result, error, call.exited)
+
+    def begin(self, deliveries: Sequence[Delivery], context: BatchContext) -> tuple[Batch | None, BatchResult]:
+        """The batch that the handler gets, None where nothing of it can be decoded; and its result, as far as known."""
+        payloads: dict[str, list[Any]] = {}
+        broken: dict[str, BaseException | str] = {}
+        load = self.load_payload
+        for delivery in deliveries:
+            try:
+                payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
+            except BaseException as error:  # noqa: BLE001 - passed on, what a codec raises would hold up the shard
+                own = own_error(error, lambda entries: [load(entry[PLACE:]) for entry in entries], delivery.entries)
+                broken[delivery.id] = self._undecodable(own, delivery)
         result = BatchResult(failed=broken)
         if not payloads:
-            return result
+            return None, result
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
         running.set((self.worker.queue_name, batch))
-        error, exited = self._call(batch, None if self.iterate is None else partial(self.iterate, context.run_of))
+        return batch, result
+
+    def end(
+        self, batch: Batch, result: BatchResult, error: BaseException | None, exited: BaseException | None
+    ) -> BatchResult:
+        """Close the batch. `error` came out of the middlewares; `exited` ended the handler, and is no failure."""
         marks, left = batch.close()
         if error is None and not (marks or left or batch.notes or batch.refused_payloads):
             return result
-        return self.sum_up(result, batch, error, exited)
+        return self._sum_up(result, batch, error, exited)
 
-    def sum_up(
+    def _sum_up(
         self, result: BatchResult, batch: Batch, error: BaseException | None, exited: BaseException | None
     ) -> BatchResult:
-        """Close the batch, and note what came of its ids in the result, which has those that could not be decoded."""
+        """Note what came of the batch's ids in the result, which has those that could not be decoded."""
         marks, left = batch.close()
         is_alone = len(batch) + len(result.failed) == 1
         if left and exited is not None and not is_a(error, interruptions()):
@@ -165,19 +198,6 @@ class Performer(msgspec.Struct, frozen=True):
         first = next(error for own in refused.values() for error in own.values())
         logger.info("jobs ended, the first of them with %s", headline(first), extra=about(self.worker, list(refused)))
 
-    def decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
-        """The payloads by id; and what is wrong with those that cannot be decoded."""
-        payloads: dict[str, list[Any]] = {}
-        broken: dict[str, BaseException | str] = {}
-        load = self.load_payload
-        for delivery in deliveries:
-            try:
-                payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
-            except BaseException as error:  # noqa: BLE001 - passed on, what a codec raises would hold up the shard
-                own = own_error(error, lambda entries: [load(entry[PLACE:]) for entry in entries], delivery.entries)
-                broken[delivery.id] = self._undecodable(own, delivery)
-        return payloads, broken
-
     def _undecodable(self, error: BaseException, delivery: Delivery) -> str:
         wrong = None
         if self.worker.payload is not None:
@@ -185,31 +205,6 @@ class Performer(msgspec.Struct, frozen=True):
 
             wrong = wrong_payload(delivery.entries, self.load_payload)
         return wrong or f"a payload cannot be decoded: {headline(error)}"
-
-    def _call(self, batch: Batch, iterate: PerformJob | None) -> tuple[BaseException | None, BaseException | None]:
-        """What came out of the middlewares, None where they returned; and what ended the handler as no failure."""
-        called, exited = False, None
-
-        def run_handler(worker: Worker, batch: Batch) -> object:
-            nonlocal called, exited
-            called, exited = True, None
-            try:
-                return call_handler(worker, batch, iterate)
-            except interruptions() as error:
-                exited = error
-                raise
-
-        try:
-            handler, worker = self.chain(run_handler), self.worker()
-            in_parent_alone(lambda given: handler(worker, given), batch)
-        except no_failures() as error:
-            return error, exited
-        except BaseException as error:
-            logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
-            return error, exited
-        if not called:
-            return HandlerError(NOT_CALLED), None
-        return None, exited
 
 
 def iterate_for(worker: type[Worker[Any]]) -> PerformIteration | None:
@@ -228,40 +223,61 @@ def about(worker: type[Worker[Any]] | Worker, ids: Sequence[str]) -> dict[str, o
     return {"queue": worker.queue_name, "shard": shard, "count": len(ids), "ids": named}
 
 
-def call_handler(worker: Worker, batch: Batch, iterate: PerformJob | None = None) -> object:
-    """Call `perform` with the batch, or `perform_job` with each of its jobs."""
-    perform = getattr(worker, "perform", None)
-    if perform is not None:
-        return returned(in_parent_alone(perform, batch))
-    job_ids = list(batch)
-    for position, job_id in enumerate(job_ids):
-        # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that never ran.
-        batch.give_back(job_ids[position:])
-        if batch.stopping:
-            return None
-        _perform_job(worker, batch, job_id, iterate)
-    batch.give_back(())
-    return None
+class HandlerCall(msgspec.Struct, eq=False):
+    """The call of a handler within the server middlewares, which may make it, leave it, or make it again."""
+
+    iterate: PerformJob | None
+    has_begun: bool = False
+    exited: BaseException | None = None
+    """What ended the handler without being a failure, whatever a middleware made of it."""
+
+    def run(self, worker: Worker, batch: Batch) -> object:
+        """Call `perform` with the batch, or `perform_job` with each of its jobs."""
+        self.has_begun, self.exited = True, None
+        pid = this_process.pid
+        try:
+            perform = getattr(worker, "perform", None)
+            if perform is not None:
+                result = perform(batch)
+                end_child_of(pid)
+                return returned(result)
+            job_ids = list(batch)
+            for position, job_id in enumerate(job_ids):
+                # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that
+                # never ran.
+                batch.give_back(job_ids[position:])
+                if batch.stopping:
+                    return None
+                try:
+                    if self.iterate is None:
+                        returned(worker.perform_job(batch.job(job_id)))  # type: ignore[attr-defined]  # checked at declaration
+                    else:
+                        self.iterate(worker, batch, job_id)
+                except BaseException as error:
+                    end_child_of(pid, error)
+                    if is_a(error, interruptions()):
+                        raise
+                    _mark(worker, batch, job_id, error)
+                else:
+                    end_child_of(pid)
+                    batch.done(job_id)
+            batch.give_back(())
+        except BaseException as error:
+            end_child_of(pid, error)
+            if is_a(error, interruptions()):
+                self.exited = error
+            raise
+        return None
 
 
-def _perform_job(worker: Worker, batch: Batch, job_id: str, iterate: PerformJob | None) -> None:
-    perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
-    try:
-        if iterate is None:
-            returned(in_parent_alone(perform_job, batch.job(job_id)))
-        else:
-            iterate(worker, batch, job_id)
-    except Later as later:
-        batch.put_off(job_id, later)
-    except Failed as failed:
-        batch.fail(job_id, failed)
-    except interruptions():
-        raise
-    except BaseException as error:
+def _mark(worker: Worker, batch: Batch, job_id: str, error: BaseException) -> None:
+    """Note how a `perform_job` has ended that raised this, which did not interrupt it."""
+    if is_a(error, Later):
+        batch.put_off(job_id, error)
+        return
+    if not is_a(error, Failed):
         logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
-        batch.fail(job_id, error)
-    else:
-        batch.done(job_id)
+    batch.fail(job_id, error)
 
 
 def returned(result: object) -> object:

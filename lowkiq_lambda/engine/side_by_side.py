@@ -15,17 +15,16 @@ import msgspec
 
 from lowkiq_lambda.base.error_text import is_a
 from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
-from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.flight import FIRST_LOOK, Flight, Standing, next_look, next_move, turn_of
 from lowkiq_lambda.engine.inbox import Inbox, SlotSaves
-from lowkiq_lambda.engine.leased_shard import VisitSettings
+from lowkiq_lambda.engine.leased_shard import Claim
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.running import CancelWatch, RunningBatch, RunningBatches
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, OnEnd, Slots
 from lowkiq_lambda.engine.visit import ShardVisit
+from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
-from lowkiq_lambda.store.shard.lease_replies import Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class ConcurrentVisit(ShardVisit):
         self._running = RunningBatches()
         self._flight = Flight()
         self._saves = SlotSaves(self._shard, self._flight, self._inbox)
-        self._exited: list[Delivery] = []
         self._began_at = settings.clock.monotonic()
         self._cancel_watch = CancelWatch(budget, self._shard.trust_left, settings.clock, settings.shutdown_timeout)
         self._has_lost_loop = False
@@ -74,7 +72,7 @@ class ConcurrentVisit(ShardVisit):
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
-        return self._saves.is_closed or self._is_interrupted() or super().stopping()
+        return self._saves.is_closed or self._ending.is_interrupted or super().stopping()
 
     def ring(self) -> None:
         """Jobs were pushed to the shard: with a slot free, the visit looks for them."""
@@ -106,60 +104,53 @@ class ConcurrentVisit(ShardVisit):
         # What could not be waited for: nobody else may have the shard before the lease ends.
         return bool(self._running) or self._has_lost_loop
 
-    def _run_batches(self, window: Window) -> None:
-        self._runs_alone, self._may_claim = window.lone_suspect, not window.lone_suspect
+    def run_claim(self, claim: Claim) -> Claim | None:
+        """Perform what was claimed, and what is claimed beside it; None where the visit ends."""
+        self._may_claim = not claim.lone_suspect
         self._unsettled_since, self._look_at, self._empty_looks = None, 0.0, 0
-        self._take(window.deliveries)
-        try:
-            self._move_until_end()
-        except BaseException as error:
-            self._close(error)
-            raise
-        self._give_back(self._exited)
-        if self._exited:
-            self._reason = self._reason or "exited"
-        self._exited = []
+        return super().run_claim(claim)
 
-    def _move_until_end(self) -> None:
+    def _next_batch(self, claim: Claim) -> list[Delivery]:
+        """The next batch, once there is a slot for it; empty once all have ended.
+
+        Until then what has ended is settled, and more is claimed beside what runs.
+        """
         clock, interval = self._settings.clock, self._settings.ack_interval
         while True:
-            move, until = next_move(self._standing(), clock.monotonic(), interval)
+            move, until = next_move(self._standing(claim), clock.monotonic(), interval)
             if move == "end":
-                return
+                return []
             if move == "begin":
-                self._begin_next()
+                if batch := super()._next_batch(claim):
+                    return batch
+                self._give_back([*chain.from_iterable(claim.left)])
+                claim.left.clear()
             elif move == "wait":
                 self._wait(until - clock.monotonic())
             else:
-                self._settle_beside(move)
+                self._settle_beside(claim, move)
 
-    def _standing(self) -> Standing:
+    def _standing(self, claim: Claim) -> Standing:
         return Standing(
-            waiting=len(self._left),
+            waiting=len(claim.left),
             running=len(self._running),
             concurrency=self._concurrency,
             unsettled_since=self._unsettled_since,
             look_at=self._look_at,
-            may_claim=self._may_claim and self._reason is None,
+            may_claim=self._may_claim and self._ending.reason is None,
         )
 
-    def _take(self, deliveries: Sequence[Delivery]) -> None:
-        """These have just come into flight; what exited in this visit waits for its end."""
+    def _take(self, claim: Claim, deliveries: Sequence[Delivery]) -> None:
         self._flight.add(deliveries)
-        fresh, exited = parted(deliveries, self._exited_ids)
-        self._exited += exited
-        self._may_claim = self._may_claim and not exited
-        self._left.extend(batches_of(fresh, self._settings.worker.batch_size))
+        claim.divide(deliveries, self._settings.worker.batch_size, self._ending.exited_ids)
+        self._may_claim = self._may_claim and not claim.exited
 
-    def _begin_next(self) -> None:
-        batch = None if self._is_interrupted() else self._next_batch(self._left)
-        if not batch:
-            self._give_back([*chain.from_iterable(self._left)])
-            self._left.clear()
-            return
-        if self._runs_alone:
+    def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
+        """Have the batch run in a slot, which posts its end; where there is none, it waits for one in use."""
+        if claim.lone_suspect:
             self._shard.start(batch[0].id)
-        running = RunningBatch(self, batch, self._shard.now() - batch[0].perform_in, is_suspect=self._runs_alone)
+        waited = self._shard.now() - batch[0].perform_in
+        running = RunningBatch(self, batch, waited, is_suspect=claim.lone_suspect)
         # Before it begins: whatever comes between, it is waited for, or withdrawn.
         running.begun_at = self._settings.clock.monotonic()
         self._running.add(running)
@@ -170,19 +161,19 @@ class ConcurrentVisit(ShardVisit):
             self._running.remove(running)
             if not (isinstance(error, NoSlot) and self._running):
                 raise
-            self._make_do(batch, error)
+            self._make_do(claim, batch, error)
         else:
             self._budget.note_batch()
 
-    def _make_do(self, batch: list[Delivery], error: NoSlot) -> None:
+    def _make_do(self, claim: Claim, batch: list[Delivery], error: NoSlot) -> None:
         """There is no slot for the batch: it waits for one of those that there are."""
-        self._left.appendleft(batch)
+        claim.left.appendleft(batch)
         self._concurrency = len(self._running)
         text = "%s: no more than %s calls run side by side: %s"
         logger.warning(text, self._settings.worker.queue_name, self._concurrency, error)
 
     def _give_back(self, deliveries: Sequence[Delivery]) -> None:
-        self._shard.pending.give_back(deliveries)
+        super()._give_back(deliveries)
         self._flight.remove(deliveries)
 
     def _wait(self, seconds: float) -> None:
@@ -192,7 +183,7 @@ class ConcurrentVisit(ShardVisit):
         try:
             has_calls = self._inbox.wait(max(0.0, min(seconds, LONGEST_WAIT)))
         except KeyboardInterrupt as error:
-            if self._is_interrupted():
+            if self._ending.is_interrupted:
                 raise
             # It came to this thread, and no handler knows of it: they are let end.
             self._interrupt(error)
@@ -209,7 +200,7 @@ class ConcurrentVisit(ShardVisit):
         if isinstance(ended, BaseException):
             raise ended
         if (error := running.broken) is not None:
-            self._cut_short += running.ids
+            self._ending.cut_short += running.ids
             raise error
         result, took = ended.result, ended.ended_at - ended.began_at
         # One that was cancelled has run for as long as there was time: that says nothing of the next one.
@@ -220,7 +211,7 @@ class ConcurrentVisit(ShardVisit):
         self._shard.note_batch(took, running.waited)
         if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
-        self._note_exit(running, result.exit, result.exited_ids)
+            self._note_slot_exit(running, result.exit, result.exited_ids)
         if running.cancelled == "others":
             # That it was cancelled says nothing of the id.
             result.exited_ids = ()
@@ -229,24 +220,21 @@ class ConcurrentVisit(ShardVisit):
         if self._unsettled_since is None:
             self._unsettled_since = ended.ended_at
 
-    def _note_exit(self, running: RunningBatch, error: BaseException | None, ids: Sequence[str]) -> None:
-        if error is None or running.cancelled:
+    def _note_slot_exit(self, running: RunningBatch, error: BaseException, ids: Sequence[str]) -> None:
+        if running.cancelled:
             return
         if is_a(error, KeyboardInterrupt):
             self._interrupt(error)
-        elif not self._is_interrupted():
-            self._exit = error
-        self._exited_ids.update(ids if len(ids) == 1 else ())
+        elif not self._ending.is_interrupted:
+            self._ending.exit = error
+        self._ending.exited_ids.update(ids if len(ids) == 1 else ())
 
     def _interrupt(self, error: KeyboardInterrupt) -> None:
-        self._exit = error
-        self._reason = self._reason or "exited"
+        self._ending.exit = error
+        self._ending.reason = self._ending.reason or "exited"
         self._running.cancel("others")
 
-    def _is_interrupted(self) -> bool:
-        return is_a(self._exit, KeyboardInterrupt)
-
-    def _settle_beside(self, move: Literal["more", "part"]) -> None:
+    def _settle_beside(self, claim: Claim, move: Literal["more", "part"]) -> None:
         """Write what has ended, while others run; claim more beside them where that is the move."""
         if move == "more" and (reason := self._against_claim()):
             # What is in flight already still begins, unless there is more against it.
@@ -256,18 +244,18 @@ class ConcurrentVisit(ShardVisit):
             move = "part"
         limits = self._room()
         self._looked_at = self._settings.clock.monotonic()
-        window = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
+        more = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
         self._unsettled_since = None
-        if window:
+        if more:
             self._empty_looks, self._look_at = 0, 0.0
-            self._take(window.deliveries)
+            self._take(claim, more.deliveries)
         elif move == "more":
             self._empty_looks += 1
             due_at = self._shard.session.due_at
             due_in = None if due_at is None else due_at - self._shard.now()
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
-            if self._admission:
-                self._admission.hand_back()
+            if self.admission:
+                self.admission.hand_back()
 
     def _look_soon(self) -> None:
         self._is_rung = False
@@ -278,16 +266,16 @@ class ConcurrentVisit(ShardVisit):
     def _room(self) -> ClaimLimits:
         """How much may be claimed beside what is in flight."""
         limits = self._flight.room(self._shard.limits())
-        if self._admission is None:
+        if self.admission is None:
             return limits
-        waiting = sum(map(len, self._left))
-        return msgspec.structs.replace(limits, ids=self._admission.room(limits.ids, waiting))
+        waiting = sum(map(len, self._claim.left))
+        return msgspec.structs.replace(limits, ids=self.admission.room(limits.ids, waiting))
 
     def _puts_off_claim(self) -> bool:
         """Look again when ids may begin: what runs may go on for long. False where nothing is to be claimed again."""
-        if self._admission is None or self._admission.is_lost:
+        if self.admission is None or self.admission.is_lost:
             return False
-        self._look_at = self._settings.clock.monotonic() + max(FIRST_LOOK, self._admission.more_in)
+        self._look_at = self._settings.clock.monotonic() + max(FIRST_LOOK, self.admission.more_in)
         return True
 
     def _others_wait_for_slot(self, other_due: float | None) -> bool:
@@ -295,7 +283,7 @@ class ConcurrentVisit(ShardVisit):
         is_full = len(self._running) >= self._concurrency
         return (is_full and self._others_wait(other_due)) or self._budget.turn_over()
 
-    def _close(self, error: BaseException) -> None:
+    def _break_off(self, claim: Claim, error: BaseException) -> None:
         """Wait for all that can end, and drop what comes of it: the process may take the shard again only then.
 
         A second Ctrl-C waits for nothing: what still runs keeps the shard as long as the lease would have lasted.
@@ -304,13 +292,13 @@ class ConcurrentVisit(ShardVisit):
         self._has_lost_loop = isinstance(error, LoopEnded)
         if isinstance(error, LeaseLost):
             self._shard.lease.lose()
-        self._left.clear()
+        claim.left.clear()
         self._running.withdraw()
-        self._cut_short += self._running.ids()
+        self._ending.cut_short += self._running.ids()
         self._running.cancel("others")
         # Whoever waits for a save is answered.
         self._inbox.make_calls()
-        if is_a(error, KeyboardInterrupt) and self._is_interrupted():
+        if is_a(error, KeyboardInterrupt) and self._ending.is_interrupted:
             return
         while not self._running.have_ended():
             self._inbox.wait(LONGEST_WAIT)

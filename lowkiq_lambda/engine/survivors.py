@@ -4,9 +4,10 @@ The next holder takes the one of a lone suspect for dead, and gives that id a st
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Final
 
 from lowkiq_lambda.base.errors import LowkiqError, is_of_move
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -15,7 +16,6 @@ from lowkiq_lambda.store.shard.session import LeaseSession
 logger = logging.getLogger(__name__)
 
 CRASHED: Final = "crashed: the process died each time this job ran alone"
-Result = TypeVar("Result")
 
 
 class Survivors:
@@ -25,19 +25,19 @@ class Survivors:
         self._unheard: dict[ShardRef, list[LeaseSession]] = {}
         self._lock = Lock()
 
-    def watch(self, session: LeaseSession, drain: Callable[[], Result]) -> Result:
-        """What the drain of a visit returns or raises; raises BackendError before where others have not been heard.
+    @contextmanager
+    def watch(self, session: LeaseSession) -> Iterator[None]:
+        """Around a visit; raises BackendError before it where others have not been heard.
 
         So no visit takes for dead a holder of its own process whose visit has ended.
         """
         self._tell(session.shard)
         try:
-            result = drain()
+            yield
         finally:
             self._note(session)
-        # That the drain came to its end shows that Redis can be reached.
+        # That the visit came to its end shows that Redis can be reached.
         self.tell([session.shard])
-        return result
 
     def tell(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
         """Let those of the shards be heard, which just answered; the shards that are free now, as one was.

@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,6 @@ from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
 from lowkiq_lambda.engine.failure import Burial, ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
-from lowkiq_lambda.engine.leased_shard import VisitSettings
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import CRASHED
@@ -25,6 +25,41 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.slot_pool import SlotPool
     from lowkiq_lambda.engine.slots import Slots
     from lowkiq_lambda.store.shard.admitting import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class VisitSettings:
+    """What is the same for every visit to the shards of one worker."""
+
+    worker: type[Worker[Any]]
+    performer: Performer
+    texts: ErrorText
+    timing: BatchTiming
+    renewers: LeaseRenewers
+    clock: Clock
+    owner: str
+    lease: LeaseSettings
+    ack_interval: float
+    claim_payloads: int
+    claim_bytes: int
+    shutdown_timeout: float
+    alone: threading.Lock
+    """Of the process: held while a suspect runs, from its start to its settling."""
+    after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
+    """Told of (id, entry, error) that just failed for the last time."""
+    slots: "Slots | None"
+    """Where batches run side by side; None where each runs in the visit's own thread."""
+    limits: "Limits | None"
+    """What the queue allows; None where it is not limited."""
+    after_settling: Callable[[SettledEvent], None]
+    """Told what Redis has acknowledged."""
+
+    def ids_in(self, seconds: float) -> int:
+        """How many ids begin in so many seconds, by experience; a batch at least."""
+        worker = self.worker
+        if self.slots is None:
+            return self.timing.claim_ids(worker.batch_size, seconds)
+        return self.timing.beside(worker.batch_size, seconds, worker.concurrency)
 
 
 class VisitSettingsFactory:

@@ -1,6 +1,7 @@
 """`@app.flushes`: a function on Lambda returns when what it pushed is in Redis, or raises."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar, cast
@@ -22,17 +23,26 @@ def flushing(flush: Callable[[float], int], handler: Handler) -> Handler:
 
     @wraps(handler)
     def flushed(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the handler takes and returns
-        try:
-            returned = handler(*arguments, **named)
-        except BaseException as error:
-            if left := flush(_seconds(arguments)):
-                error.add_note(str(not_flushed(left)))
-            raise
-        if left := flush(_seconds(arguments)):
-            raise not_flushed(left)
-        return returned
+        with flush_behind(flush, arguments[-1] if arguments else None):
+            return handler(*arguments, **named)
 
     return cast("Handler", flushed)
+
+
+@contextmanager
+def flush_behind(flush: Callable[[float], int], context: object) -> Iterator[None]:
+    """Flush at the end of the block. Raises NotFlushed where jobs are left then, unless the block has raised.
+
+    `context` is that of the invocation, where there is one.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if left := flush(_seconds(context)):
+            error.add_note(str(not_flushed(left)))
+        raise
+    if left := flush(_seconds(context)):
+        raise not_flushed(left)
 
 
 def not_flushed(left: int) -> NotFlushed:
@@ -40,7 +50,7 @@ def not_flushed(left: int) -> NotFlushed:
     return NotFlushed(f"{NotFlushed()} ({left:,} jobs)", jobs=left)
 
 
-def _seconds(arguments: tuple[Any, ...]) -> float:
+def _seconds(context: object) -> float:
     """What is left of an invocation, as its context says."""
-    remaining = getattr(arguments[-1], "get_remaining_time_in_millis", None) if arguments else None
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
     return MOST if remaining is None else max(0.0, min(MOST, remaining() / 1_000 - KEPT_BACK))

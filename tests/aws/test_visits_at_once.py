@@ -14,9 +14,8 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.core import SPARE_CONNECTIONS
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, overdue
@@ -383,8 +382,8 @@ def test_a_shard_is_left_for_want_of_time_where_another_of_its_queue_was(app: Lo
         drain.board.notify([shard])
         drain.board.next()
     fits_no_more, may_not_go_on = VisitResult("out of time", token=1), VisitResult("turn over", token=1)
-    drain._note_end(first, lambda: (fits_no_more, -0.1), beside=True)
-    drain._note_end(second, lambda: (may_not_go_on, -0.1), beside=True)
+    drain._note_end(first, fits_no_more, -0.1, beside=True)
+    drain._note_end(second, may_not_go_on, -0.1, beside=True)
 
     assert {first: "out of time", second: "out of time"} == drain.reasons
 

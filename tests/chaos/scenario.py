@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.engine.visit import VisitResult
+from lowkiq_lambda.engine.budget import VisitResult
 from tests.kit.waiting import eventually
 
 Reach = Callable[[str], None]

@@ -11,8 +11,7 @@ import msgspec
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import VisitResult
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.child import Orders
 from tests.chaos.process import Child

@@ -1,6 +1,5 @@
 """P6: only the death of a process is held against what ran alone in it, not an outage that it lived through."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Barrier
@@ -65,15 +64,6 @@ def unheard_of(holders: Holders) -> Holder:
     holder.write([("a", "suspected", 0)])
     holder.start("a", RETRY_FOR)
     return holder
-
-
-def raising(error: BaseException) -> Callable[[], None]:
-    """A visit that ends in the error."""
-
-    def drain() -> None:
-        raise error
-
-    return drain
 
 
 def test_p6_outages_that_outlast_the_lease_bury_nobody(
@@ -233,8 +223,8 @@ def test_p6_two_threads_may_tell_that_one_holder_lives(
     monkeypatch.setattr(LeaseSession, "survive", survive_together)
     with Holders(server.url, shard_of(scenario)) as holders, ThreadPoolExecutor(2) as threads:
         survivors, session = Survivors(), unheard_of(holders)
-        with pytest.raises(BackendUnavailable):
-            survivors.watch(session, raising(BackendUnavailable()))
+        with pytest.raises(BackendUnavailable), survivors.watch(session):
+            raise BackendUnavailable
         told = [threads.submit(survivors.tell, [session.shard]) for _ in range(2)]
         assert [[session.shard]] * 2 == [one.result(30.0) for one in told]
         assert [] == survivors.tell([session.shard])
@@ -245,7 +235,7 @@ def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, scenario: Sc
     """P6: an error that is not one of Redis ends the visit, not the process, which says so all the same."""
     with Holders(server.url, shard_of(scenario)) as holders:
         survivors, session = Survivors(), unheard_of(holders)
-        with pytest.raises(type(error)):
-            survivors.watch(session, raising(error))
+        with pytest.raises(type(error)), survivors.watch(session):
+            raise error
         assert [session.shard] == survivors.tell([session.shard])
     assert state_of(server, scenario)["trouble"]["a"]["at_risk"]

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import VisitResult
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from tests.kit.beside import TIMEOUT
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Gather, Lowkiq, Worker
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.local import listener
 from lowkiq_lambda.local.daemon import Daemon

@@ -11,9 +11,8 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.base.errors import BackendDenied
 from lowkiq_lambda.engine.board import ShardBoard
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.shard_queue import ShardEntry
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.settings.protocols import Scheduler

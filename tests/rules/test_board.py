@@ -11,8 +11,8 @@ import pytest
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.engine.board import UNCHOSEN, ShardBoard
+from lowkiq_lambda.engine.budget import VisitResult
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
 from lowkiq_lambda.settings.protocols import Scheduler, State
 from lowkiq_lambda.store.shard.keys import ShardRef

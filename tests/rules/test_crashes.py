@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import VisitResult
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive

@@ -49,13 +49,14 @@ def test_p1_a_child_that_is_not_forked_by_python_ends_where_the_handler_ends() -
     """P1: a library in C forks without a word to Python, and its child performs no further batch either."""
     program = """
 import ctypes, os
-from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.base.forks import InParentAlone
 
 def fork(parent):
     if ctypes.CDLL(None).fork():
         os.wait()
 
-in_parent_alone(fork, os.getpid())
+with InParentAlone():
+    fork(os.getpid())
 os.write(1, b"went on ")
 """
     told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=TIMEOUT, check=True)
@@ -67,14 +68,15 @@ def test_what_a_forked_child_raised_is_cut_in_its_log() -> None:
     """A message of megabytes, such as a body of a reply, fills no log."""
     program = """
 import os
-from lowkiq_lambda.base.forks import in_parent_alone
+from lowkiq_lambda.base.forks import InParentAlone
 
 def fork(_given):
     if os.fork() == 0:
         raise ValueError("x" * 1_000_000)
     os.wait()
 
-in_parent_alone(fork, None)
+with InParentAlone():
+    fork(None)
 """
     told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=TIMEOUT, check=True)
 

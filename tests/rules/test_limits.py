@@ -9,9 +9,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Rate, Worker
 from lowkiq_lambda.base.errors import BackendUnavailable
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, PlaceSession, VisitsRunning, visits_running
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.store.shard.admitting import Admitted, Full
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app

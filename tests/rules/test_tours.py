@@ -9,10 +9,9 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable
 from lowkiq_lambda.engine.board import RISK_PUT_OFF, ShardBoard
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.engine.visit import VisitResult
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -15,7 +15,6 @@ from lowkiq_lambda.engine.leased_shard import LeasedShard
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.engine.running import RunningBatches
-from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.beside import Crowd, declare_threads, wait_for
@@ -209,7 +208,7 @@ def test_p6_an_odd_delay_is_a_default_one(app: Lowkiq, clock: ManualClock, queue
 
 
 STEPS = {
-    "what came of the batch": (Performer, "sum_up"),
+    "what came of the batch": (Performer, "_sum_up"),
     "the text of the error": (ErrorText, "failure"),
     "the outcomes of the batch": (PendingOutcomes, "add"),
     "the time it took": (LeasedShard, "note_batch"),
@@ -269,7 +268,7 @@ def test_p1_a_fault_beside_a_handler_that_cannot_be_waited_for_keeps_the_shard_f
     worker = declare_threads(app, queue_name, crowd, batch_size=1)
     declare_threads(other, queue_name, late)
     worker.perform_async(jobs_of("ab"))
-    monkeypatch.setattr(ConcurrentVisit, "_note_exit", fault)
+    monkeypatch.setattr(PendingOutcomes, "add", fault)
     monkeypatch.setattr(RunningBatches, "cancel", fault)
     with pytest.raises(Injected):
         app.drain()

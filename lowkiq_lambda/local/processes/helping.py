@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.board import ShardBoard
-from lowkiq_lambda.engine.visit import VisitResult
+from lowkiq_lambda.engine.budget import VisitResult
 from lowkiq_lambda.local.dealing import hands, new_board, shards_of_node
 from lowkiq_lambda.local.splitters import ByNodeSplitter
 from lowkiq_lambda.settings.config import Config
