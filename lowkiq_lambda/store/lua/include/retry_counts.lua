@@ -1,8 +1,8 @@
 --! keys jobs box retry trouble flight
 --! needs records put trouble flight exists started
 --! with marks put_latest
---! gives number_of_arrival counts_of note_counts unite put_counted take_counts keep_counts take_count try_pushed
---! gives put_pushed
+--! gives number_of_arrival counts_of note_counts unite put_counted take_counts keep_counts take_count
+--! gives counted_in_flight
 -- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed,
 -- so that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
 -- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `retry_counts` among the
@@ -113,27 +113,4 @@ local function take_count(id, count, entry)
   if t.retry_counts then return take_counts(id, t, {entry}) end
   call('ZREM', retry, id)
   return count
-end
-
--- Reads what a push onto what waits will read, to fail before the push has written anything.
-local function try_pushed(id, record, failed)
-  if record:byte(1) ~= SEVERAL and record:byte(1) ~= STARTED then read_single(record) end
-  if not failed then return end
-  counts_of(id, read_trouble(id), true)
-  counted_in_flight(id)
-end
-
--- A push onto what waits. Returns whether it was superseded.
-local function put_pushed(merge, id, entry, record, failed)
-  local place = entry:sub(1, PLACE)
-  if not failed then
-    local gone = unite(merge, id, place, entry:sub(PLACE + 1), record)
-    return has_marks and gone == place
-  end
-  local t = read_trouble(id)
-  local counts = counts_of(id, t, true)
-  local gone = put_counted(counts, merge, id, entry, record)
-  note_counts(id, t, counts, counted_in_flight(id))
-  write_trouble(id, t)
-  return has_marks and gone == place
 end

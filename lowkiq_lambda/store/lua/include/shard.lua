@@ -19,12 +19,13 @@ local function lacks_keys(used)
   end
 end
 
--- Why the call may not go on, or nil; and whether the shard is receiving. A measured now is the server's own clock, so it
+-- Returns why the call may not go on, or nil; fields of meta, from the seventh on those that the caller named, as a push
+-- reads meta only once; and whether the shard is receiving. A measured now is the server's own clock, so it
 -- wins over what was seen, but for what is near. A caller that merges says how: a shard was opened for one way. A shard
 -- that is receiving (docs/resharding.md) takes pushes, and nothing else: `is_push`.
-local function refusal(merges, is_push)
-  local least, seen_at, closed, merge, used, receiving =
-    unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge', 'in_use', 'receiving'))
+local function refusal(merges, is_push, ...)
+  local fields = call('HMGET', meta, 'least_version', 'now', 'closed', 'merge', 'in_use', 'receiving', ...)
+  local least, seen_at, closed, merge, used, receiving = unpack(fields)
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed or (merges and merge and merges ~= merge) then
     if not closed and not ({min = 1, max = 1, never = 1, latest = 1})[merge] then error('DAMAGED merge') end
@@ -38,5 +39,5 @@ local function refusal(merges, is_push)
   if ahead > 1 and not measured then return {'SKEW', seen_at} end
   if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end
   if ahead > 0 and (ahead <= NEAR or not measured) then latest_now = seen_at end
-  return nil, receiving
+  return nil, fields, receiving
 end
