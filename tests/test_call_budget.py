@@ -244,7 +244,7 @@ def test_a_push_of_many_jobs_is_one_round_trip_and_one_notification(app: Lowkiq,
     cost = cost_of(lambda: worker.perform_async(jobs()))
 
     assert (2, 5, 1) == (cost.round_trips, cost.scripts, cost.commands["publish"])
-    assert cost.commands.total() <= 56
+    assert cost.commands.total() <= 51
 
 
 def test_a_push_behind_others_notifies_nobody(app: Lowkiq, cost_of: CostOf) -> None:
@@ -266,7 +266,7 @@ def test_a_single_push_is_one_call_and_a_notification(app: Lowkiq, cost_of: Cost
 
     assert (1, 1, 1) == (first.round_trips, first.scripts, first.commands["publish"])
     assert (1, 1, 0) == (second.round_trips, second.scripts, second.commands["publish"])
-    assert second.commands.total() <= 11
+    assert second.commands.total() <= 10
 
 
 def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowkiq, cost_of: CostOf) -> None:
