@@ -37,11 +37,11 @@ OutcomeRecord: TypeAlias = tuple[Any, ...]
 """As lua/include/outcomes.lua reads it: an id, its outcome (`job.Outcome`), and what that one needs."""
 
 
-class ClaimLimits(msgspec.Struct, frozen=True):
-    """What one claim may carry: ids, payloads, bytes; and `slice`, payloads of one id (0: as many as fit).
+class ClaimLimits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one claim may carry, as include/claim.lua reads it: ids, payloads, bytes; `slice`: payloads of one id.
 
-    `concurrency`: how many batches run side by side. From 2 on, so does what a first crash left. `tenant_rate`: how
-    many ids of one tenant may begin, and in how many seconds.
+    `slice` is 0 if as many go together as fit. `concurrency`: how many batches run side by side. From 2 on, so does
+    what a first crash left. `tenant_rate`: how many ids of one tenant may begin, and in how many seconds.
     """
 
     ids: int
@@ -124,7 +124,7 @@ class LeaseSession:
             owner,
             settings.ttl,
             settings.merge,
-            *_claim(limits),
+            msgspec.msgpack.encode(limits),
             *_morgue(settings),
             settings.crashed,
             *([] if settings.dead_head == "skip" else [settings.dead_head]),
@@ -153,7 +153,7 @@ class LeaseSession:
         named, errors = _errors_apart(settlement.outcomes)
         args: list[Argument] = [
             settings.merge,
-            *_claim(limits),
+            msgspec.msgpack.encode(limits),
             *_morgue(settings),
             settlement.next_step,
             settlement.pace,
@@ -256,16 +256,6 @@ def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
     if reply[0] == b"LOST":
         raise LeaseLost(f"Shard {shard.number} of {shard.queue_name!r} has another holder by now.")
     return reply
-
-
-def _claim(limits: ClaimLimits) -> tuple[int | str, int | str, int | str]:
-    """As include/claim_limits.lua reads them."""
-    ids = f"{limits.ids}/{limits.concurrency}" if limits.concurrency > 1 else limits.ids
-    payloads = f"{limits.payloads}/{limits.slice}" if limits.slice else limits.payloads
-    if limits.tenant_rate is None:
-        return ids, payloads, limits.bytes
-    most, per = limits.tenant_rate
-    return ids, payloads, f"{limits.bytes}/{most}/{per}"
 
 
 def _morgue(settings: LeaseSettings) -> tuple[int, int, float]:

@@ -1,5 +1,5 @@
 --! keys suspects flight meta lease lanes
---! needs shard exists cut_lease free_memory_first earliest_due claim_limits claim lease let_go limited
+--! needs shard exists cut_lease free_memory_first earliest_due claim lease let_go limited
 --! rarely window recover
 --! with tenants serve
 --! with journalling journalling
@@ -8,18 +8,17 @@
 -- ARGV[5]       owner
 -- ARGV[6]       ttl
 -- ARGV[7]       merge
--- ARGV[8..10]   include/claim_limits.lua
--- ARGV[11..13]  morgue limits: entries, bytes, age
--- ARGV[14]      error text of what crashed for the last time
--- ARGV[15]      what becomes of an id then, where its rest does not go on: 'hold', 'drop' or 'latest'
+-- ARGV[8]       limits of the claim, msgpack (include/claim.lua)
+-- ARGV[9..11]   limits of the morgue: payloads, bytes, seconds
+-- ARGV[12]      error text of a job that crashed for the last time
+-- ARGV[13]      what becomes of its id, unless the id goes on: 'hold', 'drop' or 'latest'
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names, and how many payloads the morgue had no room for; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a place first; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal(ARGV[7])
 if refused then return refused end
-local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local limits = claim_limits(8)
-local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
+local nonce, owner, ttl, merge, MORGUE_LIMITS = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7], 9
+local crashed, dead_head = ARGV[12], ARGV[13]
 
 local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned, limited, still_until =
   unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned', 'limited',
@@ -51,7 +50,7 @@ local recovered, buried, named, trimmed = 0, {}, nil, nil
 if left then
   free_memory_first()
   -- Before anything tells of the new holder: where it meets damage, all is done again, under the dead one's nonce.
-  recovered, buried, named, trimmed = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder, ARGV[15])
+  recovered, buried, named, trimmed = rarely().recover(merge, MORGUE_LIMITS, crashed, abandoned, holder, dead_head)
 end
 -- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.
 call('HDEL', meta, 'recovery', 'abandoned')
@@ -59,7 +58,8 @@ local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now,
   'ttl', ttl)
 if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead, named})) end
-if lanes then note_ended(limits[6]) end
+local limits = cmsgpack.unpack(ARGV[8])
+if lanes then note_ended(limits.tenant_rate) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
 if has_journalling then write_trace(token, 0) end

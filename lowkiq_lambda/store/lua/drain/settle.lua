@@ -1,5 +1,5 @@
 --! keys errors trouble flight meta lanes
---! needs shard turn let_go lease earliest_due stop_request free_memory_first claim_limits claim
+--! needs shard turn let_go lease earliest_due stop_request free_memory_first claim
 --! rarely window outcomes claim_beside
 --! with tenants serve
 --! with tracking items flown_arrivals end_items ended_tasks
@@ -12,14 +12,14 @@
 -- ARGV[6]       number of the call
 -- ARGV[7]       ttl
 -- ARGV[8]       merge
--- ARGV[9..11]   include/claim_limits.lua
--- ARGV[12..14]  morgue limits: entries, bytes, age
--- ARGV[15]      what next: 'claim', 'release', 'part' (ids that are not named stay in flight; otherwise they are done),
+-- ARGV[9]       limits of the claim, msgpack (include/claim.lua)
+-- ARGV[10..12]  limits of the morgue: payloads, bytes, seconds
+-- ARGV[13]      what next: 'claim', 'release', 'part' (ids that are not named stay in flight; otherwise they are done),
 --   or 'more' (they stay, and more are claimed beside them)
--- ARGV[16]      pace
--- ARGV[17]      payloads that were performed
--- ARGV[18]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
--- ARGV[19..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
+-- ARGV[14]      pace
+-- ARGV[15]      payloads that were performed
+-- ARGV[16]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
+-- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
 --   flight, or ''
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
@@ -29,9 +29,7 @@
 local refused = refusal()
 if refused then return refused end
 local nonce, token, n, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
-local limits = claim_limits(9)
-local morgue_limits = {tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])}
-local next_step, pace = ARGV[15], ARGV[16]
+local MORGUE_LIMITS, next_step, pace, performed, packed_outcomes = 10, ARGV[13], ARGV[14], ARGV[15], ARGV[16]
 
 local verdict, held_until = turn(nonce, token, n)
 if verdict == 'LOST' then return {'LOST'} end
@@ -45,8 +43,9 @@ if verdict == 'AGAIN' then
 end
 
 free_memory_first()
-local outcomes = cmsgpack.unpack(ARGV[18])
-local trimmed = #outcomes > 0 and rarely().settle_named(merge, token, n, outcomes, morgue_limits) or 0
+local limits = cmsgpack.unpack(ARGV[9])
+local outcomes = cmsgpack.unpack(packed_outcomes)
+local trimmed = #outcomes > 0 and rarely().settle_named(merge, token, n, outcomes, MORGUE_LIMITS) or 0
 if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
@@ -59,15 +58,15 @@ if next_step ~= 'part' and next_step ~= 'more' then
     call('HINCRBY', meta, 'done', left)
     if has_journalling then trace('done', {}) end
   end
-  if lanes then note_ended(limits[6]) end
+  if lanes then note_ended(limits.tenant_rate) end
 end
 local ended = has_tracking and ended_tasks() or trimmed > 0 and {} or nil
 trimmed = trimmed > 0 and trimmed or nil
 call('HSET', meta, 'call', n, 'pace', pace)
-call('HINCRBY', meta, 'payloads', ARGV[17])
+call('HINCRBY', meta, 'payloads', performed)
 if next_step == 'more' then
   local stopping = stop_request(token)
-  if stopping ~= '' then limits[1] = 0 end
+  if stopping ~= '' then limits.ids = 0 end
   local window, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)

@@ -4,8 +4,8 @@
 --! with headers join_headers
 --! with journalling journalling
 --! gives PROGRESS morgue_members forget trim_morgue bury
--- The morgue: payloads that have left the order, with the error that was their last, bounded by
--- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed. Its bytes are those of its
+-- The morgue: payloads that have left the order, with the error that was their last. Its limits are three of ARGV: payloads,
+-- bytes, and seconds; what a limit removes is counted as trimmed. Its bytes are those of its
 -- payloads with their ids and places, of their errors, and of their ids' failures. Where a started job was buried, place
 -- and progress of its payload are kept among the errors, behind what is no id. Behind that, too, `seen` tells where the
 -- equal one of a payload lies, and members of `morgue_payloads` how many payloads an id has that has several.
@@ -63,10 +63,10 @@ local function places_of(id, members)
   return places
 end
 
-local function excess_of(limits)
+local function excess_of(most_payloads, most_bytes)
   local several = call('ZLEXCOUNT', morgue_payloads, '[' .. SEVERAL_OF, '+')
   local count, bytes = call('ZCARD', morgue_payloads) - several, call('HGET', meta, 'morgue_bytes')
-  return count - limits[1], tonumber(bytes or 0) - limits[2]
+  return count - most_payloads, tonumber(bytes or 0) - most_bytes
 end
 
 -- The id that has the most payloads, and how many it has more than any other; nil where none has several.
@@ -79,22 +79,23 @@ end
 
 -- What is too old goes, by id. Above the other limits the id with the most payloads gives of its own, in their order,
 -- so that none takes the place of others; and where each has one, that goes which lies there longest.
-local function next_to_trim(limits, is_above)
+local function next_to_trim(longest, is_above)
   local oldest = call('ZRANGE', morgue, 0, 0, 'WITHSCORES')
   if #oldest == 0 then return nil end
-  if tonumber(oldest[2]) < now - limits[3] then return oldest[1], MEMBERS, true end
+  if tonumber(oldest[2]) < now - longest then return oldest[1], MEMBERS, true end
   if not is_above then return nil end
   local id, most = largest()
   return id or oldest[1], math.min(MEMBERS, most or 1), false
 end
 
 -- No more goes than the limits ask for. A call that found a limit passed by much may leave some of it to the next,
--- but never removes less than it has buried. Returns how many went.
-local function trim_morgue(limits, buried)
-  local count, bytes = excess_of(limits)
+-- but never removes less than it has buried. `at`: where ARGV has the limits. Returns how many went.
+local function trim_morgue(at, buried)
+  local most_payloads, most_bytes, longest = unpack(ARGV, at, at + 2)
+  local count, bytes = excess_of(most_payloads, most_bytes)
   local growth, trimmed, freed = morgue_growth, 0, 0
   while trimmed < math.max(TRIMMED, buried) or freed < growth do
-    local id, most, expired = next_to_trim(limits, count > 0 or bytes > 0)
+    local id, most, expired = next_to_trim(tonumber(longest), count > 0 or bytes > 0)
     if not id then break end
     local members, size = {}, 0
     for _, member in ipairs(morgue_members(id, most)) do

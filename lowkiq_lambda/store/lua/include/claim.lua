@@ -7,7 +7,9 @@
 --! rarely window slices retry_counts suspects
 --! gives take claim
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
--- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
+-- `limits`: what one claim may carry, as the caller packs it (ClaimLimits in store/shard/session.py): `ids`, `payloads` and
+-- `bytes`; and if they are set `slice`, the most payloads of one id; `concurrency`, how many batches run side by side; and
+-- `tenant_rate`, {ids, seconds}. The first id always gets at least one payload.
 
 -- A small hash is a list to Redis, so that many look-ups by name take quadratic time, and so does filling it. One
 -- long value makes a table of it for good; NO_ID, which is no UTF-8, is nobody's id.
@@ -57,12 +59,12 @@ end
 -- that fitted, and since when the oldest waited; nil where nothing was there. `plain`: nothing is known of any id but
 -- what waits under it.
 local function take(merge, ids, times, limits, first, plain)
-  local records, all = read_records(ids, limits[3])
+  local records, all = read_records(ids, limits.bytes)
   local counts, originals = {}, {}
   if not plain then
     counts, originals = rarely().numbers_of(retry, 'ZMSCORE', ids), rarely().numbers_of(since, 'ZMSCORE', ids)
   end
-  local window, whole, n, left, bytes, oldest = {}, {}, 0, limits[2], limits[3], math.huge
+  local window, whole, n, left, bytes, oldest = {}, {}, 0, limits.payloads, limits.bytes, math.huge
   for i, record in ipairs(records) do
     local id, perform_in = ids[i], tonumber(originals[i] or times[i])
     local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
@@ -76,7 +78,7 @@ local function take(merge, ids, times, limits, first, plain)
       if kind == STARTED then
         value, taken, size, more = rarely().take_started(id, record, perform_in, count, left, bytes, n == 0)
       else
-        local most = math.min(left, limits[4])
+        local most = math.min(left, limits.slice or math.huge)
         value, taken, size, more = rarely().take_several(merge, id, perform_in, count, most, bytes, n == 0)
       end
       if not value then
@@ -123,14 +125,14 @@ local function claim(merge, limits)
     if lanes then
       ids, times = take_turns(limits, {}, 0)
     else
-      local listed = call('ZRANGE', due, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, limits[1], 'WITHSCORES')
+      local listed = call('ZRANGE', due, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, limits.ids, 'WITHSCORES')
       for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
     end
     if #ids == 0 then return nil end
     window, oldest = take(merge, ids, times, limits, not lanes, plain)
   end
   if not window then return nil end
-  if lanes then serve(window, limits[6]) end
+  if lanes then serve(window, limits.tenant_rate) end
   if has_journalling then trace_claim(window) end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   local tracked = has_tracking and mark_flown(window) or nil

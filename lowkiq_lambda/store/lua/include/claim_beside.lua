@@ -17,7 +17,7 @@ local function due_beside(limit)
   local flying, is_flying, ids, times, first = call('HKEYS', flight), {}, {}, {}, true
   for _, id in ipairs(flying) do is_flying[id] = true end
   if lanes then
-    ids, times = take_turns({limit}, is_flying, #flying)
+    ids, times = take_turns({ids = limit}, is_flying, #flying)
     return ids, times, next_turn(is_flying, #flying), false
   end
   local listed = call('ZRANGE', due, 0, limit + #flying, 'WITHSCORES')
@@ -45,9 +45,9 @@ end
 -- or nil; and what next_beside returns.
 local function claim_beside(merge, limits, left_since)
   if left_since ~= '' then call('HSET', meta, 'flight_since', left_since) end
-  if limits[1] < 1 or not may_claim_beside() then return nil, next_beside() end
+  if limits.ids < 1 or not may_claim_beside() then return nil, next_beside() end
   local plain = call('EXISTS', since, retry, errors, trouble) == 0
-  local ids, times, other, first = due_beside(limits[1])
+  local ids, times, other, first = due_beside(limits.ids)
   if #ids == 0 then return nil, other end
   local window, oldest = take(merge, ids, times, limits, first, plain)
   if not window then return nil, times[1] end

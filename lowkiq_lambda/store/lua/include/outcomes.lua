@@ -23,11 +23,11 @@
 -- what the items of its payloads are told.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
-local GROUP, ERRORS = 3, 19
+local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
 local IN_ANY_CASE = {buried = true, held = true, refused = true}
 
-local function error_text(position) return ARGV[ERRORS + position] end
+local function text_at(position) return ARGV[TEXTS + position] end
 
 local function unblame(ids)
   for _, id in ipairs(ids) do
@@ -75,40 +75,43 @@ end
 local settle_one = {}
 
 function settle_one.retried(id, record, outcome, merge)
+  local retry_count, due_at, error, signature, blamed, brief = unpack(outcome, 3, 8)
   local _, _, entries, progress = read_flight(record)
-  local t = read_trouble(id)
-  put_back(merge, id, t, entries, outcome[4], outcome[3], progress, error_text(outcome[8]))
-  note_failure(id, record, error_text(outcome[8]))
-  keep_error(errors, id, error_text(outcome[5]))
-  clear_suspicion(id, t, outcome[6], error_text(outcome[5]), outcome[7])
+  local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
+  put_back(merge, id, t, entries, due_at, retry_count, progress, brief_text)
+  note_failure(id, record, brief_text)
+  keep_error(errors, id, text)
+  clear_suspicion(id, t, signature, text, blamed)
 end
 
 function settle_one.buried(id, record, outcome, merge)
+  local error, signature, brief, rest = unpack(outcome, 3, 6)
   local _, _, entries, progress = read_flight(record)
   local oldest = table.remove(entries, 1)
-  local text, t = error_text(outcome[3]), read_trouble(id)
-  note_failure(id, record, error_text(outcome[5]))
-  if has_tracking then mark_items(arrivals_of({oldest}), 'x', error_text(outcome[5])) end
+  local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
+  note_failure(id, record, brief_text)
+  if has_tracking then mark_items(arrivals_of({oldest}), 'x', brief_text) end
   bury(merge, id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil, 'dead')
-  if outcome[6] then
-    clear_suspicion(id, t, outcome[4], text)
-    return end_rest(merge, id, t, entries, outcome[6], text)
+  if rest then
+    clear_suspicion(id, t, signature, text)
+    return end_rest(merge, id, t, entries, rest, text)
   end
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
-    put_back(merge, id, t, entries, now, -1, nil, error_text(outcome[5]))
+    put_back(merge, id, t, entries, now, -1, nil, brief_text)
     keep_error(errors, id, text)
   else
     drop_errors(errors, {id})
   end
-  clear_suspicion(id, t, outcome[4], text)
+  clear_suspicion(id, t, signature, text)
 end
 
 function settle_one.held(id, record, outcome, merge)
+  local error, signature, brief = unpack(outcome, 3, 5)
   local _, retry_count, entries, progress = read_flight(record)
-  local text, brief, t = error_text(outcome[3]), error_text(outcome[5]), read_trouble(id)
-  note_failure(id, record, brief)
-  if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief) end
-  clear_suspicion(id, t, outcome[4], text)
+  local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
+  note_failure(id, record, brief_text)
+  if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief_text) end
+  clear_suspicion(id, t, signature, text)
   hold_head(merge, id, t, entries, retry_count, progress)
   keep_error(errors, id, text)
 end
@@ -134,7 +137,8 @@ function settle_one.returned(id, record, outcome, merge)
 end
 
 function settle_one.suspected(id, record, outcome, merge, groups_of_call)
-  local group = groups_of_call .. ':' .. outcome[3]
+  local batch = outcome[3]
+  local group = groups_of_call .. ':' .. batch
   local state = call('HGET', groups, group)
   state = state and cmsgpack.unpack(state) or {left = 0, ids = {}}
   state.left = state.left + 1
@@ -145,28 +149,28 @@ end
 
 -- The id stays in flight, for the outcome that follows.
 function settle_one.saved(id, record, outcome)
-  call('HSET', flight, id, with_progress(record, error_text(outcome[3])))
+  call('HSET', flight, id, with_progress(record, text_at(outcome[3])))
 end
 
 function settle_one.later(id, record, outcome, merge)
+  local due_at, moved = unpack(outcome, 3, 4)
   local _, retry_count, entries, progress = read_flight(record)
-  local t, moved = read_trouble(id), outcome[4] == 1
-  if moved then
+  local t, has_moved = read_trouble(id), moved == 1
+  if has_moved then
     keep_counts(id, t, false)
     retry_count = -1
   end
-  local at = outcome[3] == '' and due_by or outcome[3]
-  put_back(merge, id, t, entries, at, retry_count, progress, has_tracking and PUT_OFF)
-  if moved then forget_errors({id}) end
-  clear_suspicion(id, t, nil, nil, not moved and t.blamed)
-  return moved and 'checkpointed' or 'returned'
+  put_back(merge, id, t, entries, due_at == '' and due_by or due_at, retry_count, progress, has_tracking and PUT_OFF)
+  if has_moved then forget_errors({id}) end
+  clear_suspicion(id, t, nil, nil, not has_moved and t.blamed)
+  return has_moved and 'checkpointed' or 'returned'
 end
 
 -- What its items are told of each of its payloads, by position.
 local function finish_refused(record, outcome)
   local arrivals, others = arrivals_flown({'', record}), nil
   for i = 3, #outcome, 2 do
-    local which, reason = outcome[i], error_text(outcome[i + 1])
+    local which, reason = outcome[i], text_at(outcome[i + 1])
     if which == 0 then others = reason else finish_items({arrivals[which]}, 'f', reason) end
   end
   finish_items(arrivals, others and 'f' or 'd', others)
@@ -193,7 +197,7 @@ end
 
 function settle_one.noted(_, record, outcome)
   if not has_tracking then return end
-  for i = 3, #outcome do mark_items(arrivals_flown({'', record}), nil, error_text(outcome[i])) end
+  for i = 3, #outcome do mark_items(arrivals_flown({'', record}), nil, text_at(outcome[i])) end
 end
 
 -- {id, record, ...}
@@ -206,7 +210,7 @@ local function flown_of(ids)
 end
 
 -- Returns how many payloads the morgue had no room for.
-local function settle_named(merge, token, n, outcomes, morgue_limits)
+local function settle_named(merge, token, n, outcomes, morgue_limits_at)
   local groups_of_call, counts, done = token .. ':' .. n, {}, {}
   for _, outcome in ipairs(outcomes) do
     local id, word = outcome[1], outcome[2]
@@ -233,7 +237,7 @@ local function settle_named(merge, token, n, outcomes, morgue_limits)
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
   local buried = (counts.buried or 0) + followers()
-  local trimmed = buried > 0 and trim_morgue(morgue_limits, buried) or 0
+  local trimmed = buried > 0 and trim_morgue(morgue_limits_at, buried) or 0
   write_journal(token, n)
   return trimmed
 end

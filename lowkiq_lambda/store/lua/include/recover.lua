@@ -68,10 +68,10 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
   suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
 end
 
--- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
+-- `limits_at`: where ARGV has the limits of the morgue. `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
 -- of what was buried (or held, where `dead_head` is 'hold'), the ids that the log names, and how many payloads the morgue
 -- had no room for.
-local function recover(merge, limits, crashed, abandoned, holder, dead_head)
+local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
   local token, n, owner, since = unpack(call('HMGET', meta, 'token', 'call', 'owner', 'acquired_at'))
   local ids, struck, dead, trimmed = {}, {}, {}, 0
@@ -100,7 +100,7 @@ local function recover(merge, limits, crashed, abandoned, holder, dead_head)
   call('HDEL', meta, 'flight_since')
   if #buried > 0 then
     local held = dead_head == 'hold'
-    if not held then trimmed = trim_morgue(limits, #buried / 2 + followers()) end
+    if not held then trimmed = trim_morgue(limits_at, #buried / 2 + followers()) end
     call('HINCRBY', meta, held and 'held' or 'buried', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)

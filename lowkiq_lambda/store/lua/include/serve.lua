@@ -8,11 +8,11 @@ local BEGUN = '\255'
 
 -- What the log says from now on.
 local function note_rest(known, rate)
-  local log = known.log
-  local left = left_of(log, rate[1], rate[2], now) - (known.begun or 0)
+  local log, ids, seconds = known.log, unpack(rate)
+  local left = left_of(log, ids, seconds, now) - (known.begun or 0)
   -- What has begun and has not ended leaves the log no sooner.
-  known.kept = (known.begun and now or log[#log - 1] or 0) + rate[2]
-  known.rests = left < 1 and (known.begun and now + rate[2] or free_at(log, left, rate[2])) or nil
+  known.kept = (known.begun and now or log[#log - 1] or 0) + seconds
+  known.rests = left < 1 and (known.begun and now + seconds or free_at(log, left, seconds)) or nil
 end
 
 -- Who was served comes behind all who wait.

@@ -41,11 +41,11 @@ local function claim_suspects(merge, head, limits)
   local first = read_trouble(head[1])
   if first.rest then
     free_if_joined(head[1], first)
-    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, 1, limits[3], 1})
+    local window, oldest = take(merge, {head[1]}, {head[2]}, {payloads = 1, bytes = limits.bytes, slice = 1})
     return 'REST', window, oldest
   end
-  if limits[5] and is_on_probation(first) then
-    local ids, times = alike(limits[1], is_on_probation)
+  if limits.concurrency and is_on_probation(first) then
+    local ids, times = alike(limits.ids, is_on_probation)
     local window, oldest = take(merge, ids, times, limits)
     return 'PROBATION', window, oldest
   end
@@ -53,11 +53,11 @@ local function claim_suspects(merge, head, limits)
   local state = group and group ~= '' and call('HGET', groups, group)
   state = state and cmsgpack.unpack(state)
   if not (state and state.systemic) then
-    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, limits[2], limits[3], limits[4]})
+    local window, oldest = take(merge, {head[1]}, {head[2]}, limits)
     return 'LONE', window, oldest
   end
-  local ids, times = alike(limits[1], function(t) return t.group == group end)
-  local window, oldest = take(merge, ids, times, {limits[1], limits[1], limits[3], limits[4]})
+  local ids, times = alike(limits.ids, function(t) return t.group == group end)
+  local window, oldest = take(merge, ids, times, {payloads = limits.ids, bytes = limits.bytes, slice = limits.slice})
   return 'CHARGE', window, oldest, state.error
 end
 

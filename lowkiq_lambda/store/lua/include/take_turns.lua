@@ -5,15 +5,16 @@
 -- from the first lane on, while there is room; of a lane no more than its rate allows. `flying`: {id = true, ...} of
 -- what stays in flight, and how many these are. Returns {id, ...}, {time, ...}.
 local function take_turns(limits, flying, beside)
-  local most, rate, ids, times, from, left = limits[1], limits[6], {}, {}, {}, {}
+  local most, rate, ids, times, from, left = limits.ids, limits.tenant_rate, {}, {}, {}, {}
+  local rate_ids, rate_seconds = unpack(rate or {})
 
   local function allowed(lane)
     if not rate then return most end
     if not left[lane] then
       local known = read_lane(lane)
-      left[lane] = left_of(known.log or {}, rate[1], rate[2], now)
+      left[lane] = left_of(known.log or {}, rate_ids, rate_seconds, now)
       if left[lane] < 1 then
-        known.rests = free_at(known.log, left[lane], rate[2])
+        known.rests = free_at(known.log, left[lane], rate_seconds)
         set_turn(lane, known)
       end
     end

@@ -29,8 +29,7 @@ if not is_sealed(last) then
   end
   free_memory_first()
   if exists(flight) then
-    local limits = {tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])}
-    rarely().recover(ARGV[6], limits, ARGV[10], abandoned, holder, ARGV[11])
+    rarely().recover(ARGV[6], 7, ARGV[10], abandoned, holder, ARGV[11])
   end
   above_all()
   local arrival, last_score, token = floors_now()

@@ -7,7 +7,6 @@
 --   remains of an id starts anew. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local morgue_limits = {tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])}
 local of_failed, buried = ARGV[13] == 'failed', 0
 local reply = act_on_each(15, function(id, after, again)
   local at = tonumber(call('ZSCORE', due, id) or now)
@@ -20,6 +19,6 @@ local reply = act_on_each(15, function(id, after, again)
     buried = buried + 1
   end)
 end)
-trim_morgue(morgue_limits, buried)
+trim_morgue(10, buried)
 write_journal(token)
 return reply

@@ -54,6 +54,6 @@ local reply = act_on_each(14, function(id)
   make_due(id)
   return true
 end)
-trim_morgue({tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}, buried)
+trim_morgue(11, buried)
 write_journal(token)
 return reply
