@@ -147,7 +147,7 @@ def _held_since(perform_in: float | None, trouble: Mapping[str, Any], now: float
     if perform_in is None or perform_in < FAR:
         return None
     # Where the note was set aside as damaged, nobody knows.
-    return float(trouble.get("h", now))
+    return float(trouble.get("held_since", now))
 
 
 def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:

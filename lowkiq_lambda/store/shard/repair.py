@@ -96,7 +96,7 @@ class Mender:
 
 
 def _tell(shard: ShardRef, key: bytes, field: bytes, why: bytes, kept: bytes) -> None:
-    became = "set aside" if kept else "put right"
+    became = "set aside" if kept else "repaired"
     told = [part.decode(errors="backslashreplace") for part in (key, field, why)]
     logger.warning(
         "a damaged record was %s: %s of shard %s of %s, %r: %s",

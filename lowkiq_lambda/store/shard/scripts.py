@@ -151,17 +151,20 @@ class Linker:
         relevant = [feature for feature, own in FEATURES.items() if named & {*own} or f"with {feature}" in marked]
         lacking = [feature for feature in relevant if feature in IN_USE and feature not in features]
         missing = [key for feature in relevant if feature not in features for key in FEATURES[feature] if key in named]
+        constants = [
+            "local call = redis.call",
+            *(f"local has_{feature} = {str(feature in features).lower()}" for feature in relevant),
+        ]
         source = "\n".join(
             [
-                "local call = redis.call",
-                *(f"local has_{feature} = {str(feature in features).lower()}" for feature in relevant),
+                *constants,
                 f"local lacking = {{{', '.join(f'{feature} = true' for feature in lacking)}}}"
                 if lacking
                 else "local lacking",
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
                 *map(self._in_scope, early),
-                *_library([*map(self._in_scope, late)], parts, keys),
+                *_library([*map(self._in_scope, late)], parts, keys, constants),
                 part.text,
             ]
         )
@@ -227,7 +230,7 @@ def _bound(keys: Sequence[str], missing: Sequence[str], *, by_turns: bool) -> li
     ]
 
 
-def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str]) -> list[str]:
+def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str], constants: Sequence[str]) -> list[str]:
     """`rarely()`: defines these functions when it is called first, and returns those that are asked for."""
     if not late:
         return []
@@ -237,7 +240,8 @@ def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str]) ->
         "local library",
         "rarely = function()",
         "if library then return library end",
-        # Keys are bound anew, as a function may reach no more than 60 names outside of it.
+        # These are bound anew, because a function may reach no more than 60 names outside of it.
+        *constants,
         f"local {', '.join(keys)} = unpack(KEYS)",
         *late,
         f"library = {{{exports}}}",

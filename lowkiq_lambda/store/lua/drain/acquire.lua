@@ -27,8 +27,8 @@ held_until = tonumber(held_until or 0)
 if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
-  local told = call('HGET', meta, 'recovery')
-  local recovered, buried, dead, named = unpack(told and cmsgpack.unpack(told) or {0, {}})
+  local noted = call('HGET', meta, 'recovery')
+  local recovered, buried, dead, named = unpack(noted and cmsgpack.unpack(noted) or {0, {}})
   -- One that met damage half-way has written its nonce, and holds nothing.
   return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead, named}
 end

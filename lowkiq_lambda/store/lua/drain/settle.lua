@@ -23,7 +23,7 @@
 --   flight, or ''
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
---   the window is what is new in flight, or to a repeat all that is there; and what is told is when the next id could
+--   the window is what is new in flight, or to a repeat all that is there; and the due time is when the next id could
 --   be claimed beside it. Where items of tasks ended, {task, ...} comes next: tasks that have no open item left here; and
 --   where the morgue had no room, {} or these, and how many payloads it lost.
 local refused = refusal()

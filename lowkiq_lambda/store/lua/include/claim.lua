@@ -2,7 +2,7 @@
 --! needs reading_step records shard
 --! with tenants take_turns serve leave_lines
 --! with tracking flown_items
---! with headers tell_headers
+--! with headers window_headers
 --! with journalling trace_claim
 --! rarely window slices retry_counts suspects
 --! gives take claim
@@ -136,6 +136,6 @@ local function claim(merge, limits)
   if has_journalling then trace_claim(window) end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   local tracked = has_tracking and mark_flown(window) or nil
-  local told = plain and {kind, window, {}, {}, '', tracked} or rarely().window_reply(kind, window, charge, tracked)
-  return has_headers and with_headers(told) or told
+  local reply = plain and {kind, window, {}, {}, '', tracked} or rarely().window_reply(kind, window, charge, tracked)
+  return has_headers and with_headers(reply) or reply
 end

@@ -2,7 +2,7 @@
 --! needs exists shard claim window
 --! with tenants take_turns serve next_turn
 --! with tracking flown_items
---! with headers tell_headers
+--! with headers window_headers
 --! with journalling trace_claim
 --! gives next_beside claim_beside
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
@@ -55,8 +55,8 @@ local function claim_beside(merge, limits, left_since)
   if lanes then serve(window) end
   if has_journalling then trace_claim(window) end
   local tracked = has_tracking and mark_flown(window) or nil
-  local told = plain and {'DUE', window, {}, {}, '', tracked} or window_reply('DUE', window, '', tracked)
-  if has_headers then with_headers(told) end
-  if lanes then return told, next_beside() end
-  return told, times[#window / 2 + 1] or other
+  local reply = plain and {'DUE', window, {}, {}, '', tracked} or window_reply('DUE', window, '', tracked)
+  if has_headers then with_headers(reply) end
+  if lanes then return reply, next_beside() end
+  return reply, times[#window / 2 + 1] or other
 end

@@ -17,7 +17,7 @@ local function hold_head(merge, id, t, entries, retry_count, progress)
   enter('held', {id})
   put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and HELD)
   local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
-  write_trouble(id, {retry_counts = t.retry_counts, h = now, head = head})
+  write_trouble(id, {retry_counts = t.retry_counts, held_since = now, head = head})
 end
 
 local function bury_with_head(merge, id, entries, text)

@@ -25,13 +25,13 @@ end
 -- With each place as two numbers, its score and its arrival number: texts of a msgpack are UTF-8.
 local function readable(item)
   if not item[1] then return item end
-  local told = {item[1]}
+  local listed = {item[1]}
   for i = 2, #item do
     local is_place = type(item[i]) == 'string'
-    told[#told + 1] = is_place and score_of(item[i]) or item[i]
-    if is_place then told[#told + 1] = (struct.unpack('>I6', item[i], 9)) end
+    listed[#listed + 1] = is_place and score_of(item[i]) or item[i]
+    if is_place then listed[#listed + 1] = (struct.unpack('>I6', item[i], 9)) end
   end
-  return told
+  return listed
 end
 
 -- A job's way must not hang on the log of it: a stream that takes no entry (its numbers were lost with meta) is begun

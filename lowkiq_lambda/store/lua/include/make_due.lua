@@ -6,11 +6,11 @@
 local function make_due(id, at)
   at = at or now
   local t = read_trouble(id)
-  if t.h and head_of(id, t) then return false end
+  if t.held_since and head_of(id, t) then return false end
   wait(id, at)
   call('ZADD', suspects, 'XX', at, id)
   call('ZREM', since, id)
-  t.blamed, t.h, t.head = nil, nil, nil
+  t.blamed, t.held_since, t.head = nil, nil, nil
   keep_counts(id, t, true)
   write_trouble(id, t)
   return true

@@ -20,7 +20,7 @@
 --   {id, 'refused', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
 --                                         0, of all others: these were done where there is no 0
 -- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; and {id, 'noted', note, ...}:
--- what the items of its payloads are told.
+-- messages for the items of its payloads.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, TEXTS = 3, 17
@@ -38,7 +38,7 @@ local function unblame(ids)
 end
 
 -- A group of suspects is systemic when its first three failures, and nothing else before them, were alike.
-local function tell_group(id, group, signature, error)
+local function note_group_outcome(id, group, signature, error)
   local packed = group and call('HGET', groups, group)
   if not packed then return end
   local state = cmsgpack.unpack(packed)
@@ -68,7 +68,7 @@ end
 local function clear_suspicion(id, t, signature, error, blamed)
   local is_halved = t.slice_limit and call('HEXISTS', jobs, id) == 1 or nil
   write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = is_halved})
-  tell_group(id, t.group, signature, error)
+  note_group_outcome(id, t.group, signature, error)
   drop_suspect(id)
 end
 
@@ -166,7 +166,7 @@ function settle_one.later(id, record, outcome, merge)
   return has_moved and 'checkpointed' or 'returned'
 end
 
--- What its items are told of each of its payloads, by position.
+-- Ends the items of its payloads: each with the reason of that payload, if it has one.
 local function finish_refused(record, outcome)
   local arrivals, others = arrivals_flown({'', record}), nil
   for i = 3, #outcome, 2 do

@@ -5,7 +5,7 @@
 --! gives put_back give_back
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
--- `message`: what their items are told.
+-- `message`: for their items.
 local function put_back(merge, id, t, entries, perform_in, retry_count, progress, message)
   -- Before they may join what waits.
   if has_tracking then mark_items(arrivals_of(entries), 'e', message) end

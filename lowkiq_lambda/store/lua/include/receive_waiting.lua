@@ -73,7 +73,7 @@ local function receive_waiting(merge, row)
   if row.failures then call('HSET', failures, id, cmsgpack.pack(row.failures)) end
   t.retry_counts = nil
   -- Ids whose heads are held are counted where any ever were.
-  if t.h then call('HSETNX', meta, 'held', 0) end
+  if t.held_since then call('HSETNX', meta, 'held', 0) end
   note_counts(id, t, counts)
   write_trouble(id, t)
   if longest > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', longest) end

@@ -14,7 +14,7 @@ local function is_in_flight(id) return call('HEXISTS', flight, id) == 1 end
 -- It is due now, or if its head is held, when it was.
 local function wait_again(id)
   local noted = table_in(call('HGET', trouble, id) or '')
-  wait(id, noted and noted.h and FAR or now)
+  wait(id, noted and noted.held_since and FAR or now)
 end
 
 -- The id waits no more.
@@ -43,7 +43,7 @@ end
 local function check_time(name, key, id, score)
   if finite(score) then return end
   if key == due then wait_again(id) else call('ZADD', key, now, id) end
-  put_right(name, id, 'its time was ' .. score)
+  note_repair(name, id, 'its time was ' .. score)
 end
 
 -- While the bytes of the morgue are counted anew.
@@ -70,7 +70,7 @@ end
 local function check_started(member, score, id, given)
   if tonumber(score) ~= 0 then
     call('ZADD', box, 0, member)
-    put_right('box', id, 'the started job had a score')
+    note_repair('box', id, 'the started job had a score')
   end
   local entries, all, progress = handed_in(given)
   local twice = is_in_flight(id) or (started_of(id) or given) ~= given
@@ -87,7 +87,7 @@ local function check_started(member, score, id, given)
   if record and is_record(record) and record:byte(1) ~= SEVERAL then wait_in_box(id, untouched(record):sub(2)) end
   call('HSET', jobs, id, 'p' .. (record and record:byte(1) == SEVERAL and #record == 7 and record:sub(2) or UNTOUCHED))
   if not call('ZSCORE', due, id) then wait_again(id) end
-  put_right('box', id, 'the record of the id knew nothing of the started job')
+  note_repair('box', id, 'the record of the id knew nothing of the started job')
 end
 
 local NO_TEXT, NO_PAYLOADS = 'the id is no UTF-8', 'there are no payloads under the id'
@@ -103,13 +103,13 @@ function CHECKS.jobs(id, record)
   local kind = record:byte(1)
   if why or (kind == SEVERAL or kind == STARTED) and (#record ~= 7 or (kind == STARTED) ~= started) then
     call('HSET', jobs, id, (started and 'p' or 'm') .. UNTOUCHED)
-    put_right('jobs', id, 'the mark of several payloads is made anew')
+    note_repair('jobs', id, 'the mark of several payloads is made anew')
   elseif kind ~= SEVERAL and kind ~= STARTED then
     measure(untouched(record):sub(2))
   end
   if not call('ZSCORE', due, id) then
     wait_again(id)
-    put_right('jobs', id, 'the id was not in due')
+    note_repair('jobs', id, 'the id was not in due')
   end
 end
 
@@ -121,7 +121,7 @@ function CHECKS.box(member, score)
   measure(entry)
   if tonumber(score) ~= 0 then
     call('ZADD', box, 0, member)
-    put_right('box', id, 'the payload had a score')
+    note_repair('box', id, 'the payload had a score')
   end
   local record = call('HGET', jobs, id)
   if record and (record:byte(1) == SEVERAL or record:byte(1) == STARTED or not is_record(record)) then return end
@@ -131,7 +131,7 @@ function CHECKS.box(member, score)
   else
     wait_in_box(id, entry)
   end
-  put_right('box', id, 'the record of the id knew nothing of the payload')
+  note_repair('box', id, 'the record of the id knew nothing of the payload')
 end
 
 function CHECKS.due(id, score)
@@ -189,7 +189,7 @@ function CHECKS.trouble(id, packed)
   keep_counts(id, t, true)
   if t.retry_counts and #t.retry_counts == noted then return end
   write_trouble(id, t)
-  put_right('trouble', id, 'the note counted payloads that are not there')
+  note_repair('trouble', id, 'the note counted payloads that are not there')
 end
 
 of_texts('groups', groups, is_group, 'the note is none of a group')
@@ -207,7 +207,7 @@ function CHECKS.texts(name, value, recounts)
   if name:sub(1, 1) ~= '#' then return recount(recounts and name:sub(1, 1) == 'm', #value) end
   if whole(value) then return end
   call('HSET', texts, name, call('HLEN', name:sub(2, 2) == 'w' and errors or morgue_errors))
-  put_right('texts', name, 'how many ids refer to the text was no number')
+  note_repair('texts', name, 'how many ids refer to the text was no number')
 end
 
 function CHECKS.flight(id, record)
@@ -219,7 +219,7 @@ function CHECKS.flight(id, record)
   local due_at, count = finite(perform_in) or now, finite(retry_count) or -1
   if due_at == perform_in and count == retry_count and all then return end
   call('HSET', flight, id, flight_record(due_at, math.max(-1, count), entries, all and progress or nil))
-  if not why then put_right('flight', id, 'its time or retry_count was no number') end
+  if not why then note_repair('flight', id, 'its time or retry_count was no number') end
 end
 
 -- As bury.lua notes how many payloads an id has that has several.
@@ -238,7 +238,7 @@ function CHECKS.morgue(id, score, recounts)
   check_time('morgue', morgue, id, score)
   local size = size_there(id)
   if size > 1 and call('ZADD', morgue_payloads, 0, size_member(id, size)) == 1 then
-    put_right('morgue', id, 'how many payloads the id has was not noted')
+    note_repair('morgue', id, 'how many payloads the id has was not noted')
   end
   local noted = call('HGET', failures, id)
   if noted and are_failures(noted) then recount(recounts, failures_size(cmsgpack.unpack(noted))) end
@@ -251,7 +251,7 @@ function CHECKS.morgue_payloads(member, score, recounts)
     if size > 1 and member == size_member(noted, size) and tonumber(score) == 0 then return end
     call('ZREM', morgue_payloads, member)
     if size > 1 then call('ZADD', morgue_payloads, 0, size_member(noted, size)) end
-    return put_right('morgue_payloads', noted, 'how many payloads the id has was another number')
+    return note_repair('morgue_payloads', noted, 'how many payloads the id has was another number')
   end
   local id, entry = parts_of(member)
   if not id then
@@ -261,7 +261,7 @@ function CHECKS.morgue_payloads(member, score, recounts)
   recount(recounts, #member)
   measure(entry)
   if tonumber(score) ~= 0 then call('ZADD', morgue_payloads, 0, member) end
-  if call('ZADD', morgue, 'NX', now, id) == 1 then put_right('morgue_payloads', id, 'the id was not in the morgue') end
+  if call('ZADD', morgue, 'NX', now, id) == 1 then note_repair('morgue_payloads', id, 'the id was not in the morgue') end
 end
 
 for name, key in pairs({pushes_even = pushes_even, pushes_odd = pushes_odd}) do

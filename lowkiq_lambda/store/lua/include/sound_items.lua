@@ -19,7 +19,7 @@ function CHECKS.rows(ref, packed)
   elseif #ref ~= REF or not is_row(packed) then
     take_away('rows', rows, ref, packed, 'the row is none')
   elseif call('ZADD', items, 'NX', 0, index_of(ref, read_row(packed).s)) == 1 then
-    put_right('rows', ref, 'the item was not in the index')
+    note_repair('rows', ref, 'the item was not in the index')
   end
 end
 
@@ -29,7 +29,7 @@ function CHECKS.items(member)
   local row = packed and read_row(packed)
   if row and row.s == member:sub(TASK + 1, TASK + 1) then return end
   call('ZREM', items, member)
-  put_right('items', member, 'no row has this status')
+  note_repair('items', member, 'no row has this status')
 end
 
 -- Open items among these refs, and whether the arrival number is that of a payload of their id; nil: of none that is known.
@@ -56,7 +56,7 @@ function CHECKS.refs(arrival, kept)
     if is_there ~= false then return end
     change_rows(open, 'l')
     call('HDEL', refs, arrival)
-    put_right('refs', arrival, 'the payload is not there')
+    note_repair('refs', arrival, 'the payload is not there')
   end
   if call('EXISTS', refs) == 0 then note_use('tracking', false) end
 end

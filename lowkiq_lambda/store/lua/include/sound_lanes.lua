@@ -46,16 +46,16 @@ local function check_line(member, score)
   local at = is_utf8(id) and call('ZSCORE', due, id)
   if not at or line_of(id, tonumber(at)) ~= member then
     call('ZREM', lines, member)
-    return put_right('lines', at and id or '', 'the line was that of no id that waits')
+    return note_repair('lines', at and id or '', 'the line was that of no id that waits')
   end
   if tonumber(score) == 0 then return end
   call('ZADD', lines, 0, member)
-  put_right('lines', id, 'the line had a score')
+  note_repair('lines', id, 'the line had a score')
 end
 
 local function check_turn(lane, score)
   set_turn(lane)
-  if not finite(score) then put_right('lanes', lane, 'its turn was ' .. score) end
+  if not finite(score) then note_repair('lanes', lane, 'its turn was ' .. score) end
 end
 
 local check_due = CHECKS.due
@@ -64,7 +64,7 @@ local function check_due_in_line(id, score)
   local at = call('ZSCORE', due, id)
   if not at or (call('ZSCORE', lines, line_of(id, tonumber(at))) and call('ZSCORE', lanes, lane_of(id))) then return end
   wait(id, at)
-  put_right('due', id, 'the id was not in the line of its lane')
+  note_repair('due', id, 'the id was not in the line of its lane')
 end
 
 -- Makes them parts of what is looked through: what making an id wait reads comes first, and turns follow from all the rest.

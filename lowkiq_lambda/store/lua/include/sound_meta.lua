@@ -114,20 +114,20 @@ local function check_meta(ttl)
   for _, field in ipairs(TIMES) do check_field(field, finite, ttl) end
   check_field('last_score', function(value) return tonumber(value) <= 2 ^ 53 end, ttl)
   check_field('recovery', function(value)
-    local told = table_in(value)
-    return told and type(told[1]) == 'number' and type(told[2]) == 'table' and (told[3] == nil or type(told[3]) == 'string')
+    local answer = table_in(value)
+    return answer and type(answer[1]) == 'number' and type(answer[2]) == 'table' and (answer[3] == nil or type(answer[3]) == 'string')
   end, ttl)
   check_field('merge', function(value) return value == 'min' or value == 'max' or value == 'never' or value == 'latest' end, ttl)
   check_field('action', function(value)
-    local told = table_in(value)
-    return told and type(told[1]) == 'string' and type(told[2]) == 'table'
+    local answer = table_in(value)
+    return answer and type(answer[1]) == 'string' and type(answer[2]) == 'table'
   end, ttl)
   check_field('kin', function(value) return value:find('^%d+ %d+ %d+$') end, ttl)
   check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'window_kind', 'token', 'nonce', 'until'))
   if exists(flight) and not WINDOW_KINDS[kind or ''] then
     call('HSET', meta, 'window_kind', 'DUE')
-    put_right('meta', 'window_kind', 'what is in flight is taken for a window of due ids')
+    note_repair('meta', 'window_kind', 'what is in flight is taken for a window of due ids')
   end
   if token and not nonce then put_away_holder() end
   if token and not held_until then hold_off(ttl) end
@@ -139,7 +139,7 @@ local function check_lease(ttl)
   local is_known, left = call('HEXISTS', meta, 'ttl') == 1, call('PTTL', lease)
   if left == -1 or not is_known and left > longest_held(ttl) * 1000 then
     call('PEXPIRE', lease, math.ceil(ttl * 1000))
-    put_right('lease', '', left == -1 and 'the key had no time to live' or 'the key had too long a time to live')
+    note_repair('lease', '', left == -1 and 'the key had no time to live' or 'the key had too long a time to live')
   end
   if not is_known then
     check_field('until', function(value) return tonumber(value) - now <= longest_held(ttl) end, ttl)

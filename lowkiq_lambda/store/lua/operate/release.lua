@@ -37,7 +37,7 @@ end
 local reply = act_on_each(14, function(id)
   local t, at = read_trouble(id), call('ZSCORE', due, id)
   -- Its note may have been set aside as damaged: then nobody knows the head, and the id goes on as it is.
-  if not t.h and not (at and tonumber(at) >= FAR) then return false end
+  if not t.held_since and not (at and tonumber(at) >= FAR) then return false end
   local head = head_of(id, t)
   if head and newer(head) then return false end
   enter('released', {id})

@@ -35,7 +35,7 @@ end
 -- Of a lease only the server's own clock can show that it is none.
 if part == '' and not measured then return {'SKEW', now_text} end
 
--- What a step puts right is told once, so that it must be known before the first of them.
+-- The notes of a step come once, so a refusal must come before the first repair.
 local used = lacking and redis.pcall('HGET', meta, 'in_use')
 local unknown = type(used) == 'string' and lacks_keys(used)
 if unknown then return unknown end

@@ -4,7 +4,7 @@
 -- ARGV[5]  what it tells of itself, opaque
 -- ARGV[6]  seconds after which one that nobody has heard of since is forgotten
 -- Returns {'quiet', 'stop' or ''}.
-local now_text, process, told, kept = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local now_text, process, description, kept = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[6])
 -- Some at random: that forgets all in time, and costs the same however many there are.
 local others = call('HRANDFIELD', alive, 8, 'WITHVALUES')
 for i = 1, #others, 2 do
@@ -16,5 +16,5 @@ for i = 1, #others, 2 do
 end
 -- First, as Redis lets a script write when memory is full only after a command that frees.
 call('HDEL', alive, process)
-call('HSET', alive, process, now_text .. ' ' .. told)
+call('HSET', alive, process, now_text .. ' ' .. description)
 return {call('HGET', orders, process) or ''}

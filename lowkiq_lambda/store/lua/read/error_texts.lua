@@ -4,7 +4,7 @@
 -- ARGV[4]  which: waiting or morgue
 -- ARGV[5]  cursor, '0' at first
 -- ARGV[6]  about how many are looked at
--- ARGV[7]  what is told of a text: 'line' or 'text'
+-- ARGV[7]  the part of a text in the reply: 'line' or 'text'
 -- Returns {cursor, '0' at the end, errors read, {{text, {newest, oldest, newest, oldest, ...}}, ...}}: the times of
 --   each id's newest and oldest failure that is kept, Unix seconds as texts, 0 if none is.
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors

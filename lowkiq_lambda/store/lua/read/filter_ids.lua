@@ -8,10 +8,10 @@
 -- ARGV[8]     upper bound of the id
 -- ARGV[9]     what the id begins with
 -- ARGV[10]    what its last error contains, in small letters, or ''
--- ARGV[11]    what is told of their last errors: 'line', 'text', or '' for nothing; of an id without one, no id
+-- ARGV[11]    the part of their last errors in the reply: 'line', 'text', or '' for nothing; of an id without one, no id
 -- ARGV[12..]  ids
 -- Returns {{id, ...}, {error, ...}}: as many errors as ids, or none.
-local least, most, first, last, prefix, searched, told = unpack(ARGV, 5, 11)
+local least, most, first, last, prefix, searched, error_part = unpack(ARGV, 5, 11)
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors
 
 -- Whether the first comes before the bound, or is it, where that is left out.
@@ -37,15 +37,15 @@ local function wanted(id)
   return true
 end
 
-local by_error, found, told_errors = searched ~= '' or told ~= '', {}, {}
+local by_error, found, error_parts = searched ~= '' or error_part ~= '', {}, {}
 for i = 12, #ARGV do
   local id = ARGV[i]
   local stored = by_error and wanted(id) and call('HGET', kept, id)
   if stored and (searched == '' or text_of(kept, stored):lower():find(searched, 1, true)) then
     found[#found + 1] = id
-    if told ~= '' then told_errors[#found] = part_of(kept, stored, told) end
+    if error_part ~= '' then error_parts[#found] = part_of(kept, stored, error_part) end
   elseif not by_error and wanted(id) then
     found[#found + 1] = id
   end
 end
-return {found, told_errors}
+return {found, error_parts}
