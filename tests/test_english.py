@@ -119,6 +119,12 @@ def of_document(path: Path) -> Iterator[Text]:
         yield Text(f"{path.name}, part {number}", " ".join(re.sub(r"`[^`]*`", "…", paragraph).split()).lstrip("-*|# "))
 
 
+def of_script(path: Path) -> Iterator[Text]:
+    """The comments of a Lua script, of successive lines each, without the lines that declare what it uses."""
+    for found in re.finditer(r"(?:^ *--(?!!).*\n)+", path.read_text(), re.MULTILINE):
+        yield Text(path.name, " ".join(re.sub(r"^ *-- ?", "", found[0], flags=re.MULTILINE).split()))
+
+
 def wrong(texts: Iterator[Text]) -> list[str]:
     """The texts with a fault, each with its place."""
     readable = [text for text in texts if WORDS.search(text.text)]
@@ -151,6 +157,14 @@ def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
     files = sorted(PACKAGE.glob("*.py") if folder == "." else (PACKAGE / folder).rglob("*.py"))
 
     assert [] == [fault for path in files for fault in wrong(of_module(path))]
+
+
+def test_comments_of_scripts_are_plain_english() -> None:
+    """Every comment of the Lua scripts."""
+    scripts = sorted((PACKAGE / "store" / "lua").rglob("*.lua"))
+
+    assert len(scripts) > 150
+    assert [] == [fault for path in scripts for fault in wrong(of_script(path))]
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,7 +1,7 @@
 --! keys meta
 --! needs shard free_memory_first lease
--- The holder's process is about to exit while a handler still runs: what is in flight counts as abandoned,
--- and nobody takes the shard until the process is surely gone.
+-- The holder's process is about to exit while a handler still runs: the jobs in flight count as abandoned, and no other
+-- holder gets the shard until the process is surely gone.
 -- ARGV[4]  nonce
 -- ARGV[5]  seconds until then
 -- Returns {'OK'}, {'LOST'}, or a refusal.

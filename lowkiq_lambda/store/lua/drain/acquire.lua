@@ -3,7 +3,7 @@
 --! rarely window recover
 --! with tenants serve
 --! with journalling journalling
--- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
+-- Takes the shard's lease if it is free and there is work, recovers the jobs of a dead holder, and claims a window.
 -- ARGV[4]       nonce
 -- ARGV[5]       owner
 -- ARGV[6]       ttl
@@ -29,7 +29,7 @@ if holder == nonce then
   if n ~= '0' then return {'STALE'} end
   local noted = call('HGET', meta, 'recovery')
   local recovered, buried, dead, named = unpack(noted and cmsgpack.unpack(noted) or {0, {}})
-  -- One that met damage half-way has written its nonce, and holds nothing.
+  -- A call that met damage half-way has written its nonce, and does not hold the shard.
   return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead, named}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
@@ -49,7 +49,7 @@ local dead = left and (call('HGET', meta, 'owner') or '') or nil
 local recovered, buried, named, trimmed = 0, {}, nil, nil
 if left then
   free_memory_first()
-  -- Before anything tells of the new holder: where it meets damage, all is done again, under the dead one's nonce.
+  -- Before the new holder is written: after damage all of this is done again, under the nonce of the dead holder.
   recovered, buried, named, trimmed = rarely().recover(merge, MORGUE_LIMITS, crashed, abandoned, holder, dead_head)
 end
 -- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.

@@ -1,8 +1,8 @@
 --! keys limits places line
 --! needs queue set_limits places spend unspend
--- Whether a visit to a shard of the queue may begin, or go on: it has a place among those that run at once, and may begin
--- so many ids. A place ends by itself, so nothing has to notice a death. A free place is offered to those in line, for a
--- second, before anybody else gets it.
+-- Decides whether a visit to a shard of the queue may begin or go on, and how many ids it may begin. A visit has one of the
+-- places of the queue. A place ends by itself, so no process has to notice a death. For a second a free place is offered to
+-- the shards in line, and only to them.
 -- ARGV[4]   'enter'; 'stay', which prolongs the place and asks for ids; 'keep', which only prolongs it; or 'leave'
 -- ARGV[5]   nonce
 -- ARGV[6]   number of the call: 0 for 'enter', one more each time; 'keep' has none, and may be sent beside the others
@@ -13,7 +13,7 @@
 -- ARGV[12]  ids wanted
 -- ARGV[13]  ids granted by the last call that did not begin: they are given back
 -- ARGV[14]  channel of the bell, which names the shards that are offered a place, behind 'offer '
--- ARGV[15]  seconds for which the caller waits for a place; who waits long enough stands in line
+-- ARGV[15]  seconds for which the caller waits for a place; a shard whose caller waits long enough stands in line
 -- Returns {'OK', ids granted or '' without such a limit, how many wait, in how many seconds the next id may begin, seconds
 --   in which those granted may begin}, to a repeat too; {'FULL', in how many seconds to come again}; {'GONE'}: the place
 --   has ended, or was left by an earlier copy of the call; or {'SKEW', time}.
@@ -42,7 +42,7 @@ local log = {}
 if limit then
   local packed = call('HGET', limits, 'log')
   local is_sound, found = pcall(cmsgpack.unpack, packed or cmsgpack.pack({}))
-  -- A log that cannot be read counts as all of it, granted now.
+  -- An unreadable log is treated as fully used.
   log = is_sound and type(found) == 'table' and found or {queue_now + ahead + slack, limit}
   for i = 1, #log, 2 do log[i] = log[i] - ahead end
 end
@@ -50,10 +50,10 @@ local left = limit and left_of(log, limit, per, queue_now) or math.huge
 
 local function free() return math.min(most - taken, left - offered) end
 
--- Those in line, and those above a limit that has become smaller.
+-- Shards in line, and visits above a limit that has become smaller.
 local function waiting() return call('ZCARD', line) + math.max(0, taken - most) end
 
--- When the next id may begin that is promised to nobody.
+-- When the next id may begin that is not promised to another shard.
 local function ids_at()
   if left < 1 then return free_at(log, left, per) end
   return left - offered < 1 and queue_now + OFFERED or queue_now
@@ -61,7 +61,7 @@ end
 
 local function seconds_until(time) return string.format('%.6f', math.max(0, time - queue_now)) end
 
--- Offers what is free to those who have waited longest, up to this shard.
+-- Offers free places to the shards that have waited longest, up to this shard.
 local function offer(up_to)
   local rung = {}
   while free() >= 1 do
@@ -87,7 +87,7 @@ local function remember()
   if limit then call('HSET', limits, 'log', cmsgpack.pack(log)) end
 end
 
--- Somebody asks, and the rate lets nobody begin: what waits by now waits for the rate.
+-- The rate lets no further id begin: from now on, waiting ids wait for the rate.
 local function note_refusal()
   if limit and want > 0 and left - offered < 1 then
     call('HSET', limits, 'refused', string.format('%.6f', queue_now))
@@ -112,7 +112,7 @@ local function grant()
   return answer(granted)
 end
 
--- Nobody is before it: then its place is written. Else it may stand in line.
+-- Writes the place of the visit if no shard is before it. Otherwise the shard may stand in line.
 local function enter()
   local own_offer = 'offer ' .. shard
   if lasting[own_offer] then
@@ -148,7 +148,7 @@ if op == 'keep' then
   return answer(0)
 end
 if n == mine.n and op == 'stay' then return answer(mine.granted) end
--- One that leaves under the number of a call that was applied never heard what that had granted.
+-- A visit that leaves under the number of an applied call has not received the answer to that call.
 take_back(n == mine.n and mine.granted or unused)
 if op == 'stay' then
   offer()

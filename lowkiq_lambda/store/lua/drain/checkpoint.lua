@@ -8,9 +8,9 @@
 -- ARGV[7]   ttl
 -- ARGV[8]   id
 -- ARGV[9]   progress
--- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: its holder's death leaves no strike
---   any more, nor do those before
--- ARGV[11]  the oldest perform_in of what else is in flight, absent where the caller does not tell
+-- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: the death of its holder leaves no strike
+--   from now on, and earlier strikes are forgotten
+-- ARGV[11]  the oldest perform_in of what else is in flight, absent if the caller does not know it
 -- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
@@ -26,7 +26,7 @@ if verdict == 'NEXT' then
     t.at_risk, t.strikes, t.struck_payload = nil, nil, nil
     write_trouble(id, t)
   end
-  -- A job that comes further is no lag: its shard must not starve the others.
+  -- A job that makes progress is not late: its shard must not starve the others.
   if record and (ARGV[11] or call('HLEN', flight) == 1) then
     local oldest = ARGV[11] and math.min(now, tonumber(ARGV[11])) or now_text
     call('HSET', meta, 'call', n, 'flight_since', oldest)

@@ -1,6 +1,6 @@
 --! keys meta
 --! needs shard free_memory_first lease stop_request
--- Prolongs the lease of a holder whose batch runs long, and tells it whether to come to an end. Harmless to repeat.
+-- Prolongs the lease of a holder whose batch runs long, and answers whether the holder is to come to an end. Harmless to repeat.
 -- ARGV[4]  nonce
 -- ARGV[5]  token
 -- ARGV[6]  ttl

@@ -1,7 +1,7 @@
 --! keys flight meta lease
 --! needs shard exists held earliest_due free_memory_first
--- Notes that somebody is about to start a drain of the shard, if it needs one and nobody else is about to.
--- The note counts for the window, but no longer than until somebody takes the lease: then the token has grown.
+-- Notes that a process is about to start a drain of the shard, if it needs one and no other process is about to.
+-- The note counts for the window, but ends when a holder takes the lease: then the token has grown.
 -- ARGV[4]  nonce
 -- ARGV[5]  window in seconds
 -- Returns {'WOKEN'}, to a repeat too; {'HELD'}; {'PAUSED'}; {'EMPTY'}: nothing is due; {'AWAKE'}: an earlier wake

@@ -3,7 +3,7 @@
 -- Claims one run of one duty: the one that has been due for longest. Harmless to repeat.
 -- ARGV[4]    nonce
 -- ARGV[5..]  of each duty its name, its period and its claim, and its rest or '', all in seconds
--- Returns {name, seconds until another is due}, the name '' where none is due.
+-- Returns {name, seconds until another is due}, the name '' if no duty is due.
 local nonce, claimed, ttl = ARGV[4]
 local latest, next_in = -math.huge, math.huge
 for i = 5, #ARGV, 4 do

@@ -5,10 +5,10 @@
 --! with journalling journalling
 --! gives PROGRESS morgue_members forget trim_morgue bury
 -- The morgue: payloads that have left the order, with the error that was their last. Its limits are three of ARGV: payloads,
--- bytes, and seconds; what a limit removes is counted as trimmed. Its bytes are those of its
--- payloads with their ids and places, of their errors, and of their ids' failures. Where a started job was buried, place
--- and progress of its payload are kept among the errors, behind what is no id. Behind that, too, `seen` tells where the
--- equal one of a payload lies, and members of `morgue_payloads` how many payloads an id has that has several.
+-- bytes, and seconds; payloads that a limit removes are counted as trimmed. Its bytes are those of its payloads with their
+-- ids and places, of their errors, and of their ids' failures. Of a buried started job, place and progress of its payload
+-- are kept among the errors, behind a byte that no id begins with. Behind that byte, too, `seen` has the place of the equal
+-- payload, and `morgue_payloads` has how many payloads an id has, if it has several.
 local PROGRESS = '\255'
 local SEVERAL_OF, TRIMMED, MEMBERS = '\255', 1000, 100
 
@@ -69,7 +69,7 @@ local function excess_of(most_payloads, most_bytes)
   return count - most_payloads, tonumber(bytes or 0) - most_bytes
 end
 
--- The id that has the most payloads, and how many it has more than any other; nil where none has several.
+-- The id that has the most payloads, and how many it has more than any other; nil if no id has several.
 local function largest()
   local ranked = call('ZRANGE', morgue_payloads, '+', '[' .. SEVERAL_OF, 'BYLEX', 'REV', 'LIMIT', 0, 2)
   if #ranked == 0 then return nil end
@@ -77,8 +77,8 @@ local function largest()
   return ranked[1]:sub(6), math.max(1, size - next_size)
 end
 
--- What is too old goes, by id. Above the other limits the id with the most payloads gives of its own, in their order,
--- so that none takes the place of others; and where each has one, that goes which lies there longest.
+-- Payloads that are too old go first, by id. Above the other limits the id with the most payloads loses its oldest ones, so
+-- that no id takes the place of others. If each id has one payload, the one that has been here longest goes.
 local function next_to_trim(longest, is_above)
   local oldest = call('ZRANGE', morgue, 0, 0, 'WITHSCORES')
   if #oldest == 0 then return nil end

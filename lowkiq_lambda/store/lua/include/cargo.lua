@@ -1,8 +1,8 @@
 --! needs records
 --! gives cargo_records cargo_bytes base cargo is_full load moved_arrival moved moved_all
 -- What one call carries: rows for the shards that their names belong to, as far as it may go.
--- A row is {kind, name, drop, packed}: `name` is an id, or what tells the shard in another way, `drop` what the next call
--- is told once the row has been received, `packed` what receive.lua reads.
+-- A row is {kind, name, drop, packed}: `name` is an id, or another name within the shard, `drop` what the next call
+-- gets once the row has been received, `packed` what receive.lua reads.
 -- ARGV[5]  how many payloads and other records
 -- ARGV[6]  how many bytes
 -- ARGV[7]  what is added to arrival numbers, so that those of several shards that become one differ

@@ -4,7 +4,7 @@
 --! with marks marks
 --! gives carry_receipts drop_receipts carry_rows drop_row carry_timetable drop_entry carry_lanes drop_lane
 --! gives carry_marks drop_mark
--- What a shard has beside its jobs. Receipts and counts of revivals may be of any id, so all shards that receive get them.
+-- The records of a shard beside its jobs. Receipts and counts of revivals may be of any id, so all shards that receive get them.
 local PIECE, FOR_ALL = 1000, ''
 
 -- {digest, when it is forgotten, ...}

@@ -48,7 +48,7 @@ local function note_what_is_known(row, id, record, entries)
       row.counts[#row.counts + 1], row.counts[#row.counts + 2] = arrival + base, counts[arrival]
     end
   end
-  -- What proves a group systemic stays behind; of the group each runs alone.
+  -- The proof that a group is systemic stays behind; each id of the group runs alone.
   t.retry_counts, t.group = nil, t.group == '' and '' or nil
   t.upto, t.keep = t.upto and t.upto + base, t.keep and t.keep + base
   row.trouble = next(t) and t or nil

@@ -12,7 +12,7 @@
 -- `tenant_rate`, {ids, seconds}. The first id always gets at least one payload.
 
 -- A small hash is a list to Redis, so that many look-ups by name take quadratic time, and so does filling it. One
--- long value makes a table of it for good; NO_ID, which is no UTF-8, is nobody's id.
+-- long value makes a table of it for good; NO_ID is not UTF-8, so no job has it as its id.
 local MANY, NO_ID, LONG = 64, '\255', string.rep(' ', 128)
 
 local function set_many(key, fields)
@@ -47,7 +47,7 @@ local function read_records(ids, bytes)
   return records, all
 end
 
--- What is now in flight waits no more. By rank, and all at once, costs a fraction of by name.
+-- Removes ids that are now in flight from what waits. Removing by rank, and all at once, costs a fraction of removing by name.
 local function leave(ids, first, all, plain)
   if lanes then leave_lines(ids) end
   if all then call('DEL', jobs) else call('HDEL', jobs, unpack(ids)) end
@@ -70,7 +70,7 @@ local function take(merge, ids, times, limits, first, plain)
     local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
     if left < 1 then break end
     if not record then
-      -- Nothing waits under an id that is due: the shard is repaired, and what was taken before must not be lost to that.
+      -- The id is due and has no payloads. The shard is repaired, and the payloads that were taken before must not be lost.
       if n == 0 then error('DAMAGED id without payloads') end
       break
     elseif kind == SEVERAL or kind == STARTED then

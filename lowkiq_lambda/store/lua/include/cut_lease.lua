@@ -2,7 +2,7 @@
 --! needs shard held free_memory_first
 --! gives cut_lease
 -- For how many seconds the shard is held, once what no lease can be is cut; nil where the caller has to measure the
--- time first. `held_ttl` is what the last holder wrote. Where none did, a hand wrote the end: `ttl`, the caller's, bounds it.
+-- time first. `held_ttl` is what the last holder wrote. Without one the end was written by hand: the caller's `ttl` bounds it.
 local function cut_lease(held_until, held_ttl, ttl)
   if now >= held_until and call('PTTL', lease) == -1 then error('DAMAGED lease: it has no end') end
   local seconds, longest = held_for(held_until), longest_held(held_ttl or ttl)

@@ -3,11 +3,11 @@
 --! needs supersede journal
 --! with tracking mark_items
 --! gives followers hold_head follow_head end_rest
--- What becomes of an id when its oldest payload has failed for the last time, where the worker does not let the others go
--- on (`Worker.dead_head`): 'hold', which keeps it at the head of the id; 'drop', which buries with it all that waited
--- then; 'latest', which supersedes all of that but the newest. A call touches SLICE payloads. The id of which there
--- are more is a suspect: its troubles have `rest`, one of these two words, `upto`, the arrival number of the shard at that
--- time, and `keep`, that of the newest; and claims hand it out, not to be run, until nothing of it is left.
+-- The fate of an id whose oldest payload has failed for the last time, if the worker does not let the others go on
+-- (`Worker.dead_head`): 'hold', which keeps it at the head of the id; 'drop', which buries with it all that waited
+-- then; 'latest', which supersedes all of that but the newest. A call touches SLICE payloads. An id with more of them
+-- is a suspect: its troubles have `rest`, one of these two words, `upto`, the arrival number of the shard at that
+-- time, and `keep`, that of the newest; and claims hand it out, not to be run, until no payload of it is left.
 local SLICE, SLICE_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 
 -- Payloads that were buried here, beside heads.
@@ -56,7 +56,7 @@ local function take_followers(merge, id, t, most)
     end
     return taken, false
   end
-  -- An equal payload was pushed since, to which of them nobody knows: all that is left goes on.
+  -- An equal payload was pushed since, and it is unknown to which of them: all that are left go on.
   if struct.unpack('>I6', record:sub(2)) > t.upto then return taken, false end
   local prefix, after, left = box_prefix(id), '', SLICE_BYTES
   repeat
@@ -73,7 +73,7 @@ local function take_followers(merge, id, t, most)
   return taken, after ~= nil
 end
 
--- Nothing is left of it, or what came since, and the newest that is kept: that starts anew.
+-- Only payloads that came since are left, and the newest, if it is kept: these start anew.
 local function end_following(id, t)
   drop_suspect(id)
   call('ZREM', since, id)

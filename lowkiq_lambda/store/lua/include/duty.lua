@@ -1,8 +1,8 @@
 --! keys duties
 --! gives server_now state_of
--- What the hash of an app's duties says of one of them. A text that is no number counts as not there: the duty is due.
--- Fields, each after the duty's name and a colon: by (nonce of the last claim), until (its end, while nobody has said
--- that the run is over), began, ended, failed (runs in a row), unfinished (so too), error, next (when its last run asked for
+-- The fields of one duty in the hash of an app's duties. A text that is not a number counts as absent: the duty is due.
+-- Fields, each after the duty's name and a colon: by (nonce of the last claim), until (its end, while the run is not
+-- known to be over), began, ended, failed (runs in a row), unfinished (so too), error, next (when its last run asked for
 -- another, sooner than in a period).
 local server_now = tonumber(ARGV[2])
 
@@ -36,7 +36,7 @@ local function state_of(name, every, rest)
   if not began or began > server_now + CLOCKS_DIFFER then return server_now, false, 0, read end
   if held_until and server_now < held_until then return held_until, true, 0, read end
   if held_until then
-    -- Nobody has said that the run is over. The second time in a row it may be the duty that ends its process.
+    -- The run is not known to be over. The second time in a row the duty itself may have ended its process.
     local times = number(read[6]) or 1
     local longest = rest and every or math.max(every, LONGEST)
     return held_until + (times > 1 and doubled(rest or every, times - 2, longest) or 0), false, EARLY * (rest or every), read

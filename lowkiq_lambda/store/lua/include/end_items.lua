@@ -1,7 +1,7 @@
 --! keys refs
 --! needs items mark_items in_use
 --! gives drop_refs finish_items
--- These entries are there no more, or nobody tracks them any more.
+-- These entries are gone, or no longer tracked.
 local function drop_refs(arrivals)
   if not is_tracked() then return end
   in_parts(arrivals, function(some) call('HDEL', refs, unpack(some)) end)

@@ -1,7 +1,7 @@
 --! keys items
 --! needs mark_items
 --! gives ended_tasks
--- Of the tasks that had items end in this call, those that have none left here that waits or runs, {task, ...}; nil without
+-- Of the tasks that had items end in this call, those without an item left here that waits or runs, {task, ...}; nil without
 -- any.
 local function ended_tasks()
   local ended = {}

@@ -11,7 +11,7 @@ end
 -- Of which move, and from which number on: what the shards have that it filled has numbers that differ.
 local function kin() return call('HGET', meta, 'kin') or '' end
 
--- Kept, as it stays true whatever is pushed later: the mover has made room by it.
+-- Kept, as later pushes do not change it: the mover has made room by it.
 local function above_all()
   if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) == 0 then
     call('HSET', meta, 'above', (floors_now()))

@@ -1,6 +1,6 @@
 --! keys meta
 --! gives uses note_use
--- The features that the shard has begun to use, by name: whoever calls a script for one has to pass its keys.
+-- The features that the shard has begun to use, by name: a caller of a script that concerns one has to pass its keys.
 local in_use
 
 local function uses(feature)

@@ -3,7 +3,7 @@
 --! gives REF TASK is_tracked in_parts is_shared each_ref read_row change_rows
 -- The items of tasks. A job that was pushed for a task has a ref, the task (12 bytes) and the item's number (4 bytes):
 -- `refs` has those of an entry under its arrival number, one behind the other, with '*' before them where an equal
--- payload joined in that nobody tracks. `rows` has of each ref the msgpack of `s`, its status; `i`, the id; `k`, the
+-- payload joined in that is not tracked. `rows` has of each ref the msgpack of `s`, its status; `i`, the id; `k`, the
 -- label; `n`, how often it came to an end of its own; `m`, its last messages; `w`, the first ref of the entry that it
 -- went into. `items` is the index of these: task, status, number. A ref without a row is one of a task that is forgotten.
 local REF, TASK, AT_ONCE = 16, 12, 1000

@@ -3,7 +3,7 @@
 --! gives join_headers
 -- Of two equal payloads that became one: the headers of both are those of the one that is kept.
 
--- How many pushes it is of, and their headers one behind the other. What cannot be read is of none.
+-- How many pushes it is of, and their headers one behind the other. An unreadable value counts as none.
 local function read_headers(value)
   if not value or #value < 2 then return 0, '' end
   return struct.unpack('>I2', value), value:sub(3)

@@ -54,7 +54,7 @@ local function join_payloads(merge, joining, superseded, quiet_text)
       later = put_off(id, due_at)
       if later then earliest = math.min(earliest or math.huge, tonumber(later)) end
     end
-    -- Without a due time somebody has deleted the times.
+    -- Without a due time the times were deleted by hand.
     if later or not due_at then wait(id, later or now_text) end
     if is_superseded then
       superseded[#superseded + 1] = job

@@ -1,13 +1,13 @@
 --! keys meta
 --! needs shard journal in_use
 --! gives is_traced trace write_trace
--- What the journal has more while an operator wants all of it, until a time.
+-- The further events of the journal, while an operator wants all of it, until a time.
 local LONGEST_TRACE, traces = 86400, nil
 
 local function is_traced()
   if traces == nil then
     local left = (tonumber(call('HGET', meta, 'journal_until') or 0) or 0) - now
-    -- What is further away was written when the clock was ahead.
+    -- A later time was written when the clock was ahead.
     traces = left > 0 and left <= LONGEST_TRACE + 1
   end
   return traces

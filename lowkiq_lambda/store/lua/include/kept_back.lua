@@ -18,7 +18,7 @@ local function reason(lane, moment)
 end
 
 -- Returns the earliest due and the earliest since of ids that wait for a drain alone, and the earliest due of those whose
--- tenant rests, and whose tenant is paused; math.huge where there is none.
+-- tenant rests, and whose tenant is paused; math.huge if there is none.
 local function kept_back(moment)
   local earliest, seen, free, waits = {rests = math.huge, paused = math.huge}, {}, math.huge, math.huge
   local after = '(' .. string.format('%.17g', moment)

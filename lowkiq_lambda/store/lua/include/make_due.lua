@@ -1,7 +1,7 @@
 --! keys since suspects
 --! needs shard wait trouble retry_counts held_head
 --! gives make_due
--- Makes a waiting id due now, or at a time, whatever it waited for; with what it is still suspected of. An id whose head
+-- Makes a waiting id due now, or at a time; suspicion of it stays. An id whose head
 -- is held stays where it is, unless the head is gone. Returns whether the id is due.
 local function make_due(id, at)
   at = at or now

@@ -1,6 +1,6 @@
 --! keys meta
 --! gives morgue_growth count_buried
--- What the bytes of the morgue have grown by in this call.
+-- By how many bytes the morgue has grown in this call.
 local morgue_growth = 0
 
 local function count_buried(bytes)

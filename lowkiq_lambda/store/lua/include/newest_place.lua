@@ -1,7 +1,7 @@
 --! keys jobs box flight
 --! needs comes_before put records started flight
 --! gives newest_place
--- The place of the newest payload that waits under an id, or is in flight; nil where there is none.
+-- The place of the newest payload that waits under an id, or is in flight; nil if there is none.
 local function newest_place(id)
   local newest
   local function note(place)

@@ -15,7 +15,7 @@
 --   {id, 'rest'}                           another slice of what follows its dead head
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
---   {id, 'suspected', batch}               it failed in company and nobody was named
+--   {id, 'suspected', batch}               it failed in company and the batch named no id
 --   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
 --   {id, 'refused', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
 --                                         0, of all others: these were done where there is no 0

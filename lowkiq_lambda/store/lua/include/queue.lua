@@ -1,6 +1,6 @@
 --! keys limits
 --! gives queue_now ahead skew
--- What every script begins with that is about the limits of a queue, not about one shard. ARGV[1..3] as in shard.lua.
+-- The beginning of each script that is about the limits of a queue, not about one shard. ARGV[1..3] as in shard.lua.
 -- Time does not go back from call to call here, as what was granted is counted by it: it is the latest that was seen.
 local queue_now = tonumber(ARGV[2])
 -- By how many seconds all times lie ahead that were written here, as the server's clock was set back since.

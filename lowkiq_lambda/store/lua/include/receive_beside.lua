@@ -4,7 +4,7 @@
 --! with tenants lanes
 --! with marks mark_done
 --! gives receive_receipts receive_row receive_entry receive_lane receive_mark
--- What a shard has beside its jobs, as carry_beside.lua has it; a second copy changes nothing.
+-- Takes in the records of a shard beside its jobs, as carry_beside.lua packs them; a second copy changes nothing.
 
 local function receive_receipts(_, row)
   local given = {}

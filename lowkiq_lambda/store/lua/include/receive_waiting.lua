@@ -2,8 +2,8 @@
 --! needs receive_entries records put wait flight started keep_error trouble retry_counts shard
 --! with marks put_latest
 --! gives receive_waiting
--- What waited elsewhere, as carry_waiting.lua has it, joins what was pushed here since; a second copy changes nothing. What
--- is known of the id is that of the row, as what is here is fresh, and may meet it only as a push meets what waits.
+-- Payloads that waited elsewhere, as carry_waiting.lua packs them, join those that were pushed here since; a second copy
+-- changes nothing. The notes of the id are those of the row: payloads here are new, and join the row as a push joins.
 local LATEST_OF = '\255'
 
 local function is_there(id, record, entry)

@@ -49,12 +49,12 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
   if #entries > 1 and not progress then
     halve(t, entries, holder)
   else
-    -- Strikes are the payload's: one that came before it since has none. By its text, as an equal one may replace it.
+    -- Strikes are the payload's: a payload that came before it since has no strikes. By its text, as an equal one may replace it.
     local payload = redis.sha1hex(entries[1]:sub(PLACE + 1))
     if t.struck_payload ~= payload or not t.strikes then t.strikes, t.struck_payload = {}, payload end
     t.strikes[#t.strikes + 1] = holder
     if #t.strikes >= STRIKES and #entries > 1 then
-      -- Which of them it is, smaller slices tell, each from its start: the progress was made on all of them.
+      -- Smaller slices find out which of them it is, each from its start: the progress was made on all of them.
       t.strikes, t.struck_payload = nil, nil
       halve(t, entries, holder)
       record = flight_record(perform_in, retry_count, entries)

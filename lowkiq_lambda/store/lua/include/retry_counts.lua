@@ -29,7 +29,7 @@ end
 -- {arrival number = retry_count, ...} of an id with these troubles. `waits`: whether anything does.
 local function counts_of(id, t, waits)
   local counts = {}
-  -- Sums, as these fail where something is no number.
+  -- Sums, because a sum fails if a part is not a number.
   for i = 1, t.retry_counts and #t.retry_counts or 0, 2 do counts[t.retry_counts[i] + 0] = t.retry_counts[i + 1] + 0 end
   local count = waits and not t.retry_counts and call('ZSCORE', retry, id)
   local oldest = count and oldest_waiting(id)

@@ -10,12 +10,12 @@ local BEGUN = '\255'
 local function note_rest(known, rate)
   local log, ids, seconds = known.log, unpack(rate)
   local left = left_of(log, ids, seconds, now) - (known.begun or 0)
-  -- What has begun and has not ended leaves the log no sooner.
+  -- An id that has begun and has not ended leaves the log no sooner.
   known.kept = (known.begun and now or log[#log - 1] or 0) + seconds
   known.rests = left < 1 and (known.begun and now + seconds or free_at(log, left, seconds)) or nil
 end
 
--- Who was served comes behind all who wait.
+-- A lane that was served comes behind all lanes that wait.
 local function serve(window, rate)
   local taken, names = {}, {}
   for i = 1, #window, 2 do
@@ -43,7 +43,7 @@ local function note_ended(rate)
     local known = read_lane(lane)
     if rate then
       known.log = known.log or {}
-      -- Later than it can be by any caller's clock: each knows the server's time by half a round trip.
+      -- Later than any caller's clock can be: each knows the server's time within half a round trip.
       if known.begun then spend(known.log, rate[2], tonumber(latest_now) + NEAR, known.begun) end
       known.begun = nil
       note_rest(known, rate)

@@ -1,6 +1,6 @@
 --! keys limits
 --! gives limits_set limits_that_count
--- What an operator has set of the limits: msgpack of a map with `most`, places, and `rate`, {ids, seconds}, each absent
+-- The limits that an operator has set: msgpack of a map with `most`, places, and `rate`, {ids, seconds}, each absent
 -- where what code declares counts, and false for no limit.
 local function limits_set()
   local packed = call('HGET', limits, 'set')

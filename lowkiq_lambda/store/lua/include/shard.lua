@@ -1,6 +1,6 @@
 --! keys meta
 --! gives now_text measured now latest_now due_by lacks_keys refusal NEAR
--- What every script begins with that writes, or goes by the time.
+-- The beginning of each script that writes, or depends on the time.
 -- ARGV[1]  version   of the caller's contract
 -- ARGV[2]  now       Unix seconds
 -- ARGV[3]  measured  '1' if now was measured for this very call
@@ -8,8 +8,8 @@ local version, now_text, measured = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local now = tonumber(now_text)
 local latest_now, due_by = now_text, now
 
--- Clients know the server's time by half a round trip, a measured now too. What one queued as due must not be too
--- early for the next, so what is due is asked by the latest time that was seen, if that is so near.
+-- Clients know the server's time within half a round trip, a measured now too. A job that is due by the clock of one must be
+-- due by the clock of the next, so due times are compared with the latest time that was seen, if that is so near.
 local NEAR = 0.1
 
 -- The refusal of a call that was not given the keys of what the shard has begun to use, or nil.
@@ -29,7 +29,7 @@ local function refusal(merges, is_push, ...)
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed or (merges and merge and merges ~= merge) then
     if not closed and not ({min = 1, max = 1, never = 1, latest = 1})[merge] then error('DAMAGED merge') end
-    -- One that a move has closed tells what later pushes must not fall behind.
+    -- A shard that a move has closed answers the floors that later pushes must not fall below.
     return {'CLOSED', closed and closed ~= '1' and closed or nil}
   end
   if receiving and not is_push then return {'MOVING'} end

@@ -37,7 +37,7 @@ local function leave_rest(id, perform_in)
   call('ZADD', since, 'LT', perform_in, id)
 end
 
--- What is read before anything is taken: as far as it is damaged, this fails.
+-- Reads all that taking a slice needs before it is taken, and fails if a part of it is damaged.
 local function next_slice(id, left, bytes, passes)
   local t = read_trouble(id)
   local entries, size, more = slice_of(id, math.min(left, t.slice_limit or left), bytes, passes)
@@ -45,7 +45,7 @@ local function next_slice(id, left, bytes, passes)
   return t, entries, size, more
 end
 
--- Its record in flight and what it takes up; the slice is nil where nothing of the id fits, or nothing is there.
+-- Its record in flight and what it takes up; the slice is nil if no payload of the id fits, or there is none.
 local function take_several(merge, id, perform_in, count, left, bytes, passes)
   -- What was taken of others in this window would be lost by an error.
   local is_sound, t, entries, size, more = pcall(next_slice, id, left, bytes, passes)

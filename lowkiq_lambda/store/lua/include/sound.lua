@@ -1,7 +1,7 @@
 --! needs records started
 --! gives finite whole is_utf8 is_record parts_of handed_in flown started_in table_in is_any is_number is_trouble
 --! gives is_group are_failures is_answer
--- What a sound shard holds, for those who look for what is not. None of it raises an error.
+-- Whether values are sound. These functions never raise an error.
 local SINGLE = ('s'):byte()
 
 local function finite(text)
@@ -48,7 +48,7 @@ local function parts_of(member)
   if #id == size and is_utf8(id) and is_entry(entry) then return id, entry end
 end
 
--- What an id was handed: the entries that are sound, whether that is all of it, and the progress of a started job.
+-- Of the entries that an id was handed: those that are sound, whether that is all of them, and the progress of a started job.
 local function handed_in(text)
   local progress
   if text:byte(1) == STARTED then
@@ -117,7 +117,7 @@ local function is_list(list, numbers)
   return true
 end
 
--- Packed as a map, which an empty table does not tell.
+-- Packed as a map, which an empty table does not show.
 local function is_trouble(packed)
   local t, first = table_in(packed), packed:byte(1)
   if not t or not (first >= 0x80 and first <= 0x8F or first == 0xDE or first == 0xDF) then return false end

@@ -2,7 +2,7 @@
 --! keys pushes_even pushes_odd failures texts
 --! needs wait far records keep_error shelf sound shard retry_counts trouble flight failures started
 --! gives longest_payload take_away CHECKS
--- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
+-- The checks of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
 
 local function measure(entry) longest = math.max(longest, #entry - PLACE) end
@@ -51,7 +51,7 @@ local function recount(recounts, bytes)
   if recounts then call('HINCRBY', meta, 'morgue_bytes', bytes) end
 end
 
--- The payload waits in the box, and the id knows that.
+-- The payload waits in the box, and the record of the id says so.
 local function wait_in_box(id, entry)
   call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. entry)
   local record = call('HGET', jobs, id)
@@ -144,7 +144,7 @@ end
 
 -- Places of payloads, by which equal ones are found: one that is not there is not merged with.
 function CHECKS.seen(field, place)
-  -- Of what lies in the morgue, behind what is no id.
+  -- Of a payload in the morgue, behind a byte that no id begins with.
   local named = field:sub(1, 1) == '\255' and field:sub(2) or field
   if #place == PLACE and #named >= 4 and is_utf8(named:sub(5, 4 + struct.unpack('>I4', named))) then return end
   take_away('seen', seen, field, place, 'no place of a payload')
@@ -195,7 +195,7 @@ end
 of_texts('groups', groups, is_group, 'the note is none of a group')
 of_texts('failures', failures, are_failures, 'the note is none of failures')
 
--- Also of a buried started job, behind what is no id.
+-- Also of a buried started job, behind a byte that no id begins with.
 function CHECKS.morgue_errors(id, stored, recounts)
   local named = id:sub(1, 1) == '\255' and id:sub(2) or id
   if not is_utf8(named) then return take_away('morgue_errors', morgue_errors, id, stored, NO_TEXT) end

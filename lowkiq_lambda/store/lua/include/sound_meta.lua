@@ -2,8 +2,8 @@
 --! keys meta lease pushes_even pushes_odd failures texts journal damaged
 --! needs shelf shard sound exists held
 --! gives KEYS_OF_A_SHARD take_other_types keep check_meta check_lease
--- The fields of meta, the types of all keys, and the lease: what is no value of theirs is set aside, and derived anew
--- where the shard needs one.
+-- The fields of meta, the types of all keys, and the lease. An impossible value is set aside, and derived anew if the shard
+-- needs one.
 -- {name, key, type, as TYPE has it}
 local KEYS_OF_A_SHARD = {
   {'due', due, 'zset'}, {'jobs', jobs, 'hash'}, {'box', box, 'zset'}, {'seen', seen, 'hash'},
@@ -65,7 +65,7 @@ local function put_away_holder()
   if nonce:sub(1, 8) ~= 'evicted ' then call('HSET', meta, 'abandoned', 1, 'nonce', 'evicted ' .. nonce) end
 end
 
--- Nobody may take the shard before its holder, if there is one, has stopped.
+-- No process may take the shard before its holder, if there is one, has stopped.
 local function hold_off(ttl)
   local left = call('PTTL', lease) / 1000
   call('HSET', meta, 'until', string.format('%.6f', now + (left > 0 and math.min(left, longest_held(ttl)) or ttl)))
@@ -134,7 +134,7 @@ local function check_meta(ttl)
   return recounts
 end
 
--- What says that a shard is held longer than anybody can, where nobody has held it: `acquire` cuts the leases of holders.
+-- Cuts a lease that is longer than a lease can be, on a shard without a holder: `acquire` cuts those of holders.
 local function check_lease(ttl)
   local is_known, left = call('HEXISTS', meta, 'ttl') == 1, call('PTTL', lease)
   if left == -1 or not is_known and left > longest_held(ttl) * 1000 then

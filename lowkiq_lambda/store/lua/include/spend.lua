@@ -15,7 +15,7 @@ local function left_of(log, limit, per, moment)
   return left
 end
 
--- When one may begin, where none may now.
+-- When the next may begin, if none may now.
 local function free_at(log, left, per)
   for i = 2, #log, 2 do
     left = left + log[i]

@@ -3,12 +3,12 @@
 --! gives LONGEST_ID started_prefix started_of keep_started drop_started
 -- Started jobs: they have saved progress, and have not ended. Their progress is true of the very payloads that they were
 -- handed, so both are one record, in flight (flight.lua) and while the id waits: then it is a member of the box, behind a
--- prefix that no payload has. What is pushed meanwhile waits in the box as ever, and is not merged with it.
+-- prefix that no payload has. Payloads that are pushed meanwhile wait in the box as ever, and are not merged with it.
 local LONGEST_ID = 2 ^ 31
 
 local function started_prefix(id) return struct.pack('>I4', LONGEST_ID + #id) .. id end
 
--- What the started job was handed, as a record in flight has it; nil where the id is none that waits.
+-- The entries that the started job was handed, as a record in flight has them; nil if no started job of the id waits.
 local function started_of(id)
   local prefix = started_prefix(id)
   local from, to = box_range(prefix)

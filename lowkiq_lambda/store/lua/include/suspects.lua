@@ -2,7 +2,7 @@
 --! needs trouble claim records put
 --! gives claim_suspects
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
--- batches run side by side, what a first crash left goes together too, on probation: most crashes are nobody's fault,
+-- batches run side by side, what a first crash left goes together too, on probation: most crashes are not a job's fault,
 -- and one by one as many as ran side by side would take long. Of an id whose others follow its dead head, one payload is
 -- handed out for each slice of them, and not run (dead_heads.lua).
 local function is_on_probation(t)
@@ -22,8 +22,8 @@ local function alike(limit, is_like)
   return ids, times
 end
 
--- An equal payload was pushed since, to which of them nobody knows, so none follows any more. Only the record of the id
--- tells of it, and that goes with the last payload that is handed out.
+-- An equal payload was pushed since, and it is unknown to which of them, so none follows any more. Only the record of the id
+-- has that, and it goes with the last payload that is handed out.
 local function free_if_joined(id, t)
   local record = call('HGET', jobs, id)
   if not record then return end

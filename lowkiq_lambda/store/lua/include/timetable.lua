@@ -1,7 +1,7 @@
 --! keys timetable
 --! needs shard
 --! gives read_entry write_entry floor_of seen_at note
--- What a shard knows of its entries, by their names: msgpack of `id`; `last`, the newest planned time that was decided;
+-- The entries of a shard, by their names: msgpack of `id`; `last`, the newest planned time that was decided;
 -- `known`, {digest of a declaration in code = {since, seen}}; `off`, since when it is switched off; `on`, when it was
 -- switched on again; `history`, {{planned, at, outcome, let go}, ...}, newest first, with how many earlier planned times
 -- the decision let go, where it did. Of an entry that was made at run time also
@@ -21,7 +21,7 @@ local function floor_of(entry, digest)
   return since and math.max(since, entry.last or 0, entry.on or 0)
 end
 
--- When somebody last declared it.
+-- When it was last declared.
 local function seen_at(entry)
   local newest = 0
   for _, times in pairs(entry.known or {}) do newest = math.max(newest, times[2]) end

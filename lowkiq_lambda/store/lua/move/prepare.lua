@@ -14,7 +14,7 @@ local REST = 120
 local merge = ARGV[10]
 local refused, last = outdated()
 if refused == OVER and merge == '' then
-  -- Who pushes may be several moves behind; a push that is no more welcome here is told so itself.
+  -- A pusher may be several moves behind; a shard that does not take its push refuses it.
   free_memory_first()
   raise_floors('0', ARGV[6], ARGV[7])
   return {'OK'}

@@ -1,7 +1,7 @@
 --! keys meta
 --! needs shard mover free_memory_first
 --! rarely receive_waiting receive_buried receive_beside
--- Takes in what a move brings. Harmless to repeat, at any time: a second copy changes nothing, whatever was pushed meanwhile.
+-- Takes in what a move brings. Harmless to repeat, at any time: a second copy changes nothing, even after further pushes.
 -- ARGV[4]   epoch
 -- ARGV[5]   merge
 -- ARGV[6..] kind and row, as carry.lua returned them

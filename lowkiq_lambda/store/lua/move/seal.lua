@@ -1,8 +1,8 @@
 --! keys flight meta lease pushes_even pushes_odd
 --! needs shard mover floors cut_lease exists free_memory_first moved_counters
 --! rarely recover
--- Closes a shard that is still and that nobody holds, for good: from then on only what is carried away changes it. What a
--- dead holder left is recovered first. Harmless to repeat.
+-- Closes a shard that is still and that nobody holds, for good: from then on only carrying changes it. The
+-- jobs of a dead holder are recovered first. Harmless to repeat.
 -- ARGV[4]     epoch
 -- ARGV[5]     ttl
 -- ARGV[6]     merge

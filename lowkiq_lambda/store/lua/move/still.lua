@@ -1,9 +1,9 @@
 --! keys meta
 --! needs shard mover floors cut_lease free_memory_first
--- Lets nobody take the shard for some seconds, and its holder come to an end after its batch; or only tells. Harmless to repeat.
+-- For some seconds no process may take the shard, and its holder comes to an end after its batch; or only reads. Harmless to repeat.
 -- ARGV[4]  epoch
 -- ARGV[5]  ttl
--- ARGV[6]  seconds; 0 only to tell
+-- ARGV[6]  seconds; 0 only to read
 -- Returns {'OK' or, where the move has closed the shard, 'SEALED', for how many seconds it is held, arrival number,
 --   default score, token, the number above which all are that it holds, its kin (prepare.lua), {field of meta that operators have set, value or '', ...}}; {'OVER'}; or a refusal.
 local refused, last = outdated()

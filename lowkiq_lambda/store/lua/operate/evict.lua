@@ -3,7 +3,7 @@
 -- Refuses all further writes of the shard's holder; what is in flight counts as abandoned. The lease is left to
 -- end by itself: until then a handler of the holder may still run. Harmless to repeat.
 -- ARGV[4]  the holder's token
--- Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.
+-- Returns {'OK'}; {'GONE'} if the shard has no such holder; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until, owner, n = unpack(call('HMGET', meta, 'nonce', 'token', 'until', 'owner', 'call'))

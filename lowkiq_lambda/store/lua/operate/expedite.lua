@@ -1,6 +1,6 @@
 --! keys due jobs box suspects
 --! needs shard wait action page put records flight started far
--- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
+-- Makes ids that wait for a later time due, in the order given, at times that are not later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
 --   [12] '1' if these are the first of the shard, [13..] ids. Or a refusal.

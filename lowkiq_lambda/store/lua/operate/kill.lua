@@ -10,7 +10,7 @@ if refused then return refused end
 local of_failed, buried = ARGV[13] == 'failed', 0
 local reply = act_on_each(15, function(id, after, again)
   local at = tonumber(call('ZSCORE', due, id) or now)
-  -- An id that is held waits for no time, but for somebody to release it.
+  -- A held id does not wait for a time, but until an operator releases it.
   if not of_failed and (at <= now or at >= FAR) then return false end
   local error = of_failed and (error_of(errors, id) or '') or ARGV[14]
   return withdraw(id, after, again, of_failed, function(_, place, payload, progress)

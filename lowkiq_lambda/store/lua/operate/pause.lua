@@ -1,6 +1,6 @@
 --! keys meta
 --! needs shard free_memory_first earliest_due
--- Lets nobody take the shard, nor claim more of it, until a time; or ends that. Harmless to repeat.
+-- Until a time, no process may take the shard or claim more of it; or ends that. Harmless to repeat.
 -- ARGV[4]  until when, or '' to end a pause
 -- Returns {'OK', earliest due or ''}, or a refusal.
 local refused = refusal()

@@ -1,5 +1,5 @@
 --! needs shard free_memory_first lanes earliest_due
--- Lets nothing of a tenant be claimed until a time, or ends that; its suspects run all the same. Harmless to repeat.
+-- Stops claims of a tenant's ids until a time, or ends that; its suspects run all the same. Harmless to repeat.
 -- ARGV[4]  tenant
 -- ARGV[5]  until when, or '' to end a pause
 -- Returns {'OK', when something can be claimed next or ''}, or a refusal.

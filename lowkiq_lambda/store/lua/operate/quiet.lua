@@ -3,7 +3,7 @@
 -- Asks the shard's holder to let go: it begins and claims nothing more, settles, and gives back the rest. Anybody may
 -- take the shard then. Harmless to repeat.
 -- ARGV[4]  the holder's token
--- Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.
+-- Returns {'OK'}; {'GONE'} if the shard has no such holder; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))

@@ -7,7 +7,7 @@
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local skips, buried = ARGV[10] == 'skip', 0
--- What a started job was handed waits one by one, without its progress, once its first payload is gone.
+-- The payloads of a started job wait one by one, without its progress, once its first payload is gone.
 local function take_from_started(id, record, head)
   local given = started_of(id)
   local entries, progress = {}, nil
@@ -36,7 +36,7 @@ end
 
 local reply = act_on_each(14, function(id)
   local t, at = read_trouble(id), call('ZSCORE', due, id)
-  -- Its note may have been set aside as damaged: then nobody knows the head, and the id goes on as it is.
+  -- Its note may have been set aside as damaged: then its head is unknown, and the id goes on as it is.
   if not t.held_since and not (at and tonumber(at) >= FAR) then return false end
   local head = head_of(id, t)
   if head and newer(head) then return false end

@@ -1,10 +1,10 @@
 --! keys meta timetable lines gathering receipts refs headers_even headers_odd marks_even
 --! needs sound_meta shard shelf journal
 --! rarely sound_ids sound_lanes sound_timetable sound_items sound_marks
--- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
--- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
+-- Looks through the shard for records that no script could have written: sets them aside with their bytes, or repairs them
+-- if they follow from the rest of the shard. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
--- ARGV[4]  seconds that nobody is let in where the lease cannot be read
+-- ARGV[4]  seconds for which no holder is let in if the lease cannot be read
 -- ARGV[5]  the key to go on with, '' at first
 -- ARGV[6]  its cursor
 -- ARGV[7]  '1' if the bytes of the morgue are counted anew, else ''
@@ -32,7 +32,7 @@ if has_headers then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_odd', headers_odd, 'hash'}
 end
 
--- Of a lease only the server's own clock can show that it is none.
+-- Only the server's own clock can show that a lease is impossible.
 if part == '' and not measured then return {'SKEW', now_text} end
 
 -- The notes of a step come once, so a refusal must come before the first repair.

@@ -1,13 +1,14 @@
 --! keys jobs box refs
 --! needs shard action items end_items put records started flight withdraw page make_due journal
--- Takes the items of a task off what waits under ids. A payload that nobody else has pushed is deleted; any other stays.
+-- Takes the items of a task off the payloads that wait under ids. A payload that no other push has brought is deleted; any
+-- other stays.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] task, 12 bytes, [11..] ids. Or a refusal.
 -- A started job of which only a part is the task's stays whole, with its items.
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local cancelled = ARGV[10]
 
--- {the task's refs, those of others}, and whether nobody else has pushed the payload.
+-- {the task's refs, those of others}, and whether no other push has brought the payload.
 local function parted(kept)
   local own, others = {}, {}
   for _, ref in ipairs(each_ref(kept)) do
@@ -19,7 +20,7 @@ end
 
 local function kept_of(entry) return call('HGET', refs, entry:sub(9, PLACE)) end
 
--- Returns whether its payload has nobody left who wants it.
+-- Returns whether no push is left that wants its payload.
 local function take_off(entry)
   local kept = kept_of(entry)
   local own, others, is_alone = parted(kept)

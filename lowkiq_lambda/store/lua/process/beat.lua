@@ -1,11 +1,11 @@
 --! keys alive orders
--- A process tells that it lives, and hears what it is to do. Harmless to repeat.
+-- Notes that a process lives, and answers its order. Harmless to repeat.
 -- ARGV[4]  the process
--- ARGV[5]  what it tells of itself, opaque
--- ARGV[6]  seconds after which one that nobody has heard of since is forgotten
+-- ARGV[5]  its description, opaque
+-- ARGV[6]  seconds after its last beat when a process is forgotten
 -- Returns {'quiet', 'stop' or ''}.
 local now_text, process, description, kept = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[6])
--- Some at random: that forgets all in time, and costs the same however many there are.
+-- A few at random: that forgets all of them in time, and costs the same for any number of processes.
 local others = call('HRANDFIELD', alive, 8, 'WITHVALUES')
 for i = 1, #others, 2 do
   local seen_at = tonumber(others[i + 1]:match('^%S+'))

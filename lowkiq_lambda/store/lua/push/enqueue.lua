@@ -102,7 +102,7 @@ end
 
 if #joining > 0 then rarely().check_joining(joining) end
 if has_gathering then call('ZCARD', gathering) end
--- The first write must be one that a full Redis refuses: then nothing of the call is written.
+-- The first write must be one that a full Redis refuses: then the call writes nothing.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
   'last_score', is_defaulted and default_score or last_score or -1, 'now', latest_now)
 if has_receipts then keep_receipts() end

@@ -12,7 +12,7 @@ local cursor, found = unpack(call('HSCAN', kept, ARGV[5], 'COUNT', ARGV[6]))
 local grouped, by_text, read = {}, {}, 0
 for i = 1, #found, 2 do
   local id = found[i]
-  -- Behind the byte 255 is no error.
+  -- A value behind the byte 255 is not an error.
   if id:byte(1) ~= 255 then
     read = read + 1
     local text = part_of(kept, found[i + 1], ARGV[7])

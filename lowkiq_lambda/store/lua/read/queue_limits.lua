@@ -1,11 +1,11 @@
 --! keys limits line
 --! needs queue set_limits places spend
--- The limits of a queue, who has its places, and who waits for one, read only.
+-- The limits of a queue, its places, and the shards that wait for one, read only.
 -- ARGV[4]  most places that code declares, or ''
 -- ARGV[5]  ids that may begin in any ARGV[6] seconds, as code declares it, or ''
 -- Returns {'OK', now, most places or '', ids or '', seconds or '', '1' where an operator has set any of that, else '',
 --   {{shard, until, 1 for an offer, else 0}, ...}, {shard in line, ...}, ids left or '', when another id may begin or '',
---   until when the last id was let begin, where the rate was used up then, else when it last let none begin, or ''};
+--   until when the last id may begin, if that used up the rate, else when the rate last let no id begin, or ''};
 --   or {'SKEW', time}.
 local refused = skew()
 if refused then return refused end

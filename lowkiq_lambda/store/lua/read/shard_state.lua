@@ -1,5 +1,5 @@
 --! each due since suspects flight meta lease lanes
--- What there is to do in the shards, read only.
+-- The work that there is in the shards, read only.
 -- Returns for each {
 --   {earliest due (or turn of a tenant) or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
 --     paused until or ''},

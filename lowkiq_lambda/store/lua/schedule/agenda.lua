@@ -1,6 +1,6 @@
 --! keys timetable
 --! needs shard timetable exists
--- Tells a process that is about to fire entries what the shard knows of them, and notes that they are declared.
+-- Returns the records of entries to a process that is about to fire them, and notes that they are declared.
 -- An entry fires for no time before its times were first seen, or seen again after others had taken their place.
 -- ARGV[4..]  name, digest of the times and id of each entry that the caller's code declares in this shard
 -- Returns {'OK', {{name, floor, off}, ...}, {{name, definition, digest, floor, since, off}, ...}}: those of the call, then all

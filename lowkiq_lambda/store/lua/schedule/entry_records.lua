@@ -1,3 +1,3 @@
 --! keys timetable
--- Returns {{name, packed record, ...}}: all that the shard knows of entries.
+-- Returns {{name, packed record, ...}}: all records of entries in the shard.
 return {call('HGETALL', timetable)}

@@ -16,8 +16,8 @@
 -- ARGV[13]  id
 -- ARGV[14]  job, packed as enqueue takes it, with score and perform_in
 -- Returns {status, outcome, sooner, perform_in}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[8], sooner as
---   enqueue says it, perform_in the time of the job or ''. ALREADY: the time was decided before, or is none of those
---   that may fire. EARLY, OFF, GONE (the shard knows of no entry with these times): nothing is written. Or a refusal.
+--   put_payloads.lua has it, perform_in the time of the job or ''. ALREADY: the time was decided before, or is not one of
+--   those that may fire. EARLY, OFF, GONE (the shard has no entry with these times): nothing is written. Or a refusal.
 local name, digest, planned, let_go, outcome = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 local merge, skips, channel, message, id, packed_job = unpack(ARGV, 9)
 local refused, fields = refusal(merge, true, 'generation', 'arrival', 'max_len')
@@ -50,7 +50,7 @@ if outcome == 'push' then
   end
 end
 
--- The first write must be one that a full Redis refuses: then nothing of the call is written.
+-- The first write must be one that a full Redis refuses: then the call writes nothing.
 entry.last = planned
 note(entry, planned, outcome, let_go)
 write_entry(name, entry)

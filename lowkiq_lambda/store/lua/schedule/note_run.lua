@@ -2,7 +2,7 @@
 -- Notes in an entry's history that a person had it run now. Its planned times stay as they are.
 -- ARGV[4]  name
 -- ARGV[5]  what is noted
--- Returns {'OK'}; {'NONE'} where the shard knows of no such entry; or a refusal.
+-- Returns {'OK'}; {'NONE'} if the shard has no such entry; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local entry = read_entry(ARGV[4])

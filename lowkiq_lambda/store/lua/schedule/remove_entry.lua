@@ -2,7 +2,7 @@
 --! needs shard timetable free_memory_first
 -- Removes an entry that was made at run time. Harmless to repeat. Where code declares the name too, that counts from now on.
 -- ARGV[4]  name
--- Returns {'OK'}; {'NONE'} where there is none; or a refusal.
+-- Returns {'OK'}; {'NONE'} if there is no such entry; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local name = ARGV[4]

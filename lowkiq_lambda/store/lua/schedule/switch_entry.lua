@@ -3,7 +3,7 @@
 -- ARGV[4]  name
 -- ARGV[5]  '1' to switch it on, else ''
 -- ARGV[6]  '1' where the caller's code declares it, else '': then there may be no record of it yet
--- Returns {'OK'}; {'SAME'} where it was so before; {'NONE'} where nobody knows of it; or a refusal.
+-- Returns {'OK'}; {'SAME'} where it was so before; {'NONE'} if there is no such entry; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local name, is_on = ARGV[4], ARGV[5] == '1'

@@ -1,5 +1,5 @@
 --! keys task_records open_tasks task_expiry
--- Names the open tasks that nobody has looked at for longest, and notes that somebody does; and those that are to be forgotten.
+-- Names the open tasks whose last look is longest ago, and notes this look; and the tasks that are to be forgotten.
 -- A repeat, as any look that is lost, costs these tasks a turn.
 -- ARGV[4]  how many of each at most
 -- Returns {{id, record, ...} of open tasks, {id, record, ...} of those that are to be forgotten}.
