@@ -35,6 +35,10 @@ cloud: $(VENV)/.dev .tools/cloud/.done ## set up and run all of the template in 
 test: setup ## set up and run every check and every test
 	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/check
 
+.PHONY: nightly
+nightly: setup ## pass the tests that are too long for each check, with 200 examples of each property
+	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/nightly
+
 .PHONY: coverage
 coverage: setup ## pass all tests, and measure which lines they execute: 95 % at least
 	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/coverage

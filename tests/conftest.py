@@ -10,16 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app, message_of
+from tests.kit.examples import register_profiles
 from tests.kit.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
-# A busy machine may take long for one example, which says nothing of it.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+register_profiles()
 
 _TESTS = Path(__file__).parent
 _QUICK = ("unit", "rules", "store", "dashboard", "duties")
@@ -33,8 +31,9 @@ _measure_by = os.environ.get(_MEASURING)
 _SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium", "postgres")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C interrupt: a run that was started in the background ignores it, and so would all that it starts."""
+    config.addinivalue_line("markers", "nightly(reason): too long for each check, of which another of its kind is part")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

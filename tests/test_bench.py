@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -27,6 +29,7 @@ def test_the_benchmark_prints_a_line_for_each_case_and_target(tmp_path: Path) ->
     assert all(one["drain"] > 0 and one["floor"] > 0 and one["window"] > 0 for one in samples)
 
 
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_peers_are_measured_beside_us() -> None:
     """Where no peer is installed our own lines remain, the first of them compared with itself."""
     printed = run("bench.peers", "--jobs=200", "--repeats=1")
@@ -46,6 +49,7 @@ def test_the_overview_is_measured_in_time_and_round_trips() -> None:
     assert ["1.00"] * 4 == [line[5] for line in lines]
 
 
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_the_use_of_cores_is_measured_beside_the_bare_loop() -> None:
     """A line for the daemon and one for the loop, in one process and in two, and the share that the daemon has."""
     printed = run("bench.cores", "--jobs=100", "--repeats=1").splitlines()
@@ -56,6 +60,7 @@ def test_the_use_of_cores_is_measured_beside_the_bare_loop() -> None:
     assert printed[-1].startswith("The daemon's ratio of the loop's: ")
 
 
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_what_concurrency_brings_is_measured() -> None:
     """A handler that waits, in threads and as a coroutine, one call at once and several; in one shard, and in many."""
     arguments = ("--jobs=40", "--repeats=1", "--shards=3", "--concurrency", "1", "20")
@@ -67,6 +72,7 @@ def test_what_concurrency_brings_is_measured() -> None:
     assert 4 + 1 == len(targets.splitlines()[2:])
 
 
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_jobs_with_a_cursor_are_measured() -> None:
     """Items, saves, and what is repeated after a kill: five lines with numbers, and three targets."""
     measured, targets = run("bench.iteration", "--repeats=1", "--items=200", "--kills=2").split("\n\n")
@@ -77,6 +83,7 @@ def test_jobs_with_a_cursor_are_measured() -> None:
     assert 3 == len(targets.splitlines()[2:])
 
 
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_many_shards_are_measured_beside_their_own_floor() -> None:
     """Shards that got no job are passed over, by the floor too; the target stands below the table."""
     printed = run("bench", "--jobs=200", "--repeats=1", "--trials=3", "--only=1,000 shards")

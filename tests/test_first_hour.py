@@ -10,6 +10,7 @@ import pytest
 
 from tests.kit.daemons import clean_environment
 from tests.kit.embedded import end_server
+from tests.kit.examples import mostly_nightly
 from tests.kit.following import EXTRAS, FOLLOWED, Follower
 from tests.kit.installed import build_wheel, install
 
@@ -138,7 +139,7 @@ def test_without_a_server_the_first_push_says_what_to_set(newcomer: Newcomer) ->
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", sorted(FOLLOWED))
+@pytest.mark.parametrize("page", mostly_nightly(sorted(FOLLOWED), "docs/testing.md", "docs/tutorial.md"))
 def test_a_page_works_to_the_letter(installed_for_pages: Path, tmp_path: Path, page: str) -> None:
     """From an empty folder: its files are written, its commands run in their order, and what it shows is what comes."""
     with Follower(tmp_path, installed_for_pages) as newcomer:

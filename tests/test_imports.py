@@ -318,6 +318,7 @@ def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() ->
     assert not {"lowkiq_lambda.operate.inspect.queries", "lowkiq_lambda.operate.inspect.actions"} & {*found.imported}
 
 
+@pytest.mark.nightly("test_cold_start measures cold starts in each check")
 def test_the_time_of_cold_starts_can_be_measured() -> None:
     """The benchmark prints a row for each function."""
     rows = table(1).splitlines()[-2:]

@@ -163,6 +163,7 @@ def test_a_wheel_holds_the_whole_package(tmp_path: Path) -> None:
     assert {*in_git("lowkiq_lambda"), *stack} == packed
 
 
+@pytest.mark.nightly("each check looks into the wheel and installs it for the newcomer")
 @pytest.mark.timeout(300)
 def test_what_is_published_is_complete_and_can_be_installed() -> None:
     """`make dist` builds the wheel of the source archive, and both pass the checks and work where nothing else is."""

@@ -17,6 +17,7 @@ from lowkiq_lambda.providers.aws.iam import LIFETIME, RENEWED_AFTER, IamCredenti
 from lowkiq_lambda.providers.aws.keychain import Keychain
 from lowkiq_lambda.providers.aws.signing import Keys, Request, presigned
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.examples import examples
 
 ENVIRON = {
     "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
@@ -81,7 +82,7 @@ texts = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_cha
     region=st.sampled_from(["us-east-1", "eu-central-1", "us-gov-west-1"]),
     at=st.integers(1_500_000_000, 3_000_000_000).map(float),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_botocore_signs_the_same(user: str, secret_key: str, session_token: str | None, region: str, at: float) -> None:
     """Whatever the names and keys are, all parts of the URL are those that botocore makes."""
     request = Request("jobs", {"Action": "connect", "User": user}, region, "memorydb")

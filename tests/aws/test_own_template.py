@@ -105,6 +105,7 @@ def stack(project: Path, zipped: bytes, cloud: LocalCloud) -> Iterator[tuple[dic
     s3.delete_bucket(Bucket=BUCKET)
 
 
+@pytest.mark.nightly("test_package looks at packages in each check")
 def test_the_finished_zip_is_small_and_has_bytecode(zipped: bytes) -> None:
     """At most 6 MB, with bytecode of each module of ours, and none of what only pages need."""
     names = set(ZipFile(BytesIO(zipped)).namelist())
@@ -118,6 +119,7 @@ def test_the_finished_zip_is_small_and_has_bytecode(zipped: bytes) -> None:
     assert set() == {name.partition("/")[0] for name in names} & {"boto3", "jinja2", "mangum", "starlette", "anyio"}
 
 
+@pytest.mark.nightly("tests/e2e has a stack that drains in each check")
 def test_the_event_of_its_schedule_drains_a_job(stack: tuple[dict[str, str], Server], cloud: LocalCloud) -> None:
     """What was pushed from outside is done when the function had the event that the schedule has for it."""
     outputs, server = stack

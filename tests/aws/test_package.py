@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests.aws.packages import HERE, MACHINE
+from tests.kit.examples import mostly_nightly
 from tests.kit.installed import build_wheel
 from tests.kit.templates import FUNCTIONS
 
@@ -44,6 +45,7 @@ class Built(NamedTuple):
 
 
 Build = Callable[..., Built]
+OTHER_TARGETS: Final = (f"python3.{OTHER_MINOR}-{MACHINE}", HERE.replace(MACHINE, OTHER_MACHINE))
 
 
 @pytest.fixture
@@ -212,7 +214,7 @@ def test_an_app_does_not_take_a_packages_place(build: Build, app: Path) -> None:
     assert "The app's msgspec would take the place of a package" in built.said
 
 
-@pytest.mark.parametrize("target", [f"python3.{OTHER_MINOR}-{MACHINE}", HERE.replace(MACHINE, OTHER_MACHINE)])
+@pytest.mark.parametrize("target", mostly_nightly(OTHER_TARGETS, OTHER_TARGETS[0]))
 def test_a_package_for_another_runtime_says_so(build: Build, target: str) -> None:
     """What was built for another Python or processor is refused at its first import, with both names and the cure."""
     built = build(target)

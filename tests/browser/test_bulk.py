@@ -50,6 +50,7 @@ def told(page: Page) -> tuple[int, int]:
     return handled, int(changed.replace(",", ""))
 
 
+@pytest.mark.nightly("another action of many steps is part of each check")
 def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowkiq, worker: Any, visit: Visit) -> None:
     """What is shown is what was done; it stays done when it is interrupted; going on changes each of the rest once."""
 

@@ -11,9 +11,11 @@ from playwright.sync_api import Locator, Page, Request, expect
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
 from tests.kit.accounts import OPERATOR
+from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import FailingHandler
 from tests.kit.steering import ask, confirm, expect_done
 
+SCRIPTS = [True, pytest.param(False, marks=pytest.mark.nightly("with scripts in each check"))]
 SOON = 20_000
 """Milliseconds in which a page refreshes itself at least once."""
 
@@ -74,7 +76,7 @@ def test_what_was_confirmed_is_not_sent_again(app: Lowkiq, worker: Any, visit: V
     assert (2, 0) == lengths(app, worker)
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+@pytest.mark.parametrize("scripts", SCRIPTS, ids=["scripts", "no scripts"])
 def test_a_question_may_be_loaded_again(app: Lowkiq, worker: Any, visit: Visit, scripts: bool) -> None:  # noqa: FBT001 - a case
     """It is asked anew, of what is there now; with scripts or without, each way leads back to the list."""
     worker.perform_async([{"id": "a", "perform_in": 4e9}])
@@ -179,7 +181,10 @@ def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> No
     assert not any(shard.is_paused for shard in app.operate.queries(worker).shards())
 
 
-@pytest.mark.parametrize("path", ["job?queue={}&id=a", "waiting?queue={}&by=id", "processing?queue={}", "?span=1h"])
+@pytest.mark.parametrize(
+    "path",
+    mostly_nightly(["job?queue={}&id=a", "waiting?queue={}&by=id", "processing?queue={}", "?span=1h"], "?span=1h"),
+)
 def test_a_session_that_ends_on_a_page_leads_back_to_it(worker: Any, visit: Visit, path: str) -> None:
     """A page that refreshes itself goes to the form; whoever signs in again sees the page, not a part of it."""
     worker.perform_async([{"id": "a", "perform_in": 4e9}])

@@ -8,9 +8,18 @@ from playwright.sync_api import expect
 from lowkiq_lambda import Lowkiq, Rate
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
+from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import Notes
 from tests.kit.places import come
 from tests.kit.workers import declare
+
+LOOKED_AT = [
+    ("limits", "limits?queue={queue}"),
+    ("limits-waiting", "limits?queue={queue}-reports"),
+    ("limits-why", "job?queue={queue}&id=1"),
+    ("limits-set", "actions/limits?queue={queue}&do=set&places=two&ids=5&per=1+min"),
+    ("limits-reset", "actions/limits?queue={queue}&do=reset"),
+]
 
 
 @pytest.fixture
@@ -24,16 +33,7 @@ def limited(app: Lowkiq, queue_name: str) -> Any:
     return worker
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("limits", "limits?queue={queue}"),
-        ("limits-waiting", "limits?queue={queue}-reports"),
-        ("limits-why", "job?queue={queue}&id=1"),
-        ("limits-set", "actions/limits?queue={queue}&do=set&places=two&ids=5&per=1+min"),
-        ("limits-reset", "actions/limits?queue={queue}&do=reset"),
-    ],
-)
+@pytest.mark.parametrize(("name", "path"), mostly_nightly(LOOKED_AT, LOOKED_AT[0]))
 def test_pages_of_limits_suit_everybody(limited: Any, visit: Visit, name: str, path: str) -> None:
     """X-35: no page violates WCAG A or AA, in light or dark, and none is wider than a phone."""
     page = visit(path.format(queue=limited.queue_name))

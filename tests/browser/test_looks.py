@@ -18,6 +18,7 @@ from lowkiq_lambda.views.actions import PastAction
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.accounts import READER
+from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import FailingHandler
 from tests.kit.started import Starter
 from tests.kit.steering import send
@@ -72,6 +73,8 @@ PAGES = {
     "no-such-page": "no-such-page",
     "no-such-queue": "waiting?queue=NoSuchQueue",
 }
+SEEN_EACH_TIME = ("overview", "queue", "waiting", "processing", "morgue", "shards", "job-failed", "no-such-queue")
+"""One page of each kind; at night all others are looked at, too."""
 STATUSES = {"range-unreadable": ["400"], "no-such-page": ["404"], "no-such-queue": ["404"]}
 QUESTIONS: dict[str, tuple[Any, ...]] = {
     "searched": ("found:requeue", "queue", ("search", "find=dead&text=met+a+closed")),
@@ -168,7 +171,7 @@ def token(app: Lowkiq, queues: dict[str, str]) -> int:
     return shard.token
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", mostly_nightly(PAGES, *SEEN_EACH_TIME))
 def test_every_page_suits_everybody(name: str, queues: dict[str, str], visit: Visit, complaints: list[str]) -> None:
     """No page violates WCAG A or AA, in light or dark; none is wider than a phone; none breaks its own policy."""
     page = visit(PAGES[name].format(**queues))
@@ -203,14 +206,14 @@ def look(queues: dict[str, str], visit: Visit) -> Iterator[Look]:
     assert [] == found
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", mostly_nightly(QUESTIONS, "searched"))
 def test_every_question_suits_everybody(name: str, look: Look) -> None:
     """As every page: what is asked before anything changes."""
     do, role, *fields = QUESTIONS[name]
     look(f"ask-{name}", role, "actions/ask", ("do", do), *fields)
 
 
-@pytest.mark.parametrize("name", OF_QUEUES)
+@pytest.mark.parametrize("name", mostly_nightly(OF_QUEUES, "pause"))
 def test_every_question_about_a_queue_suits_everybody(name: str, token: int, look: Look) -> None:
     """As every page: what is asked before a queue is paused, or goes on, or somebody loses his lease."""
     do, role, *fields = OF_QUEUES[name]

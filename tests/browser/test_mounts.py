@@ -54,6 +54,7 @@ def mounted(app: Lowkiq) -> Iterator[str]:
         yield f"{served.origin}/ops/jobs/"
 
 
+@pytest.mark.nightly("the port of a daemon is part of each check")
 def test_behind_a_path_of_another_app(worker: Any, mounted: str, open_window: OpenWindow) -> None:
     """Every link, form, style and script stays below the path; so does the cookie."""
     worker.perform_async([{"id": "later", "perform_in": 4e9}])

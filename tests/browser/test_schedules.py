@@ -9,6 +9,7 @@ from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.browser.pictures import picture
+from tests.kit.examples import mostly_nightly
 from tests.kit.steering import confirm
 from tests.kit.waiting import eventually
 
@@ -20,6 +21,13 @@ OUT_OF_SIGHT = """() => {
     return table.scrollWidth - table.clientWidth;
 }"""
 """How many pixels of the table are seen only by who scrolls it sideways."""
+LOOKED_AT = [
+    ("schedules", "schedules"),
+    ("schedule", "schedule?queue={queue}&name=poll"),
+    ("schedule-long", f"schedule?queue={{queue}}&name={LONG}"),
+    ("schedule-elsewhere", "schedule?queue={queue}&name=gone"),
+    ("schedule-ask", "actions/schedule?queue={queue}&name=poll&do=disable"),
+]
 
 
 @pytest.fixture
@@ -39,16 +47,7 @@ def scheduled(app: Lowkiq, worker: Any) -> Any:
     return worker
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("schedules", "schedules"),
-        ("schedule", "schedule?queue={queue}&name=poll"),
-        ("schedule-long", f"schedule?queue={{queue}}&name={LONG}"),
-        ("schedule-elsewhere", "schedule?queue={queue}&name=gone"),
-        ("schedule-ask", "actions/schedule?queue={queue}&name=poll&do=disable"),
-    ],
-)
+@pytest.mark.parametrize(("name", "path"), mostly_nightly(LOOKED_AT, LOOKED_AT[0]))
 def test_pages_of_entries_suit_everybody(scheduled: Any, visit: Visit, name: str, path: str) -> None:
     """X-9: no page violates WCAG A or AA, in light or dark, and none is wider than a phone."""
     page = visit(path.format(queue=scheduled.queue_name))

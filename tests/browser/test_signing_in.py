@@ -11,10 +11,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from tests.kit.accounts import AUTH, OPERATOR, READER
+from tests.kit.examples import mostly_nightly
 from tests.kit.serving import Served
 from tests.kit.windows import OpenWindow, try_wrong_password
 
 OTHERS = "of the other one"
+MOUNTED = [True, pytest.param(False, marks=pytest.mark.nightly("mounted in each check"))]
 BESIDE = Auth([Account("olga", OTHERS, "operator")])
 
 
@@ -97,7 +99,7 @@ def expect_both_until_signed_out(page: Page, first: str, second: str) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-@pytest.mark.parametrize("auth", [AUTH, BESIDE], ids=["one password", "two passwords"])
+@pytest.mark.parametrize("auth", mostly_nightly([AUTH, BESIDE], BESIDE), ids=["one password", "two passwords"])
 def test_two_ports_of_a_host_sign_nobody_out(app: Lowkiq, open_window: OpenWindow, auth: Auth) -> None:
     """Who is signed in to both stays so, and who leaves one has left that one alone."""
     page = open_window()
@@ -110,7 +112,7 @@ def test_two_ports_of_a_host_sign_nobody_out(app: Lowkiq, open_window: OpenWindo
 
 
 @pytest.mark.usefixtures("worker")
-@pytest.mark.parametrize("is_told", [True, False], ids=["mounted", "behind a proxy"])
+@pytest.mark.parametrize("is_told", MOUNTED, ids=["mounted", "behind a proxy"])
 def test_two_folders_of_a_host_sign_nobody_out(app: Lowkiq, open_window: OpenWindow, is_told: bool) -> None:  # noqa: FBT001 - a case
     """The inner one is sent the outer one's cookie, too, and opens all the same."""
     page, path = open_window(), "/ops/jobs"

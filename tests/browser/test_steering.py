@@ -12,6 +12,7 @@ from tests.browser.looks import DESK, NARROW
 from tests.kit.handlers import FailingHandler
 from tests.kit.steering import confirm, expect_done
 
+NIGHTLY = pytest.mark.nightly("another of the list is part of each check")
 PAGES = ("", "waiting?queue={queue}", "processing?queue={queue}", "morgue?queue={queue}", "shards?queue={queue}")
 FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")].filter(
     element => !element.disabled && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true })
@@ -44,7 +45,7 @@ def tab_through(page: Page) -> list[dict[str, Any]]:
     return places
 
 
-@pytest.mark.parametrize("size", [DESK, NARROW], ids=["desk", "narrow"])
+@pytest.mark.parametrize("size", [pytest.param(DESK, marks=NIGHTLY), NARROW], ids=["desk", "narrow"])
 def test_tab_leads_through_every_page_in_order(
     app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit, size: ViewportSize
 ) -> None:
@@ -144,8 +145,8 @@ def test_a_time_is_typed_as_it_is_shown(worker: Any, visit: Visit) -> None:
     ("typed", "upwards", "downwards"),
     [
         ("2027-01-15 09:00:58", {"second", "behind"}, {"before", "midnight", "second"}),
-        ("2027-01-15  09:00:58", {"second", "behind"}, {"before", "midnight", "second"}),
-        ("2027-01-15 09:00", {"second", "behind"}, {"before", "midnight", "second"}),
+        pytest.param("2027-01-15  09:00:58", {"second", "behind"}, {"before", "midnight", "second"}, marks=NIGHTLY),
+        pytest.param("2027-01-15 09:00", {"second", "behind"}, {"before", "midnight", "second"}, marks=NIGHTLY),
         ("2027-01-15", {"midnight", "second", "behind"}, {"before", "midnight", "second"}),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from tests.chaos.race.actors import Track
 from tests.chaos.race.course import KINDS, Race
 from tests.chaos.race.mutants import CHANGES
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 
@@ -30,7 +31,7 @@ def make_race(server: Server, queue_name: str, tmp_path: Path) -> Iterator[MakeR
     server.admin.delete(*server.admin.keys(f"*{queue_name}*") or ["none"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_nightly(KINDS, "threads"))
 def test_p1_p2_p3_hold_in_a_race(make_race: MakeRace, kind: str) -> None:
     """P1, P2, P3: no id beside itself, none out of order, nothing lost, and nothing again that was acknowledged."""
     with make_race(kind) as race:

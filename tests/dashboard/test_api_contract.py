@@ -18,10 +18,11 @@ from lowkiq_lambda.dashboard.api.operations import PREFIX
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.examples import examples
 from tests.kit.handlers import FailingHandler
 
 SECRET = "s" * 20
-EXAMPLES = 12
+EXAMPLES = examples(16)
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -34,6 +34,7 @@ def test_schedules_that_are_due_drain_their_shards(stack: Stack) -> None:
     assert stack.metrics.shards[LAST].length
 
 
+@pytest.mark.nightly("a written project's `make cloud` does so in each check")
 @pytest.mark.xdist_group("cloud")  # for the packages, which would be built once more
 def test_the_script_for_people_runs_it_all(packages: Path, tmp_path: Path) -> None:
     """`python -m local.cloud` deploys, drains and compares on a cloud of its own; Ctrl-C ends all that it started."""

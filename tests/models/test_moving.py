@@ -21,7 +21,12 @@ def explored(movers: tuple[Mover, ...], without: Guard | None = None) -> Explore
     return explore(at_first(movers), partial(steps, without=without), fault, fault_of_end)
 
 
-@pytest.mark.parametrize("movers", [FORTH, TURNED_TWICE, FORTH_AGAIN])
+OTHERS = [
+    pytest.param(movers, marks=pytest.mark.nightly("one mover in each check")) for movers in (TURNED_TWICE, FORTH_AGAIN)
+]
+
+
+@pytest.mark.parametrize("movers", [FORTH, *OTHERS])
 def test_p1_p2_p3_no_order_of_steps_of_a_move_breaks_a_promise(movers: tuple[Mover, ...]) -> None:
     """Whoever stalls or dies, and however late a push arrives: one holder, nothing lost or repeated, order kept."""
     found = explored(movers)

@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import FOREVER
+from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.stored import stored
 from tests.properties.disturbing import disturbance
@@ -21,7 +22,7 @@ from tests.properties.operators import TICKS, OperatedModel
 from tests.properties.store import LateActions
 from tests.properties.wakes import WokenMachine
 
-EXAMPLES = int(os.environ.get("LOWKIQ_TEST_EXAMPLES", "160"))
+EXAMPLES = int(os.environ.get("LOWKIQ_TEST_EXAMPLES", examples(160)))
 STEPS = 24
 
 SEVERAL = st.lists(IDS, min_size=1, max_size=3, unique=True)

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lowkiq_lambda import Batch, Config, Gather, Later, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
+from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.workers import declare
 
@@ -193,9 +194,10 @@ def own_queues() -> Iterator[Server]:
         yield started
 
 
+@pytest.mark.hypothesis
 def test_b7_an_id_is_due_when_its_pushes_say_so(own_queues: Server) -> None:
     """B-7: after any sequence of pushes, drains, failures and operators' actions."""
     GatheringMachine.url = own_queues.url
     run_state_machine_as_test(
-        GatheringMachine, settings=settings(max_examples=60, stateful_step_count=20, deadline=None)
+        GatheringMachine, settings=settings(max_examples=examples(60), stateful_step_count=20, deadline=None)
     )

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
+from tests.kit.examples import examples
 from tests.kit.looks import ids_of
 from tests.kit.servers import Server
 from tests.kit.workers import declare
@@ -162,7 +163,10 @@ def own_queues() -> Iterator[Server]:
         yield started
 
 
+@pytest.mark.hypothesis
 def test_e79_nothing_passes_a_held_head(own_queues: Server) -> None:
     """E-79, P2, P3: after any sequence of pushes, failures, releases and other actions."""
     HeldMachine.url = own_queues.url
-    run_state_machine_as_test(HeldMachine, settings=settings(max_examples=40, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(
+        HeldMachine, settings=settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
+    )

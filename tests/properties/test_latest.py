@@ -13,6 +13,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.jobs.job import decode_score
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
+from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.workers import declare, shard_of
 
@@ -185,7 +186,10 @@ def own_queues() -> Iterator[Server]:
         yield started
 
 
+@pytest.mark.hypothesis
 def test_p3_no_done_score_of_an_id_falls(own_queues: Server) -> None:
     """P3, P7: after any sequence of pushes, drains, failures and operators' actions."""
     LatestMachine.url = own_queues.url
-    run_state_machine_as_test(LatestMachine, settings=settings(max_examples=50, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(
+        LatestMachine, settings=settings(max_examples=examples(50), stateful_step_count=20, deadline=None)
+    )

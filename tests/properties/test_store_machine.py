@@ -29,6 +29,7 @@ class LaneMachine(OperatedMachine):
         assert self.model.served_at.keys() == remembered
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(900)
 def test_store_does_what_the_model_does(server: Server) -> None:
     """Whatever is pushed, claimed, settled, lost, recovered and operated, the shard is as the model says.
@@ -44,6 +45,7 @@ def test_store_does_what_the_model_does(server: Server) -> None:
     assert beside[True] >= EXAMPLES / 2, beside
 
 
+@pytest.mark.hypothesis
 @pytest.mark.timeout(900)
 def test_b2_tenants_take_turns_as_in_the_model(server: Server) -> None:
     """B-2, E-100: whatever happens to a shard of tenants, claims go by turns, and lines and lanes hold what waits."""

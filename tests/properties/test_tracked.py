@@ -20,7 +20,7 @@ from tests.properties.disturbing import disturbance
 from tests.properties.lanes import LaneModel
 from tests.properties.machine import JOBS, Job
 from tests.properties.model import NewJob, OutcomeRecord
-from tests.properties.operated import EXAMPLES, SEVERAL, OperatedMachine, run
+from tests.properties.operated import SEVERAL, OperatedMachine, run
 
 TASKS: Final = (b"first task..", b"second task.")
 
@@ -157,14 +157,14 @@ class TrackedLaneMachine(TrackedMachine):
 @pytest.mark.timeout(900)
 def test_a23_items_are_where_their_payloads_are(server: Server) -> None:
     """A-23, A-40, P2: pushed, merged, claimed, retried, buried, put back, deleted, trimmed, left by the dead."""
-    run(TrackedMachine, server, EXAMPLES // 10)
+    run(TrackedMachine, server, 16)
     assert {"d", "x"} <= TrackedMachine.ended.keys()
 
 
 @pytest.mark.timeout(900)
 def test_b2_items_of_tenants_are_where_their_payloads_are(server: Server) -> None:
     """B-2: also where ids take turns."""
-    run(TrackedLaneMachine, server, EXAMPLES // 16, derandomize=True)
+    run(TrackedLaneMachine, server, 10, derandomize=True)
 
 
 MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
@@ -191,6 +191,6 @@ def test_a_script_that_forgets_items_is_found(
     scripts.script.cache_clear()
     try:
         with pytest.raises(AssertionError):
-            run(TrackedMachine, server, EXAMPLES, phases=[Phase.generate], derandomize=True)
+            run(TrackedMachine, server, 160, phases=[Phase.generate], derandomize=True)
     finally:
         scripts.script.cache_clear()

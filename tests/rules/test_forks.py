@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -21,10 +22,15 @@ WAYS = [("exit", 7), ("error", 1), ("return", 0)]
 
 @pytest.mark.parametrize(
     ("kind", "way", "code"),
-    [
-        *[(kind, *way) for kind in PLAIN + COROUTINES for way in WAYS],
-        *[(kind, "wait", 1) for kind in COROUTINES if kind != "async_middleware"],
-    ],
+    mostly_nightly(
+        [
+            *[(kind, *way) for kind in PLAIN + COROUTINES for way in WAYS],
+            *[(kind, "wait", 1) for kind in COROUTINES if kind != "async_middleware"],
+        ],
+        # Each kind once, and each way.
+        *[(kind, *WAYS[place % 3]) for place, kind in enumerate(PLAIN + COROUTINES)],
+        ("async_perform", "wait", 1),
+    ),
 )
 def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
     server: Server, queue_name: str, kind: str, way: str, code: int

@@ -71,7 +71,10 @@ def test_equal_payloads_meet_among_others_of_their_id(make_app: MakeApp, server:
     stored(server.admin, shard_of(app, worker, "a"))
 
 
-@pytest.mark.parametrize("times", [40, pytest.param(10_000, marks=pytest.mark.timeout(300))])
+LONG = (pytest.mark.timeout(300), pytest.mark.nightly("the same with small numbers is part of each check"))
+
+
+@pytest.mark.parametrize("times", [40, pytest.param(10_000, marks=LONG)])
 def test_p2_a_broken_id_does_not_push_others_out_of_the_morgue(
     make_app: MakeApp, queue_name: str, times: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,10 +12,12 @@ from lowkiq_lambda import Batch, Lowkiq, PushInterrupted, QueueMismatch
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import MakeApp
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Cluster
 from tests.rules.turnstile import Caller
 
 COUNTS = (1, 2, 3)
+ENDS = ("the first dies", "the first goes on", "both die")
 IDS = "abcd"
 STEPS = 8
 """As many as a call of `redeclare` takes between two of these counts."""
@@ -127,8 +129,7 @@ def callers(world: World, make_app: MakeApp) -> Callers:
     return Callers(world, lambda: make_app(redis_timeout=TIMEOUT))
 
 
-@pytest.mark.parametrize("other", COUNTS)
-@pytest.mark.parametrize("end", ["the first dies", "the first goes on", "both die"])
+@pytest.mark.parametrize(("end", "other"), mostly_nightly(product(ENDS, COUNTS), *zip(ENDS, COUNTS, strict=True)))
 def test_two_who_redeclare_at_once_never_leave_two_counts_in_use(
     callers: Callers, world: World, other: int, end: str
 ) -> None:
@@ -149,7 +150,7 @@ def test_two_who_redeclare_at_once_never_leave_two_counts_in_use(
         world.settle(COUNTS[(first_steps + other_steps) % len(COUNTS)])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_nightly(range(4), 0))
 def test_three_who_redeclare_in_any_order_never_leave_two_counts_in_use(
     callers: Callers, world: World, seed: int
 ) -> None:

@@ -150,6 +150,7 @@ def running_cloud(shop: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
         end_server(shop / ".lowkiq")
 
 
+@pytest.mark.nightly("its stack works on this machine in each check, by one tick")
 @pytest.mark.skipif(sys.platform != "linux", reason="packages hold what runs on Lambda, which is Linux")
 @pytest.mark.timeout(600)
 def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowkiq_lambda.base.fingerprint import LINE, fingerprint
+from tests.kit.examples import examples
 
 PIECES: Final = [*"ab1f0'\"`#:/-. @=(\\,xTZ5\r\n\ud800é[{+?_", "http://", "HTTP ", "status ", "Error: ", "429", "'a'"]
 PIECES_OF_VALUES: Final = ["2026-01-02T03:04", "deadbeef1", "0x1f", "u:p@h", "550e8400-e29b-41d4-a716-446655440000"]
@@ -55,7 +56,7 @@ def test_statuses_of_http_are_errors_of_different_kinds(before: str) -> None:
     assert fingerprint(f"{before}4290 for 17") == fingerprint(f"{before}5030 for 17")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 @given(st.lists(st.sampled_from(PIECES + PIECES_OF_VALUES), max_size=60).map("".join) | st.text(max_size=2 * LINE))
 def test_a_fingerprint_of_words_is_the_fingerprint(text: str) -> None:
     """The words of a fingerprint have the same one, and are no longer than a line, whatever the text is."""

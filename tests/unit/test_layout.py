@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowkiq_lambda.store.shard.layout import COUNTS_KEPT, Home, Layout, settled
+from tests.kit.examples import examples
 
 COUNTS = st.integers(1, 40)
 IDS = st.text(max_size=8).map(lambda text: crc32(text.encode()))
@@ -42,7 +43,7 @@ def test_each_shard_is_in_one_group(before: int, after: int) -> None:
     assert [*range(after)] == sorted(home.index for group in groups for home in layout.targets(group))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(COUNTS, COUNTS, st.sets(st.integers(0, 39)), IDS)
 def test_an_id_is_in_the_new_shards_once_its_group_has_moved(
     before: int, after: int, groups: set[int], digest: int
