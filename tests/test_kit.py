@@ -2,18 +2,19 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def sources() -> list[tuple[str, ast.Module]]:
     """Each file of the tests, by its path."""
-    for path in sorted(TESTS.rglob("*.py")):
-        yield path.relative_to(TESTS).as_posix(), ast.parse(path.read_text())
+    return [(path.relative_to(TESTS).as_posix(), ast.parse(path.read_text())) for path in sorted(TESTS.rglob("*.py"))]
 
 
+@cache
 def imported(tree: ast.Module) -> set[str]:
     """The modules of the tests that it takes something from, without `tests.`."""
     found = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]

@@ -17,6 +17,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.chaos.steps import is_empty
 from tests.kit.apps import closing_app
 from tests.kit.deaths import Died
+from tests.kit.examples import mostly_nightly
 from tests.kit.order import is_in_order
 from tests.kit.servers import Server
 from tests.kit.stored import State, stored
@@ -94,7 +95,7 @@ def simulation(server: Server) -> Iterator[Simulation]:
         yield Simulation(server, app, clock, Random(0))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", mostly_nightly(range(5), 0))
 def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_name: str, seed: int) -> None:
     """E-50: 2,000 healthy jobs in windows of 20, a kill every 1.5 s: all are performed, in not much more time."""
     simulation.rng, simulation.life = Random(seed), LIFE
@@ -106,7 +107,7 @@ def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_n
     assert sum(map(len, simulation.begun.values())) < 1.25 * JOBS
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_nightly(range(3), 0))
 def test_p6_an_id_that_kills_is_buried_alone(simulation: Simulation, queue_name: str, seed: int) -> None:
     """E-50, LB-8: one kill in company and three alone, however many others kill the process meanwhile."""
     simulation.rng, simulation.life = Random(seed), LIFE

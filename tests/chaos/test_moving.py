@@ -22,6 +22,7 @@ def course(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Course]:
         yield made
 
 
+@pytest.mark.nightly("test_replay moves a queue below a history in each check")
 def test_e93_e94_a_queue_moves_whoever_dies_and_back(course: Course) -> None:
     """E-93, E-94, P1, P2, P3: from 5 to 12 shards, a part of the way to 3 and back, and to 3; and no push fails."""
     course.move(12)

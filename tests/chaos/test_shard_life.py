@@ -14,6 +14,7 @@ from lowkiq_lambda.store.shard.scripts import Script, script
 from tests.chaos.everything import OF_TENANTS, SCRIPTS, look_at_everything
 from tests.chaos.shard_life import ShardLife, Step
 from tests.chaos.steps import is_empty
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
@@ -43,7 +44,7 @@ def test_the_life_of_a_shard_ends_without_jobs(server: Server, queue_name: str) 
     assert 1 == end["counters"]["retried"] == end["counters"]["buried"]
 
 
-@pytest.mark.parametrize("lost", ["closed", "silent"])
+@pytest.mark.parametrize("lost", mostly_nightly(["closed", "silent"], "closed"))
 @pytest.mark.parametrize("number", range(STEPS))
 def test_a_lost_reply_changes_nothing(
     server: Server, queue_name: str, fault_proxy: FaultProxy, number: int, lost: str

@@ -13,6 +13,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.contrib.dying import JOBS, RELAY, REQUEST
 from tests.contrib.shop import OrderShop
 from tests.kit.deaths import outlive
+from tests.kit.examples import mostly_nightly
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -25,7 +26,7 @@ def die_behind(point: str, *arguments: str) -> None:
     assert -signal.SIGKILL == ended.returncode, ended.stderr
 
 
-@pytest.mark.parametrize("point", [*REQUEST, *RELAY])
+@pytest.mark.parametrize("point", mostly_nightly([*REQUEST, *RELAY], REQUEST[-1], RELAY[0], RELAY[-1]))
 def test_p2_a_kill_behind_any_step_loses_nothing_and_repeats_nothing(
     point: str, shop: OrderShop, server_url: str, sqlite_url: str, clock: ManualClock
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_job_that_began_after_the_question_is_said_to_run(browser: Browser, de
     assert "Not counted" not in words
 
 
+@pytest.mark.nightly("tests of the browser interrupt a smaller action in each check")
 def test_ten_thousand_are_put_back_with_an_interruption(
     browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

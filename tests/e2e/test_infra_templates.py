@@ -18,7 +18,11 @@ INFRA = Path(__file__).parents[2] / "infra"
 OWN = CountItems.queue_name
 ITEMS = 12
 
-pytestmark = [pytest.mark.xdist_group("cloud"), pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.xdist_group("cloud"),
+    pytest.mark.timeout(400),
+    pytest.mark.nightly("the stack without options is deployed in each check"),
+]
 
 
 def created(cloud: LocalCloud, name: str, template: str, **parameters: str) -> dict[str, str]:

@@ -39,7 +39,10 @@ INVOKE = {
 ITEMS = 300
 """More items of a long job than three drains get done in a row: each takes a twentieth of a second."""
 
-pytestmark = pytest.mark.timeout(400)  # where it runs alone, it has the packages built and the stack deployed
+pytestmark = [
+    pytest.mark.timeout(400),  # where it runs alone, it has the packages built and the stack deployed
+    pytest.mark.nightly("the stack without options is deployed in each check"),
+]
 
 
 def run(stack: Stack, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ from examples.erp_sync.knobs import Knobs
 from examples.erp_sync.report import Report
 from examples.erp_sync.shop import Shop, order_id, plan
 from tests.kit.daemons import ROOT, clean_environment
+from tests.kit.examples import mostly_nightly
 from tests.kit.process_states import lives
 from tests.kit.waiting import eventually
 
@@ -32,7 +33,7 @@ def started(folder: Path, *knobs: str) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.parametrize("kills", [0, 2])
+@pytest.mark.parametrize("kills", mostly_nightly([0, 2], 2))
 def test_the_erp_ends_with_what_the_shop_has(tmp_path: Path, kills: int) -> None:
     """Although it throttles and fails, webhooks are late, repeated and lost, and the daemon is killed."""
     process = started(tmp_path, f"--kills={kills}", "--failures=0.1", "--erp-rate=20", "--poison=2")

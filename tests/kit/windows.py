@@ -16,6 +16,18 @@ The local cloud begins with one environment of the function for each request of 
 once: some 30 s where the machine is busy.
 """
 
+_OFF: Final = (
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup"),
+    # As Playwright has them: the switch takes the place of its own.
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades", "LensOverlay"),
+    *("HttpsFirstBalancedModeAutoEnable", "MediaRouter", "PaintHolding", "ThirdPartyStoragePartitioning"),
+    *("AvoidCorsURLLoaderRestartOnRedirect", "TcpPortRandomizationWin", "OptimizationHints", "PreconnectToSearch"),
+    *("NetworkTimeServiceQuerying", "AimEnabled"),
+)
+"""Features of the browser. The first two give each new window two hidden pages for its address field, which cost more
+than the window itself."""
+SWITCHES: Final = ("--disable-gpu", "--disable-quic", f"--disable-features={','.join(_OFF)}")
+
 OpenWindow: TypeAlias = Callable[..., Page]
 
 expect.set_options(timeout=PATIENCE)
@@ -29,7 +41,7 @@ def running_browser() -> Iterator[Browser]:
         pytest.skip("there is no browser: install Chromium, or name one by LOWKIQ_TEST_BROWSER")
     # To be left as soon as it can be: while it runs, no other loop can in this thread.
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--disable-gpu", "--disable-quic"])
+        browser = playwright.chromium.launch(executable_path=program, args=SWITCHES)
         yield browser
         browser.close()
 

@@ -26,7 +26,7 @@ def arrivals(app: Lowkiq, worker: Any, server: Server) -> list[int]:
     return [int(server.admin.hget(shard.key("meta"), "arrival") or 0) for shard in app.core.queue_of(worker).shards]
 
 
-@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("waits", [pytest.param(False, marks=pytest.mark.nightly("with jobs in each check")), True])
 def test_two_hundred_moves_up_and_down_take_little_room(
     make_app: MakeApp, clock: ManualClock, server: Server, queue_name: str, *, waits: bool
 ) -> None:

@@ -107,6 +107,7 @@ def test_it_is_installed_from_the_wheel_that_wrote_it(shop: Path, wheel: Path) -
     assert "local.mk" in (shop / ".gitignore").read_text().splitlines()
 
 
+@pytest.mark.nightly("the template that it is a copy of is checked in each check")
 def test_its_template_is_valid(shop: Path) -> None:
     """CloudFormation's linter finds nothing, also where the template lies in a folder of its own."""
     done = run_tool("cfn-lint", str(shop / "lowkiq" / "template.yaml"))
@@ -173,6 +174,7 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
     assert (0, "the cloud is gone") == (code, log.read_text().splitlines()[-1])
 
 
+@pytest.mark.nightly("test_package builds functions in each check")
 def test_a_function_of_it_is_built_as_sam_does(shop: Path, tmp_path: Path) -> None:
     """By the Makefile beside the template, in a copy of app/: app.jobs:app is what the function imports, too."""
     scratch, package = tmp_path / "scratch", tmp_path / "package"

@@ -200,6 +200,7 @@ def test_kill_keeps_the_morgue_within_its_limits(make_desk: MakeDesk) -> None:
     assert 22_000 - 100 == found["counters"]["trimmed"]
 
 
+@pytest.mark.nightly("parts of any size are part of each check")
 def test_an_id_with_very_many_payloads_is_deleted_in_parts(desk: Desk) -> None:
     """100,000 payloads go in bounded calls, one id counts once, and each stop between them is a sound state."""
     desk.fail([{"id": "big", "payload": n, "score": n} for n in range(100_000)])

@@ -202,6 +202,7 @@ def test_delete_leaves_nothing_behind(desk: Desk) -> None:
     assert ({}, 0, ["b"]) == (found["morgue"], found["morgue_bytes"], list(found["waiting"]))
 
 
+@pytest.mark.nightly("parts of any size are part of each check")
 def test_very_much_comes_back_in_parts(make_desk: MakeDesk) -> None:
     """E-78: one id with 30,000 payloads and 3,000 ids with one, over many calls, each id counted once."""
     desk = make_desk(morgue_max_entries=100_000)

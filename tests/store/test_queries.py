@@ -111,6 +111,7 @@ def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
     assert ids == ids_of(app.operate.queries(worker).fetch(ids))
 
 
+@pytest.mark.nightly("pages of many payloads are part of each check")
 def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name: str) -> None:
     """What is shown of one job is bounded; how many payloads there are besides is told."""
     worker = declare(app, queue_name, FailingHandler())

@@ -9,10 +9,11 @@ import pytest
 from tests.aws.schedules.command import DONE, WriteApp, start
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import deployed, names
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 
 
-@pytest.mark.parametrize("writes", [0, 1, 3, 6])
+@pytest.mark.parametrize("writes", mostly_nightly([0, 1, 3, 6], 3))
 def test_a_run_that_is_killed_midway_is_finished_by_the_next(  # noqa: PLR0913, PLR0917 - two servers and an app
     front: Front,
     own_server: Server,
