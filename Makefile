@@ -36,7 +36,7 @@ test: setup ## set up and run every check and every test
 	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/check
 
 .PHONY: nightly
-nightly: setup ## pass the tests that are too long for each check, with 200 examples of each property
+nightly: setup ## pass what is too long for each check: nightly tests, 200 examples of each property, mutants
 	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/nightly
 
 .PHONY: coverage
