@@ -8,6 +8,7 @@ from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Call
 from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.timetables import FireReply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.firing import MINUTE, NOON, at_noon, fired, outcomes, records
@@ -36,6 +37,38 @@ def test_x4_a_planned_time_fires_once_whoever_ticks(make_app: MakeApp, clock: Ma
         app.schedules.tick()
     clock.advance(60.0)
     assert [[("poll", 60.0, "pushed")], [], []] == [fired(app.schedules.tick()) for app in [*apps, *apps[:1]]]
+
+
+def test_x4_a_copy_of_a_firing_that_comes_late_changes_nothing(
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-4: neither while the job waits, nor when it is done; the history has the time once."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    clock.advance(60.0)
+    sent: list[Call] = []
+    run_each = app.core.backend.run_each
+
+    def noting(calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        sent.extend(calls)
+        return run_each(calls)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(app.core.backend, "run_each", noting)
+        app.schedules.tick()
+    firings = [call for call in sent if call[0] == "fire"]
+    assert 1 == len(firings)
+
+    for _ in range(2):
+        (reply,) = run_each(firings)
+        assert not isinstance(reply, LowkiqError)
+        assert b"ALREADY" == FireReply.of(reply).status
+        app.drain()
+
+    assert (1, 0) == (app.operate.metrics()[queue_name].payloads, app.operate.metrics()[queue_name].length)
+    assert [(60.0, "pushed")] == outcomes(app, worker, "poll")
 
 
 def test_x23_the_job_has_the_planned_time_as_its_score(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
