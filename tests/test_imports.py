@@ -147,6 +147,18 @@ def test_a_command_line_loads_no_client_before_a_command_needs_it() -> None:
         assert (0, "") == (done.returncode, done.stderr)
 
 
+def test_the_help_loads_a_dozen_of_our_modules_at_most() -> None:
+    """The list of the commands costs nothing of what they need, nor a look at what is installed."""
+    program = "import sys; from lowkiq_lambda.cli.program import execute; execute('lowkiq', ['--help']); "
+    told = "print('importlib.metadata' in sys.modules, sum(name.startswith('lowkiq_lambda') for name in sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", program + told], capture_output=True, text=True, check=True, cwd=ROOT)
+    looks, count = done.stdout.splitlines()[-1].split()
+
+    assert "False" == looks
+    assert int(count) <= 12
+
+
 WITHOUT_TELEMETRY: Final = """
 import sys
 sys.modules.update(dict.fromkeys(["opentelemetry", "sentry_sdk"]))

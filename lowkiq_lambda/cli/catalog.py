@@ -2,7 +2,6 @@
 
 from copy import copy
 from importlib import import_module
-from importlib.metadata import version
 from typing import Final, NamedTuple
 
 from cyclopts import App, Group
@@ -97,7 +96,7 @@ def lowkiq(*called: str) -> App:
         help=_HELP,
         help_epilogue=_EPILOGUE,
         help_format="plaintext",
-        version=version("lowkiq_lambda"),
+        version=_version,
         group_commands=_OPTIONS,
         usage="Usage: lowkiq COMMAND [OPTIONS]",
         # The program says what that means.
@@ -109,6 +108,12 @@ def lowkiq(*called: str) -> App:
             line = App(name=name, help=listed.summary, group=group, sort_key=position)
             app.command(_loaded(listed) if name in called else line)
     return app
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - slow, and only --version needs it
+
+    return version("lowkiq_lambda")
 
 
 def _loaded(listed: Listed) -> App:

@@ -65,6 +65,7 @@ def leaves(value: object) -> Iterator[str]:
         yield value
 
 
+@pytest.mark.nightly("each check has the template built by SAM, and read by cfn-lint")
 def test_sam_takes_the_template_for_valid() -> None:
     """`sam validate --lint` has nothing to say against template.yaml."""
     done = run("sam", "validate", "--lint")

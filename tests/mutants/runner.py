@@ -1,7 +1,4 @@
-"""Puts each fault of mutants.toml into a copy of the tree, and says whether the tests that it names see it.
-
-`python -m tests.mutants [NAME ...]` ends with 1 if one of them survives, or does not fit the tree any more.
-"""
+"""Puts each fault of mutants.toml into a copy of the tree, and tells whether the tests that it names see it."""
 
 import os
 import shutil
@@ -16,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-ROOT: Final = Path(__file__).parents[1]
-FILE: Final = Path(__file__).with_name("mutants.toml")
+ROOT: Final = Path(__file__).parents[2]
+FILE: Final = ROOT / "tests" / "mutants.toml"
 _TIMEOUT: Final = 900.0
 _LEFT_OUT: Final = (".git", ".venv", ".tools", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", ".coverage*")
 _TOOLS: Final = (".venv", ".tools")
@@ -103,7 +100,3 @@ def main(names: Sequence[str]) -> int:
         sys.stdout.flush()
     sys.stdout.write(f"{killed} of {len(chosen)} mutants were killed\n")
     return 0 if killed == len(chosen) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import mutants
-from tests.mutants import ROOT, Mutant, outcome_of
+from tests.mutants.runner import ROOT, Mutant, main, mutants, outcome_of
 
-MUTANTS = mutants.mutants()
+MUTANTS = mutants()
 SOURCE = "def half(n):\n    return n // 2\n"
 TEST = "from half import half\n\ndef test_half():\n    assert half(4) == 2\n"
 
@@ -43,5 +42,5 @@ def test_the_runner_tells_killed_from_survived(tree: Path, before: str, after: s
 
 def test_a_name_that_is_unknown_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The sentence names it, and no mutant is tried."""
-    assert 2 == mutants.main(["no-such-mutant"])
+    assert 2 == main(["no-such-mutant"])
     assert "no-such-mutant" in capsys.readouterr().err
