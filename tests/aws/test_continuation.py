@@ -10,6 +10,7 @@ from lowkiq_lambda.aws import continuation
 from lowkiq_lambda.aws.continuation import continue_if_due, in_time
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import BadEvent, selected
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused
@@ -301,7 +302,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
     declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     gone = Lowkiq(Config(redis_url="redis://127.0.0.1:1"), clock=function.clock)
-    monkeypatch.setattr(type(function.app), "backend", gone.core.backend)
+    monkeypatch.setattr(Core, "backend", gone.core.backend)
 
     assert not function.goes_on({"queue": queue_name}, drain)
     assert caplog.messages[0].startswith("the drain does not go on: Nothing answers at 127.0.0.1:1: ")

@@ -111,7 +111,7 @@ def test_a_slow_sweep_that_comes_too_late_changes_nothing(busy: OrderShop, monke
         busy.app.drain()
         return push(worker, jobs)
 
-    monkeypatch.setattr(busy.app, "push_past_middlewares", overtaken)
+    monkeypatch.setattr(busy.app.core, "push_past_middlewares", overtaken)
     busy.outbox.sweep()
     busy.app.drain()
 

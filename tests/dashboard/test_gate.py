@@ -24,6 +24,7 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE, MINUTE, Throttle
 from lowkiq_lambda.dashboard.security.token_throttle import TOLD_TOGETHER, WRONG_TOKENS, TokenThrottle
 from lowkiq_lambda.dashboard.serving import entry_for
+from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import AUTH, OPERATOR, READER
@@ -821,7 +822,7 @@ def test_what_breaks_is_told_without_its_reason(
 ) -> None:
     """A bug is a page and a line in the log, with no trace on the page."""
     browser = make_browser()
-    monkeypatch.setattr(Lowkiq, "overview", lambda *_: int("gEheim"))
+    monkeypatch.setattr(Operations, "overview", lambda *_: int("gEheim"))
 
     answer = browser.get("/")
 

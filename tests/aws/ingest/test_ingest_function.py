@@ -196,7 +196,7 @@ def test_of_a_push_that_breaks_off_the_rest_comes_again(
     def break_off(*_arguments: object) -> None:
         raise PushInterrupted(written=[0], not_written=[2], unknown=[1])
 
-    monkeypatch.setattr(ingest.app, "push_or_raise", break_off)
+    monkeypatch.setattr(ingest.app.core, "push_or_raise", break_off)
     event = shapes.sqs(*(shapes.message(number, {"order": name}) for number, name in enumerate("abc")))
 
     assert [shapes.message_id(number) for number in failed] == shapes.failed(ingest(event))
