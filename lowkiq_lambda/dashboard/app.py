@@ -26,14 +26,13 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import assets, audit
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.page_parameters import knowing
+from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
 from lowkiq_lambda.dashboard.security.headers import SecurityHeaders
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.dashboard.security.token_throttle import TokenThrottle
-from lowkiq_lambda.dashboard.unhandled_errors import UnhandledErrors
+from lowkiq_lambda.dashboard.security.throttle import Throttle, TokenThrottle
 from lowkiq_lambda.operate.inspect.login_attempts import count_attempts
 from lowkiq_lambda.operate.inspect.signed_out import is_signed_out
 from lowkiq_lambda.settings.protocols import Mask
@@ -121,19 +120,19 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/", knowing("span sort way", _page("overview"))),
         get(site, "/search", knowing("q", _page("search"))),
         get(site, "/queue", knowing("queue span", _page("queue_page"))),
-        get(site, "/waiting", knowing(_OF_LIST, _page("waiting"))),
-        get(site, "/processing", knowing("queue after", _page("processing"))),
-        get(site, "/morgue", knowing(_OF_LIST, _page("morgue"))),
+        get(site, "/waiting", knowing(_OF_LIST, _page("lists", "show_waiting"))),
+        get(site, "/processing", knowing("queue after", _page("lists", "show_in_flight"))),
+        get(site, "/morgue", knowing(_OF_LIST, _page("lists", "show_morgue"))),
         get(site, "/export", knowing(f"{_OF_LIST} list format", _page("export"))),
         get(site, "/errors", knowing("queue by after", _page("errors"))),
-        get(site, "/shards", knowing("queue sort way", _page("shards"))),
+        get(site, "/shards", knowing("queue sort way", _page("queue_page", "show_shards"))),
         get(site, "/recovered", knowing("queue", _page("recovered"))),
         get(site, "/limits", knowing("queue", _page("limits"))),
         get(site, "/tenants", knowing("queue find order", _page("tenants"))),
         get(site, "/job", knowing("queue id task item", _page("job"))),
         get(site, "/schedules", knowing("", _page("schedules"))),
         get(site, "/schedule", knowing("queue name", _page("schedules", "one"))),
-        get(site, "/tasks", knowing("find after", _page("task_list"))),
+        get(site, "/tasks", knowing("find after", _page("tasks"))),
         get(site, "/tasks/{id}", knowing("", _page("tasks", "find"))),
         get(site, "/task", knowing("id status after", _page("tasks", "one"))),
         get(site, "/processes", knowing("", _page("processes"))),

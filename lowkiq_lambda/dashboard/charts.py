@@ -1,18 +1,21 @@
-"""Charts as SVG paths, drawn on the server."""
+"""Charts as SVG paths, drawn on the server, and the spans that they show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, zip_longest
 from math import ceil, floor, log10
 from operator import add
-from typing import Final
+from typing import Final, get_args
 
-from lowkiq_lambda.dashboard.number_html import HEIGHT, WIDTH
-from lowkiq_lambda.views.queues import Series
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.rendering import HEIGHT, WIDTH
+from lowkiq_lambda.views.queues import Series, Span
 
 SPARK_POINTS: Final = 40
 _PARTS: Final = (6, 5)
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
+
+SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 hours", "72h": "3 days"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +93,14 @@ def round_up(value: float) -> float:
         return 1
     unit = 10.0 ** floor(log10(value))
     return float(next(step * unit for step in _STEPS if ceil(value / unit * 1_000) <= step * 1_000))
+
+
+def span_of(context: RequestContext) -> Span:
+    """The span in the address; the shortest by default."""
+    wanted = context.query.get("span", "")
+    return next((span for span in get_args(Span) if span == wanted), "10m")
+
+
+def span_links(context: RequestContext, path: str, **query: object) -> dict[str, str]:
+    """Links to the same page with each span."""
+    return {span: context.link(path, **query, span=span) for span in SPANS}

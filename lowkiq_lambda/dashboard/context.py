@@ -17,15 +17,12 @@ from starlette.routing import Route
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.assets import assets
-from lowkiq_lambda.dashboard.navigation import MAIN, OF_QUEUE
-from lowkiq_lambda.dashboard.problems import Code, problem_response, status_of
+from lowkiq_lambda.dashboard.problems import FAILED, Code, problem_response, status_of
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
-from lowkiq_lambda.dashboard.security.paths import path_of
-from lowkiq_lambda.dashboard.security.return_path import return_path
+from lowkiq_lambda.dashboard.security.paths import path_of, return_path
 from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.dashboard.unhandled_errors import FAILED
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.protocols import Mask
 
@@ -34,6 +31,29 @@ logger = logging.getLogger(__name__)
 API: Final = "/api/"
 FOR_PROGRAMS: Final = frozenset({"/metrics", "/healthz"})
 """Paths outside of the API that programs read."""
+
+MAIN: Final[Mapping[str, str]] = {
+    "": "Overview",
+    "errors": "Errors",
+    "tasks": "Tasks",
+    "schedules": "Schedules",
+    "processes": "Processes",
+    "past-actions": "Actions",
+}
+"""By path, in the order of the header."""
+OF_QUEUE: Final[Mapping[str, str]] = {
+    "queue": "Queue",
+    "waiting": "Waiting",
+    "processing": "In flight",
+    "morgue": "Morgue",
+    "errors": "Errors",
+    "shards": "Shards",
+    "recovered": "Recovered",
+    "limits": "Limits",
+    "tenants": "Tenants",
+    "job": "Job",
+}
+"""By path, in the order of the tabs."""
 
 
 @dataclass(frozen=True, slots=True)

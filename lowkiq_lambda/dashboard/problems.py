@@ -1,12 +1,16 @@
-"""Codes of errors for programs, beside the sentence for people."""
+"""Codes of errors for programs, beside the sentence for people; and the response to what no handler caught."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lowkiq_lambda.base.errors import BackendDenied, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
+from lowkiq_lambda.dashboard.security.forms import NO_FORM
 
 Code: TypeAlias = Literal[
     "bad_request",
@@ -49,6 +53,10 @@ _OF_STATUS: Final[Mapping[int, Code]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
 }
 
+logger = logging.getLogger(__name__)
+
+FAILED = "The dashboard failed on this request. Its log has the error."
+
 
 def status_of(error: LowkiqError) -> HTTPStatus:
     """503 for what may pass by itself; a queue that is declared otherwise, or rights that are missing, stay so."""
@@ -72,3 +80,30 @@ def problem_response(status: int, sentence: str, code: Code | None = None) -> Re
     problem |= {"code": code or code_of(status), "detail": sentence}
     headers = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
     return JSONResponse(problem, status, headers, media_type="application/problem+json")
+
+
+class UnhandledErrors:
+    """Responds by `refuse` with the status 500 if the app behind it raises before it has responded."""
+
+    def __init__(self, app: ASGIApp, refuse: Callable[[Request, int, str], Response]) -> None:
+        self._app = app
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request. Raises what the app raises after its response has begun."""
+        has_begun = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_note)
+        except Exception:
+            if has_begun or scope["type"] != "http":
+                raise
+            logger.exception("the dashboard failed on %s %r", scope["method"], scope["path"])
+            nobody = {**scope.get("state", {}), "visitor": None, "form": NO_FORM, "body": b""}
+            response = self._refuse(Request({**scope, "state": nobody}), 500, FAILED)
+            await response(scope, receive, send)

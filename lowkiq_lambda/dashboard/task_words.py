@@ -1,12 +1,13 @@
-"""What pages say of tasks and their items."""
+"""What pages say of tasks, their items, and the progress of a started job."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.dashboard.number_html import WIDTH
-from lowkiq_lambda.operate.presentation.formatting import exact
+from lowkiq_lambda.dashboard.rendering import WIDTH
+from lowkiq_lambda.jobs.job import ProgressView
+from lowkiq_lambda.operate.presentation.formatting import duration, exact
 from lowkiq_lambda.tasks.views import State, Status
 
 STATES: Final[Mapping[State, str]] = {
@@ -52,6 +53,8 @@ _BAR: Final[tuple[Status, ...]] = (
 _LEAST: Final = 6
 """The width of the smallest part, so that one item of a million is seen."""
 
+UNREADABLE = "its progress cannot be read"
+
 
 class BarPart(msgspec.Struct, frozen=True):
     """A status in the bar: `x` and `width` in a box of WIDTH."""
@@ -88,3 +91,34 @@ def _parts(counts: Mapping[Status, int]) -> Iterator[BarPart]:
     for status, width in widths.items():
         yield BarPart(status, shown[status], round(x, 1), round(width * scale, 1))
         x += width * scale
+
+
+def progress_words(progress: ProgressView) -> str:
+    """What a started job has done.
+
+    >>> progress_words(ProgressView(cursor=1, items=61_204, total=100_000, interruptions=3, reason="out of time"))
+    '61,204 of 100,000 items, 3 interruptions (last: out of time), 0 s of work'
+    >>> progress_words(ProgressView(cursor=1, items=1, interruptions=1, failures=2, seconds=212.0, reason="paused"))
+    '1 item, 1 interruption (paused), 2 failures, 3m 32s of work'
+    """
+    if progress.is_unreadable:
+        return UNREADABLE
+    parts = [_items(progress)]
+    if progress.interruptions:
+        last = "last: " if progress.interruptions > 1 else ""
+        parts.append(
+            _many(progress.interruptions, "interruption") + (f" ({last}{progress.reason})" if progress.reason else "")
+        )
+    if progress.failures:
+        parts.append(_many(progress.failures, "failure"))
+    return ", ".join([*parts, f"{duration(progress.seconds)} of work"])
+
+
+def _items(progress: ProgressView) -> str:
+    if progress.total is None:
+        return _many(progress.items, "item")
+    return f"{exact(progress.items)} of {_many(progress.total, 'item')}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{exact(count)} {noun}{'s' if count != 1 else ''}"

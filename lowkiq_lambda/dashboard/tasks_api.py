@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.dashboard.api.operations import ApiError, params_from
-from lowkiq_lambda.dashboard.api.polled import polled_response
-from lowkiq_lambda.dashboard.api.task_reader import ItemsParams, TaskParams, TaskReader, TasksParams
+from lowkiq_lambda.dashboard.api.responses import polled_response
+from lowkiq_lambda.dashboard.api.tasks import ItemsParams, TaskParams, TaskReader, TasksParams
 from lowkiq_lambda.dashboard.problems import problem_response
 from lowkiq_lambda.settings.protocols import Mask
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from lowkiq_lambda.dashboard.serving import Entry
+    from lowkiq_lambda.dashboard.security.settings import Entry
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[ob
     try:
         import uvicorn  # noqa: F401, PLC0415 - only where a dashboard is asked for
 
-        from lowkiq_lambda.dashboard.serving import entry_for  # noqa: PLC0415 - as above
+        from lowkiq_lambda.dashboard.security.settings import entry_for  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         raise ConfigError(f"--dashboard needs {error.name}: pip install 'lowkiq-lambda[local]'.") from error
     return _served(place, entry_for(place.host, os.environ), app)

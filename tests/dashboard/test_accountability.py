@@ -8,10 +8,10 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, Token
-from lowkiq_lambda.dashboard.security import token_throttle
+from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
-from lowkiq_lambda.dashboard.security.cookies import Cookie
-from lowkiq_lambda.dashboard.security.token_throttle import TOLD_TOGETHER, WRONG_TOKENS
+from lowkiq_lambda.dashboard.security.sessions import Cookie
+from lowkiq_lambda.dashboard.security.throttle import TOLD_TOGETHER, WRONG_TOKENS
 from lowkiq_lambda.operate.inspect import signed_out
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
@@ -128,7 +128,7 @@ def test_a_reader_tries_no_more_tokens_than_a_stranger(
     make_browser: MakeBrowser, monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, Any]]
 ) -> None:
     """The cookie opens pages beside a wrong token, which is counted; the right one of an operator is not read then."""
-    monkeypatch.setattr(token_throttle, "WRONG_TOKENS", 3)
+    monkeypatch.setattr(throttle, "WRONG_TOKENS", 3)
     auth = Auth([Account("rita", SECRET)], tokens=[Token("ops", SECRET + "2", "operator")])
     reader = make_browser(None, auth=auth)
     assert 303 == reader.sign_in(SECRET).status
@@ -168,7 +168,7 @@ def test_wrong_tokens_are_counted_without_redis(
     make_browser: MakeBrowser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each process by itself; a browser that has signed in, and signing in, go on."""
-    monkeypatch.setattr(token_throttle, "WRONG_TOKENS", 3)
+    monkeypatch.setattr(throttle, "WRONG_TOKENS", 3)
     away = Lowkiq(Config(redis_url="redis://127.0.0.1:1/0", redis_timeout=0.1), clock=clock)
     browser = make_browser(OPERATOR, app=away)
     stranger = make_browser(None, app=away)

@@ -13,10 +13,16 @@ import pytest
 from msgspec import structs
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
-from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkActionResult, BulkActionState, pack, unpack
-from lowkiq_lambda.dashboard.bulk_action_steps import LARGEST_STATE
+from lowkiq_lambda.dashboard.bulk_action import (
+    LARGEST_STATE,
+    BulkActionRequest,
+    BulkActionResult,
+    BulkActionState,
+    pack,
+    unpack,
+)
 from lowkiq_lambda.dashboard.pages import actions as page
-from lowkiq_lambda.dashboard.security.signing import sign
+from lowkiq_lambda.dashboard.security.sessions import sign
 from lowkiq_lambda.operate.inspect.past_actions import signing_key
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser

@@ -20,10 +20,16 @@ from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
 from lowkiq_lambda.dashboard.security.caller import Caller
 from lowkiq_lambda.dashboard.security.passwords import LEAST
-from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE, MINUTE, Throttle
-from lowkiq_lambda.dashboard.security.token_throttle import TOLD_TOGETHER, WRONG_TOKENS, TokenThrottle
-from lowkiq_lambda.dashboard.serving import entry_for
+from lowkiq_lambda.dashboard.security.settings import DashboardSettings, entry_for
+from lowkiq_lambda.dashboard.security.throttle import (
+    FROM_ALL,
+    FROM_ONE,
+    MINUTE,
+    TOLD_TOGETHER,
+    WRONG_TOKENS,
+    Throttle,
+    TokenThrottle,
+)
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser

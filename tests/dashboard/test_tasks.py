@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import BatchJob, Failed, Lowkiq, NoSuchTask, Worker
-from lowkiq_lambda.dashboard import Auth, Token, dashboard, task_cancelling
+from lowkiq_lambda.dashboard import Auth, Token, dashboard, orders
 from lowkiq_lambda.dashboard.pages import tasks as page_of_tasks
 from lowkiq_lambda.store.shard.keys import TasksRef
 from lowkiq_lambda.tasks.record import new_id
@@ -279,7 +279,7 @@ def test_a_large_task_is_cancelled_in_the_background(
     app: Lowkiq, task: Task, robot: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request is bounded, as API Gateway waits for none: what waits then is deleted by the next tick."""
-    monkeypatch.setattr(task_cancelling, "SECONDS", 0.0)
+    monkeypatch.setattr(orders, "SECONDS", 0.0)
     told = robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel").json
 
     app.tasks.upkeep(lambda: 10.0)

@@ -1,18 +1,20 @@
-"""Operations that change given jobs, a queue or a holder. Each is idempotent."""
+"""Operations that change given jobs, a queue, a holder or a process. Each is idempotent."""
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.views.processes import Process
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,3 +117,43 @@ def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callab
     changed = act(context.app.operate.actions(worker))
     audit.note(context, action, params.queue, selected(params.ids), changed)
     return Changed(changed)
+
+
+class ProcessParams(msgspec.Struct, frozen=True, kw_only=True):
+    """One process."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=1_000, description="The id of a process, as listed.")]
+
+
+class ProcessesResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Those that live first, by host and age, then those that are gone. Times are Unix seconds."""
+
+    processes: list[Process]
+
+
+class OrderedResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The order was noted; the process hears it with its next beat."""
+
+    order: Literal["quiet", "stop"]
+
+
+def processes(context: RequestContext, params: NoParams) -> ProcessesResponse:
+    """Get the daemons and invocations that drain, each as of its last beat. Those of other apps are among them."""
+    del params
+    return ProcessesResponse(processes=[*context.app.operate.processes()])
+
+
+def quiet(context: RequestContext, params: ProcessParams) -> OrderedResponse:
+    """Have a process begin nothing new: a daemon stays until it is stopped, an invocation ends."""
+    return _ordered(context, params, "quiet")
+
+
+def stop(context: RequestContext, params: ProcessParams) -> OrderedResponse:
+    """Have a process end; what it runs comes to its end."""
+    return _ordered(context, params, "stop")
+
+
+def _ordered(context: RequestContext, params: ProcessParams, order: Literal["quiet", "stop"]) -> OrderedResponse:
+    if not give(context, params.id, order):
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_process", NO_PROCESS)
+    return OrderedResponse(order=order)

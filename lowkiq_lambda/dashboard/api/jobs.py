@@ -19,10 +19,10 @@ from lowkiq_lambda.dashboard.api.requests import (
     PageParams,
     SearchParams,
     TimeRangeParams,
+    in_seconds,
     worker_named,
 )
 from lowkiq_lambda.dashboard.api.responses import fitting
-from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.declare.worker import Worker

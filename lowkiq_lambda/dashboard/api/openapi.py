@@ -12,7 +12,7 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.api.operations import PREFIX, NoParams, Operation
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.problems import Code
-from lowkiq_lambda.dashboard.security import cookies
+from lowkiq_lambda.dashboard.security import sessions
 from lowkiq_lambda.dashboard.security.gate import PROOF_HEADER
 
 VERSION: Final = "1"
@@ -134,7 +134,7 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
-                    "name": cookies.PREFIX,
+                    "name": sessions.PREFIX,
                     "description": "The session cookie of a browser. Each dashboard has another suffix of the name.",
                 },
             },

@@ -1,14 +1,20 @@
-"""Pages of a bounded size."""
+"""Responses: pages of a bounded size, and what programs ask for again and again."""
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from hashlib import sha256
+from typing import Annotated, Final, TypeVar
 
 import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
 
 LARGEST_PAGE: Final = 2 * 1024 * 1024
 """Bytes of JSON. API Gateway's limit is 6 MB, and each quotation mark counts twice."""
 
 Serialized = TypeVar("Serialized", bound=msgspec.Struct)
+
+_DIGITS: Final = 16
 
 
 def fitting(jobs: Iterable[Serialized]) -> list[Serialized]:
@@ -21,3 +27,34 @@ def fitting(jobs: Iterable[Serialized]) -> list[Serialized]:
             break
         fit.append(job)
     return fit
+
+
+class Polled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program polls."""
+
+    version: Annotated[
+        str, Meta(description="Another text whenever anything but `next_poll` has changed. The `ETag` has it, too.")
+    ]
+    next_poll: Annotated[
+        float | None,
+        Meta(description="In how many seconds it is worth asking again; null where nothing will change any more."),
+    ]
+
+
+def version_of(*parts: object) -> str:
+    """A text that another content does not have."""
+    return sha256(msgspec.json.encode(parts)).hexdigest()[:_DIGITS]
+
+
+def polled_response(request: Request, response: Polled) -> Response:
+    """The response, or 304 without a body to who has it already."""
+    # A weak one, as a response may be compressed.
+    headers = {"etag": f'W/"{response.version}"'}
+    if _is_known(response.version, request.headers.get("if-none-match", "")):
+        return Response(status_code=304, headers=headers)
+    return Response(msgspec.json.encode(response), headers=headers, media_type="application/json")
+
+
+def _is_known(version: str, if_none_match: str) -> bool:
+    named = (one.strip().removeprefix("W/") for one in if_none_match.split(","))
+    return any(one in {"*", f'"{version}"'} for one in named)

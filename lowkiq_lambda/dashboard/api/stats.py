@@ -1,4 +1,4 @@
-"""Metrics of queues and shards."""
+"""Metrics of queues and shards, and the recent work of a queue."""
 
 from typing import Annotated
 
@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from lowkiq_lambda.dashboard.api.operations import NoParams
-from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
+from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
-from lowkiq_lambda.views.queues import ShardDetails, Stats
+from lowkiq_lambda.views.queues import QueueHistory, ShardDetails, Span, Stats
 
 
 class ShardStats(ShardDetails, frozen=True, kw_only=True):
@@ -50,3 +50,21 @@ def shards(context: RequestContext, params: QueueParams) -> Shards:
     """Metrics of a queue's shards, and their holders."""
     details = context.app.operate.queries(worker_named(context, params.queue)).shards()
     return Shards([ShardStats(**msgspec.structs.asdict(shard), paused=shard.is_paused) for shard in details])
+
+
+class HistoryParams(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue, and how far to look back."""
+
+    queue: QueueName
+    span: Annotated[Span, Meta(description="How far the series reaches back.")] = "10m"
+
+
+def history(context: RequestContext, params: HistoryParams) -> QueueHistory:
+    """How many ids ended, and how many failed, in each step of the span, with rates and the times of batches.
+
+    Ended is what was done, or refused.
+    `took` and `waited` are of the last 30 to 60 minutes, whatever the span.
+    """
+    with context.app.operate.overview(params.span, worker_named(context, params.queue)) as overview:
+        (queue,) = overview.queues
+    return queue.history

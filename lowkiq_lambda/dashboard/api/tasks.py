@@ -1,17 +1,54 @@
 """Operations on tasks."""
 
-from lowkiq_lambda.dashboard.api.task_reader import (
-    ItemPageResponse,
-    ItemsParams,
-    TaskPageResponse,
-    TaskParams,
-    TaskReader,
-    TaskResponse,
-    TasksParams,
-    known,
-)
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Final, Self, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import NoSuchTask
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import Cursor
+from lowkiq_lambda.dashboard.api.responses import Polled, fitting, version_of
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.task_cancelling import cancel_task
+from lowkiq_lambda.dashboard.orders import cancel_task
+from lowkiq_lambda.settings.protocols import Mask
+from lowkiq_lambda.tasks.views import Item, Progress, State, Status, TaskPage, TaskSummary
+
+logger = logging.getLogger(__name__)
+
+NO_TASK: Final = "There is no task of this id: it was forgotten, or it never was."
+LIST_POLL: Final = 5.0
+"""Seconds after which it is worth asking for the list again: anybody may make a task."""
+TaskId: TypeAlias = Annotated[
+    str, Meta(pattern="^[A-Za-z0-9_-]{16}$", description="The id of a task: 16 letters, digits, `-` and `_`.")
+]
+TaskLimit: TypeAlias = Annotated[
+    int, Meta(ge=1, le=1_000, description="The largest number of entries; fewer if they are large.")
+]
+
+
+class TasksParams(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of all tasks."""
+
+    after: Cursor | UnsetType = UNSET
+    limit: TaskLimit = 100
+
+
+class TaskPageResponse(Polled, frozen=True, kw_only=True):
+    """Tasks without the counts of their items. `next`: the `after` of the next page; null on the last one.
+
+    Times are Unix seconds by the server's clock; null: not yet. `pushed`: how many items a task was given.
+    """
+
+    tasks: list[TaskSummary]
+    next: str | None
 
 
 def tasks(context: RequestContext, params: TasksParams) -> TaskPageResponse:
@@ -19,9 +56,74 @@ def tasks(context: RequestContext, params: TasksParams) -> TaskPageResponse:
     return TaskReader(context.app).page(params)
 
 
+class TaskParams(msgspec.Struct, frozen=True, kw_only=True):
+    """One task."""
+
+    id: TaskId
+
+
+class TaskResponse(Polled, frozen=True, kw_only=True):
+    """How far a task has come. Its shards are read one after the other, so the numbers may be a moment apart.
+
+    `counts`: items by status; every status is there. `ended`: how many of the `total` have ended, in whatever way.
+    Times are Unix seconds by the server's clock; null: not yet. `closed_at`: when it was closed, or cancelled.
+    `completed_at`: when all items of a closed or cancelled task had ended. `expires_at`: when the task and its items
+    are forgotten, as far as is known now.
+    """
+
+    id: str
+    name: str
+    state: State
+    counts: dict[Status, int]
+    total: int
+    ended: int
+    created_at: float
+    closed_at: float | None
+    completed_at: float | None
+    expires_at: float
+
+    @classmethod
+    def of(cls, progress: Progress) -> Self:
+        """The response."""
+        return cls(**msgspec.structs.asdict(progress), total=progress.total, ended=progress.ended)
+
+
 def task(context: RequestContext, params: TaskParams) -> TaskResponse:
     """Get a task, with the number of its items by status."""
     return TaskReader(context.app).one(params)
+
+
+class ItemsParams(TaskParams, frozen=True, kw_only=True):
+    """A page of the items of a task."""
+
+    status: Annotated[Status, Meta(description="Only items of this status; any status if absent.")] | UnsetType = UNSET
+    after: Cursor | UnsetType = UNSET
+    limit: TaskLimit = 100
+
+
+class ItemResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of a task: one job that was pushed through it.
+
+    `number`: from 1, in the order of the pushes. `label`: what the push called it. `id`: of its job. `attempts`: how
+    often it was tried. `messages`: what its handler noted and why it failed, oldest first. `joined`: the number of the
+    item whose fate a merged one shares.
+    """
+
+    number: int
+    label: str | None
+    queue: str
+    id: str
+    status: Status
+    attempts: int
+    messages: list[str]
+    joined: int | None
+
+
+class ItemPageResponse(Polled, frozen=True, kw_only=True):
+    """Items of a task: those that failed first, then by number. `next`: the `after` of the next page; null: none."""
+
+    items: list[ItemResponse]
+    next: str | None
 
 
 def task_items(context: RequestContext, params: ItemsParams) -> ItemPageResponse:
@@ -36,3 +138,82 @@ def cancel(context: RequestContext, params: TaskParams) -> TaskResponse:
     """
     with known():
         return TaskResponse.of(cancel_task(context, params.id))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReader:
+    """Reads tasks of an app's server. `mask`: what people may see of labels and messages. Methods raise ApiError."""
+
+    app: Lowkiq
+    mask: Mask | None = None
+
+    def page(self, params: TasksParams) -> TaskPageResponse:
+        """Some of all tasks: those that go on, then those that have ended, the latest first."""
+        with _readable():
+            found: TaskPage = self.app.tasks.list(params.after or None, params.limit)
+        version = version_of(found.tasks, found.next)
+        return TaskPageResponse(version=version, next_poll=LIST_POLL, tasks=found.tasks, next=found.next)
+
+    def one(self, params: TaskParams) -> TaskResponse:
+        """A task, and how far it has come."""
+        with known():
+            return TaskResponse.of(self.app.tasks.get(params.id).progress())
+
+    def items(self, params: ItemsParams) -> ItemPageResponse:
+        """Items of a task."""
+        with known():
+            task = self.app.tasks.get(params.id)
+            progress = task.progress()
+            read = partial(task.items, params.status or None, params.after or None)
+            with _readable():
+                found = read(params.limit)
+            items = [self._response(item) for item in found.items]
+            fit = len(fitting(items))
+            if fit < len(items):
+                found = read(fit)
+                items = [self._response(item) for item in found.items]
+        version = version_of(items, found.next)
+        return ItemPageResponse(version=version, next_poll=progress.next_poll, items=items, next=found.next)
+
+    def _response(self, item: Item) -> ItemResponse:
+        label, messages = self._texts(item)
+        return ItemResponse(
+            number=item.number,
+            label=label,
+            queue=item.queue_name,
+            id=item.id,
+            status=item.status,
+            attempts=item.attempts,
+            messages=messages,
+            joined=item.joined,
+        )
+
+    def _texts(self, item: Item) -> tuple[str | None, list[str]]:
+        """Label and messages; none where the mask fails."""
+        if self.mask is None:
+            return item.label, [*item.messages]
+        masked = partial(self.mask, item.queue_name, item.id)
+        try:
+            label = None if item.label is None else str(masked(item.label))
+            return label, [str(masked(message)) for message in item.messages]
+        except Exception:
+            logger.exception("the mask failed on a text of an item of queue %r; none is shown", item.queue_name)
+            return None, []
+
+
+@contextmanager
+def known() -> Iterator[None]:
+    """Makes an ApiError of NoSuchTask."""
+    try:
+        yield
+    except NoSuchTask as error:
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_task", NO_TASK) from error
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Makes an ApiError of the ValueError for an `after` that is the `next` of no page."""
+    try:
+        yield
+    except ValueError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", str(error)) from error

@@ -10,15 +10,16 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.dashboard.bulk_action_state import (
+from lowkiq_lambda.dashboard.bulk_action import (
     LONGEST_REASON,
     BulkActionResult,
     BulkActionState,
     address_of,
+    key_of,
     pack,
+    run_steps,
     unpack,
 )
-from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.inspect.action_scripts import ActionName

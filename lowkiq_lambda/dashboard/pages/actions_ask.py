@@ -12,19 +12,19 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.base.fingerprint import fingerprint
-from lowkiq_lambda.dashboard.bulk_action_state import (
+from lowkiq_lambda.dashboard.bulk_action import (
     LONGEST_REASON,
     BulkActionRequest,
     BulkActionState,
     address_of,
+    key_of,
     pack,
     unpack,
 )
-from lowkiq_lambda.dashboard.bulk_action_steps import key_of
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of
-from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
+from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.inspect.actions import Actions

@@ -5,9 +5,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import audit, durations
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.pages import pause_form
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
@@ -37,7 +36,7 @@ def ask(context: RequestContext) -> Response:
         queue=queue,
         do=do,
         target=target,
-        **pause_form.asked(query),
+        **durations.asked(query),
         back=_back(query),
         shards=len(shards),
         waiting=sum(shard.length for shard in shards),
@@ -59,14 +58,14 @@ def act(context: RequestContext) -> Response:
 
 def _pause(context: RequestContext, actions: Actions, queue: str) -> Response:
     form = context.form
-    if pause_form.wrong_length(form):
-        return context.redirect("actions/queue", queue=queue, do="pause", back=_back(form), **pause_form.again(form))
+    if durations.wrong_length(form):
+        return context.redirect("actions/queue", queue=queue, do="pause", back=_back(form), **durations.again(form))
     try:
-        seconds = pause_form.pause_seconds(form)
+        seconds = durations.pause_seconds(form)
     except ValueError:
-        return context.refuse(400, pause_form.WRONG_SECONDS)
+        return context.refuse(400, durations.WRONG_SECONDS)
     actions.pause(seconds)
-    audit.note(context, "pause", queue, pause_form.in_words(seconds), len(actions.reader.shards))
+    audit.note(context, "pause", queue, durations.in_words(seconds), len(actions.reader.shards))
     return context.redirect(_back(form), queue=queue)
 
 

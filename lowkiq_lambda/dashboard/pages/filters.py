@@ -1,12 +1,18 @@
-"""The query of a list of jobs: a range in one order, or a search."""
+"""The query of a list of jobs: a range in one order, or a search; as a filter, and as chips."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.criteria import Criterion, criteria
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
+from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
 
 Way: TypeAlias = Literal["asc", "desc", "gte", "lte"]
 WAYS: Final[Mapping[Way, str]] = {
@@ -22,6 +28,14 @@ _MOMENT: Final = re.compile(
 )
 _MINUTE: Final = 60
 _DAY: Final = 86_400
+
+FIELDS: Final = frozenset({"by", "range", "value", "find", "text", "fingerprint"})
+"""The fields of a list in an address."""
+
+_ORDERS: Final = {"waiting": ("perform_in", "retry_count", "id"), "morgue": ("updated_at", "id")}
+
+_ACTIONS: Final[Mapping[SearchableList, ActionName]] = {"waiting": "delete", "morgue": "requeue"}
+"""An action on each list, whose confirmation has the words."""
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,3 +129,49 @@ def _times(text: str) -> tuple[str, str]:
             ).timestamp()
             return str(moment), f"({moment + lasting}" if lasting else str(moment)
     raise ValueError(f"“{text}” is neither Unix seconds nor a time like 2027-01-15 08:00.")
+
+
+def wanted_by(fields: Mapping[str, str], listed: str) -> IdFilter:
+    """A filter for all jobs on the pages of the list. Raises ValueError, with a sentence, for an invalid value."""
+    return filter_of(list_query(fields, _ORDERS[listed], "asc"))
+
+
+def filter_of(query: ListQuery) -> IdFilter:
+    """All conditions of the query. Raises ValueError, with a sentence, for an invalid value."""
+    search = IdFilter(prefix=query.find, error=query.text, fingerprint=query.fingerprint)
+    if query.by == "id":
+        least, most = query.bounds("", "")
+        return msgspec.structs.replace(search, least_id=least, most_id=most)
+    if query.by == "retry_count":
+        least, most = query.bounds("", "")
+        return msgspec.structs.replace(search, least_count=least, most_count=most)
+    least, most = query.bounds("-inf", "+inf")
+    return msgspec.structs.replace(search, least=least, most=most)
+
+
+class Chip(msgspec.Struct, frozen=True):
+    """A condition, and the list without it."""
+
+    criterion: Criterion
+    link: str
+
+
+def chips_of(context: RequestContext, queue: str, path: SearchableList, query: ListQuery) -> list[Chip]:
+    """A chip for each condition, in the words of the confirmation. Raises ValueError for an invalid value."""
+    return [
+        Chip(criterion, context.link(path, queue=queue, **without.fields()))
+        for alone, without in _parts(query)
+        for criterion in criteria(filter_of(alone), _ACTIONS[path])
+    ]
+
+
+def _parts(query: ListQuery) -> Iterator[tuple[ListQuery, ListQuery]]:
+    """The query with one of its conditions alone, and without it."""
+    search = {"find": query.find, "text": query.text, "fingerprint": query.fingerprint}
+    free = msgspec.structs.replace(query, range="desc" if query.reverse else "asc", value="")
+    bare = msgspec.structs.replace(free, **dict.fromkeys(search, ""))
+    for name, value in search.items():
+        if value:
+            yield msgspec.structs.replace(bare, **{name: value}), msgspec.structs.replace(query, **{name: ""})
+    if query.has_range:
+        yield msgspec.structs.replace(query, **dict.fromkeys(search, "")), free

@@ -1,25 +1,27 @@
-"""One job: its state, its payloads, and the reason why it is not running."""
+"""One job: its state, its payloads, its past, its task, and the reason why it is not running."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.base.errors import JobError, NoSuchTask
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.job_task import task_of
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
-from lowkiq_lambda.dashboard.pages.timeline import timeline
+from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
 from lowkiq_lambda.operate.presentation.jobs import why
+from lowkiq_lambda.tasks.task import Task
+from lowkiq_lambda.tasks.views import STATUSES, Item
 from lowkiq_lambda.views.queues import JobExplanation
 
 _LONGEST_ID: Final = 1_000
@@ -30,6 +32,31 @@ _OFTEN: Final = 3
 _SELDOM: Final = 15
 _LARGEST: Final = 1_000_000
 """Characters of payloads of one part; API Gateway's limit is 6 MB."""
+
+SHOWN: Final = 100
+_WORDS: Final[Mapping[str, str]] = {
+    "pushed": "A payload was pushed.",
+    "joined": "A payload merged with an equal one.",
+    "superseded": "A newer payload replaced one.",
+    "claimed": "A drain claimed it.",
+    "done": "It was done.",
+    "retried": "It failed, and waits for its retry.",
+    "returned": "It was returned to the queue.",
+    "suspected": "It is suspected of the death of its holder.",
+    "checkpointed": "Its cursor was saved, and it waits to go on.",
+    "recovered": "Its holder ended, and the next one put it back.",
+    "dead": "A payload failed for the last time.",
+    "held": "Its oldest payload failed for the last time, and is held.",
+    "released": "An operator released it.",
+    "refused": "It ended with Failed.",
+    "killed": "An operator buried it.",
+    "deleted": "A payload was deleted.",
+    "redriven": "It came back from the morgue.",
+    "trimmed": "A bound of the morgue removed a payload.",
+    "evicted": "An operator evicted its holder.",
+}
+_BAD: Final = frozenset({"dead", "refused", "trimmed"})
+_WARN: Final = frozenset({"retried", "suspected", "recovered", "held", "evicted", "killed", "deleted"})
 
 
 class KeyedPayload(RenderedPayload, frozen=True, kw_only=True):
@@ -137,3 +164,79 @@ def _part(place: str, title: str, renderer: PayloadRenderer, job: JobView | Morg
         failures=job.failures,
         progress=None if job.progress is None else renderer.progress(job.id, job.progress),
     )
+
+
+class TaskOfJob(msgspec.Struct, frozen=True, kw_only=True):
+    """The task, and the item as the task knows it; None if it has another status by now."""
+
+    id: str
+    name: str
+    item: Item | None
+    meaning: str
+    kind: str
+
+
+def task_of(context: RequestContext, queue: str, job_id: str) -> TaskOfJob | None:
+    """The task in the address; None without one, or if it is forgotten."""
+    task_id = context.query.get("task", "")
+    if not task_id:
+        return None
+    try:
+        task = context.app.tasks.get(task_id)
+        name = task.progress().name
+        item = _item(task, context.query.get("item", ""))
+    except NoSuchTask:
+        return None
+    if item is not None and (item.queue_name, item.id) != (queue, job_id):
+        item = None
+    meaning, kind = (MEANINGS[item.status], KINDS.get(item.status, "")) if item else ("", "")
+    return TaskOfJob(id=task_id, name=name, item=item, meaning=meaning, kind=kind)
+
+
+def _item(task: Task, place: str) -> Item | None:
+    """The item of a place such as failed-3."""
+    name, _, number = place.partition("-")
+    status = next((one for one in STATUSES.values() if one == name), None)
+    if status is None or not (number.isascii() and number.isdecimal() and int(number[:10]) > 0):
+        return None
+    found = task.items(status, f"{status}-{int(number[:10]) - 1}", 1).items
+    return next((item for item in found if str(item.number) == number), None)
+
+
+class TimelineEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event, in a sentence. `token`: of the holder, or None. `tone`: "bad", "warn" or "" for its mark."""
+
+    at: float
+    sentence: str
+    payloads: int | None
+    shard: int
+    token: int | None
+    tone: str
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The last events, the newest first, and how many older ones are left out.
+
+    `since`: pushes, claims and outcomes are complete from then on, None where the journal does not have them now.
+    """
+
+    events: list[TimelineEvent]
+    more: int
+    since: float | None
+
+
+def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Timeline:
+    """What is known of the id. Raises BackendError."""
+    told = context.app.operate.queries(worker).biography(job_id)
+    events = [
+        TimelineEvent(
+            at=event.at,
+            sentence=_WORDS.get(event.kind, event.kind),
+            payloads=event.payloads,
+            shard=event.shard,
+            token=event.token,
+            tone="bad" if event.kind in _BAD else "warn" if event.kind in _WARN else "",
+        )
+        for event in reversed(told.events[-SHOWN:])
+    ]
+    return Timeline(events=events, more=max(0, len(told.events) - SHOWN), since=told.since)

@@ -1,14 +1,13 @@
-"""Pages of a list of jobs: a range, a search, or a search within a range."""
+"""The lists of a queue: what waits, what is in the morgue, and what is in flight."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.actions_search import filter_of
-from lowkiq_lambda.dashboard.pages.chips import chips_of
-from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, list_query
+from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, chips_of, filter_of, list_query
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_links, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.pages.sorting import Head
@@ -109,3 +108,59 @@ def _heads(context: RequestContext, queue: str, which: JobList, query: ListQuery
         link = context.link(which.path, queue=queue, by=order, range=way) if is_free else None
         heads[order] = Head.of(link, is_here=order == by, reverse=query.reverse)
     return heads
+
+
+WAITING: Final = JobList(
+    "waiting",
+    {
+        "perform_in": Queries.range_by_perform_in,
+        "retry_count": Queries.range_by_retry_count,
+        "id": Queries.range_by_id,
+    },
+    "asc",
+    Queries.search,
+)
+
+
+def show_waiting(context: RequestContext) -> Response:
+    """The waiting jobs of a queue."""
+    return show_list(context, WAITING)
+
+
+MORGUE: Final = JobList(
+    "morgue",
+    {"updated_at": Queries.morgue_range_by_updated_at, "id": Queries.morgue_range_by_id},
+    "desc",
+    Queries.morgue_search,
+)
+
+
+def show_morgue(context: RequestContext) -> Response:
+    """The jobs in a queue's morgue."""
+    return show_list(context, MORGUE)
+
+
+def show_in_flight(context: RequestContext) -> Response:
+    """The jobs in flight, and the holders of the shards; or the live region of that page."""
+    worker = chosen_worker(context)
+    if worker is None:
+        return no_queue(context)
+    after, queries = context.query.get("after"), context.app.operate.queries(worker)
+    shards = queries.shards()
+    try:
+        jobs = queries.glimpse().processing_page(PAGE, after=after)
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    here = {"queue": worker.queue_name}
+    return context.render(
+        "processing_live.html" if context.is_partial else "processing.html",
+        queue=worker.queue_name,
+        here=context.link("processing", **here, **({"after": after} if after else {})),
+        shards=shards,
+        held=[shard for shard in shards if shard.is_held or shard.in_flight],
+        jobs=rows_of(context, worker, jobs),
+        in_flight=sum(shard.in_flight for shard in shards),
+        exports=export_links(context, worker.queue_name, "processing"),
+        first=context.link("processing", **here) if after else None,
+        next=context.link("processing", **here, after=jobs.next) if jobs.next else None,
+    )

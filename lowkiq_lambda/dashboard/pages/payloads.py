@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.progress_words import progress_words
+from lowkiq_lambda.dashboard.task_words import progress_words
 from lowkiq_lambda.jobs.job import ProgressView, ScoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking

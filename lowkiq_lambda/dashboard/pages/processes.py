@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import QueueMismatch
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.orders import NO_PROCESS, find, give
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
-from lowkiq_lambda.dashboard.process_orders import NO_PROCESS, find, give
 from lowkiq_lambda.operate.presentation.formatting import quoted
 from lowkiq_lambda.views.processes import Doing, Process
 from lowkiq_lambda.views.queues import ShardDetails

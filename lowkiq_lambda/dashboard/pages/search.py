@@ -8,8 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import JobError, NoSuchTask
-from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.navigation import MAIN
+from lowkiq_lambda.dashboard.context import MAIN, RequestContext
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.presentation.formatting import quoted, unescaped, visible

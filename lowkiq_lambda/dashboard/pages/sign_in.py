@@ -9,9 +9,8 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.security.caller import caller_of
-from lowkiq_lambda.dashboard.security.cookies import Cookie, cookies_of
-from lowkiq_lambda.dashboard.security.return_path import checked
-from lowkiq_lambda.dashboard.security.sessions import Session
+from lowkiq_lambda.dashboard.security.paths import checked
+from lowkiq_lambda.dashboard.security.sessions import Cookie, Session, cookies_of
 from lowkiq_lambda.operate.inspect.signed_out import sign_out as sign_out_session
 
 logger = logging.getLogger(__name__)

@@ -1,20 +1,22 @@
-"""One task with its items, and its cancelling."""
+"""All tasks, with a search; one task with its items, and its cancelling."""
 
-from collections.abc import Iterable
-from typing import Final
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import NoSuchTask
-from lowkiq_lambda.dashboard.api.task_reader import NO_TASK
+from lowkiq_lambda.dashboard.api.tasks import NO_TASK
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.orders import cancel_task
 from lowkiq_lambda.dashboard.pages.queue import PAGE
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
-from lowkiq_lambda.dashboard.task_cancelling import cancel_task
-from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, bar, bar_words
+from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
-from lowkiq_lambda.tasks.views import STATUSES, Item, Status
+from lowkiq_lambda.tasks.views import STATUSES, Item, Status, TaskPage, TaskSummary
 
 ENDED: Final = {
     "completing": "Nothing to do: all items of the task have ended.",
@@ -23,6 +25,11 @@ ENDED: Final = {
     "expired": "Nothing to do: the task is being deleted.",
 }
 """Why a task of that state cannot be cancelled."""
+
+COUNTED_FOR: Final = 0.5
+"""Seconds for counting the items of tasks; those that are left then have no progress on the page."""
+SEARCHED: Final = 5_000
+"""The search for one page reads so many tasks."""
 
 
 class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +70,7 @@ def one(context: RequestContext) -> Response:
         meanings=MEANINGS,
         kinds=KINDS,
         chosen=status,
-        rows=[*_rows(context, task_id, items.items)],
+        rows=[*_item_rows(context, task_id, items.items)],
         address=address | ({"after": after} if after else {}),
         first=context.link("task", **address) if after else None,
         next=context.link("task", **address, after=items.next) if items.next else None,
@@ -97,10 +104,73 @@ def _status(text: str) -> Status | None:
     return found
 
 
-def _rows(context: RequestContext, task_id: str, items: Iterable[Item]) -> Iterable[ItemRow]:
+def _item_rows(context: RequestContext, task_id: str, items: Iterable[Item]) -> Iterable[ItemRow]:
     own = {worker.queue_name for worker in context.app.workers}
     for item in items:
         has_page = item.queue_name in own and len(quoted(item.id)) <= LONGEST_LINK
         back = {"task": task_id, "item": f"{item.status}-{item.number}"}
         link = context.link("job", queue=item.queue_name, id=item.id, **back) if has_page else None
         yield ItemRow(item=item, name=shown_id(item.id), link=link)
+
+
+class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A task. `ended`: its items that have ended, of `total`; None where they were not counted.
+
+    `troubles`: how many of them ended as nobody wants, by status; None where that was not counted.
+    """
+
+    task: TaskSummary
+    total: int
+    ended: int | None
+    troubles: dict[Status, int] | None
+
+
+class _Found(NamedTuple):
+    tasks: list[TaskSummary]
+    next: str | None
+
+
+def show(context: RequestContext) -> Response:
+    """All tasks."""
+    query = context.query
+    after, find = query.get("after") or None, query.get("find", "").strip()
+    try:
+        found = _search(context, find, after) if find else context.app.tasks.list(after, PAGE)
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    fields = {"find": find} if find else {}
+    return context.render(
+        "tasks.html",
+        rows=[*_task_rows(context, found.tasks)],
+        find=find,
+        first=context.link("tasks", **fields) if after else None,
+        next=context.link("tasks", **fields, after=found.next) if found.next else None,
+        states=STATES,
+    )
+
+
+def _search(context: RequestContext, find: str, after: str | None) -> TaskPage | _Found:
+    """Tasks whose names contain the text, or whose id it is."""
+    wanted, found = find.casefold(), list[TaskSummary]()
+    for _ in range(SEARCHED // PAGE):
+        page = context.app.tasks.list(after, PAGE)
+        found += [task for task in page.tasks if task.id == find or wanted in task.name.casefold()]
+        after = page.next
+        if after is None or len(found) >= PAGE:
+            break
+    return _Found(found, after)
+
+
+def _task_rows(context: RequestContext, tasks: list[TaskSummary]) -> Iterator[TaskRow]:
+    ends_at = time.monotonic() + COUNTED_FOR
+    for task in tasks:
+        is_over = task.completed_at is not None
+        total, ended = task.pushed, task.pushed if is_over else None
+        troubles: dict[Status, int] | None = None if task.pushed else {}
+        if task.pushed and time.monotonic() < ends_at:
+            # It may have been forgotten meanwhile.
+            with suppress(NoSuchTask):
+                progress = context.app.tasks.get(task.id).progress()
+                total, ended = progress.total, progress.ended
+                troubles = {status: progress.counts[status] for status in TROUBLES if progress.counts[status]}
+        yield TaskRow(task=task, total=total, ended=ended, troubles=troubles)

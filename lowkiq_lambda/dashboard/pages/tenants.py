@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import audit, durations
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages import pause_form
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.declare.worker import Worker
 
@@ -53,7 +52,7 @@ def ask(context: RequestContext) -> Response:
         do=do,
         tenant=tenant,
         waiting=found[0].waiting if found else 0,
-        **pause_form.asked(query),
+        **durations.asked(query),
     )
 
 
@@ -70,14 +69,14 @@ def act(context: RequestContext) -> Response:
         actions.resume_tenant(tenant)
         audit.note(context, "resume tenant", queue, repr(tenant), 1)
         return context.redirect("tenants", queue=queue)
-    if pause_form.wrong_length(form):
-        return context.redirect("actions/tenant", queue=queue, do="pause", tenant=tenant, **pause_form.again(form))
+    if durations.wrong_length(form):
+        return context.redirect("actions/tenant", queue=queue, do="pause", tenant=tenant, **durations.again(form))
     try:
-        seconds = pause_form.pause_seconds(form)
+        seconds = durations.pause_seconds(form)
     except ValueError:
-        return context.refuse(400, pause_form.WRONG_SECONDS)
+        return context.refuse(400, durations.WRONG_SECONDS)
     actions.pause_tenant(tenant, seconds)
-    audit.note(context, "pause tenant", queue, f"{tenant!r} {pause_form.in_words(seconds)}", 1)
+    audit.note(context, "pause tenant", queue, f"{tenant!r} {durations.in_words(seconds)}", 1)
     return context.redirect("tenants", queue=queue)
 
 

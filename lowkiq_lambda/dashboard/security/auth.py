@@ -15,13 +15,14 @@ import msgspec
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
-from lowkiq_lambda.dashboard.security.cookies import Cookie, name_of
 from lowkiq_lambda.dashboard.security.sessions import (
     LONGEST_NAME,
+    Cookie,
     Session,
     SignedIn,
     account_of,
     as_cookie,
+    name_of,
     new_session,
     session_of,
 )

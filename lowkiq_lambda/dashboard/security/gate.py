@@ -17,13 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
-from lowkiq_lambda.dashboard.security.caller import caller_of
-from lowkiq_lambda.dashboard.security.cookies import Cookie, cookies_of
+from lowkiq_lambda.dashboard.security.caller import caller_of, is_foreign, is_loopback
 from lowkiq_lambda.dashboard.security.forms import NO_FORM, BodyTooLarge, form_of, read_body, replayed
-from lowkiq_lambda.dashboard.security.origin import is_foreign, is_loopback
 from lowkiq_lambda.dashboard.security.paths import path_of
-from lowkiq_lambda.dashboard.security.sessions import Session
-from lowkiq_lambda.dashboard.security.token_throttle import TokenThrottle
+from lowkiq_lambda.dashboard.security.sessions import Cookie, Session, cookies_of
+from lowkiq_lambda.dashboard.security.throttle import TokenThrottle
 
 OPEN: Final = frozenset({"/sign-in", "/healthz"})
 OPEN_FOLDER: Final = "/static/"

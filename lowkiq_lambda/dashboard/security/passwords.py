@@ -4,10 +4,10 @@ import base64
 import hashlib
 import hmac
 import secrets
+from itertools import pairwise
 from typing import Final
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.dashboard.security.weak_passwords import weakness
 
 LEAST: Final = 12
 """Characters of a password that a thousand guesses a minute do not find."""
@@ -18,6 +18,12 @@ _BLOCK: Final = 8
 _LENGTH: Final = 32
 _SALT_LENGTH: Final = 16
 _PARTS: Final = 4
+
+_FEWEST: Final = 5
+"""Different characters of a password."""
+_ROWS: Final = ("1234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "asdfghjkl", "zxcvbnm")
+_MOST_BREAKS: Final = 2
+"""Of a sequence; `abcdef123456` has one."""
 
 
 def hashed(password: str) -> str:
@@ -110,3 +116,24 @@ def _digest(text: str) -> bytes:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+def weakness(password: str) -> str | None:
+    """Why others could guess the password; None if it does not repeat itself, and is no sequence."""
+    text = password.strip().lower()
+    if len({*text}) < _FEWEST:
+        return f"has fewer than {_FEWEST} different characters"
+    if text in (text + text)[1:-1]:
+        return "repeats itself"
+    if sum(not _are_neighbours(*pair) for pair in pairwise(text)) <= _MOST_BREAKS:
+        return "is a sequence of the alphabet, the digits or the keyboard"
+    return None
+
+
+def _are_neighbours(one: str, other: str) -> bool:
+    """Whether they follow each other in a row, in either direction, from its end to its beginning too."""
+    if one == other:
+        return True
+    return any(
+        abs(row.index(one) - row.index(other)) in {1, len(row) - 1} for row in _ROWS if one in row and other in row
+    )

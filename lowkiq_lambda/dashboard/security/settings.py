@@ -1,14 +1,15 @@
 """The dashboard's settings in the environment, and the auth made from them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security import passwords
-from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Auth, Role, Token
+from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Auth, Role, Token, generated
+from lowkiq_lambda.dashboard.security.caller import is_loopback
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.settings.config import EnvSettings, variable_of
 
@@ -115,3 +116,29 @@ def _tokens(text: str) -> Iterator[Token]:
                 "separated by commas.",
                 setting="dashboard_tokens",
             )
+
+
+class Entry(NamedTuple):
+    """The auth and the trusted proxies. `password`: generated for this run; None if one is configured."""
+
+    auth: Auth
+    password: str | None
+    proxies: list[str]
+
+
+def entry_for(host: str, environ: Mapping[str, str]) -> Entry:
+    """The auth of a dashboard that listens on `host`.
+
+    If the environment configures no authentication, a loopback host gets a generated password, for local callers
+    only. Any other host is a ConfigError.
+    """
+    settings = DashboardSettings.from_env(environ)
+    if settings.has_auth():
+        return Entry(settings.auth(), None, settings.trusted_proxies())
+    if is_loopback(host):
+        return Entry(*generated(), settings.trusted_proxies())
+    raise ConfigError(
+        f"The dashboard would listen on {host}, which other machines can reach, without authentication: set "
+        "LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1.",
+        setting="dashboard_password",
+    )

@@ -1,12 +1,16 @@
-"""Orders for processes: pages and API both give them."""
+"""Orders for processes and tasks: pages and API both give them, and the audit log has them."""
 
 from typing import Final, Literal
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.tasks.views import Progress
 from lowkiq_lambda.views.processes import Process
 
 NO_PROCESS: Final = "There is no such process: it has ended, or nobody has heard of it for a day."
+
+SECONDS: Final = 5.0
+"""A request takes no longer: a daemon or tick deletes what waits then."""
 
 
 def find(context: RequestContext, process_id: str) -> Process | None:
@@ -21,3 +25,13 @@ def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop
     if known:
         audit.note_process(context, order, process_id)
     return known
+
+
+def cancel_task(context: RequestContext, task_id: str) -> Progress:
+    """Cancels the task, and writes that to the audit log; how far the task has come by then. Raises NoSuchTask."""
+    task = context.app.tasks.get(task_id)
+    before = task.progress().counts["cancelled"]
+    task.cancel(SECONDS)
+    progress = task.progress()
+    audit.note_task(context, "cancel", task_id, progress.name, progress.counts["cancelled"] - before)
+    return progress

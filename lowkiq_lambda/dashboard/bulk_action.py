@@ -1,20 +1,26 @@
-"""The state of a bulk action between two requests. The browser keeps it, the server keeps the key that signs it.
+"""A bulk action: its steps within one request, and its state between two, which the browser keeps.
 
-So any process can serve the next step, and an action ends if the browser leaves. It is signed because it is evidence:
-how many ids an action has changed, and which lines of the audit log belong together. An address never holds a state:
-only a request, which asks for a confirmation, or a result.
+The server keeps the key that signs it. So any process can serve the next step, and an action ends if the browser
+leaves. It is signed because it is evidence: how many ids an action has changed, and which lines of the audit log belong
+together. An address never holds a state: only a request, which asks for a confirmation, or a result.
 """
 
 import secrets
 import zlib
-from typing import Annotated, Final, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria, description
-from lowkiq_lambda.dashboard.security.signing import sign, verified
+from lowkiq_lambda.dashboard.security.sessions import sign, verified
 from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, Count
+from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, Count, steps
+from lowkiq_lambda.operate.inspect.past_actions import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
 
 LONGEST_ADDRESS: Final = 3_500
@@ -24,6 +30,10 @@ LONGEST_REASON: Final = 200
 Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
 Run: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}\Z")]
 Packed = TypeVar("Packed", bound=msgspec.Struct)
+
+LARGEST_STATE: Final = 512 * 1024
+"""Characters of a packed state; a request body may have twice as many."""
+_RETRY_FOR: Final = 2.0
 
 
 def _new_run() -> str:
@@ -136,3 +146,53 @@ def address_of(key: bytes, request: BulkActionRequest) -> str | None:
 
 def _compressed(value: msgspec.Struct) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(value), 6)
+
+
+class StepProgress(NamedTuple):
+    """The state after the steps. `failure`: the error of Redis that stopped them, or None."""
+
+    state: BulkActionState
+    failure: BackendError | None
+
+
+def key_of(context: RequestContext) -> bytes:
+    """What signs the states of actions. Raises BackendError."""
+    return signing_key(context.app.core.backend, min(_RETRY_FOR, context.app.config.retry_for))
+
+
+def run_steps(
+    context: RequestContext, actions: Actions, state: BulkActionState, is_enough: Callable[[BulkAction], bool]
+) -> StepProgress:
+    """Runs steps until `is_enough`, and logs the changes of this request, as there may be no further one.
+
+    Raises ValueError if the queue has other shards by now, or the state is invalid.
+    """
+    before = after = state.action
+    failure: BackendError | None = None
+    try:
+        for after in steps(actions, before):
+            # If pending long ids make the state too large, finish them before returning.
+            if is_enough(after) and packed_size(msgspec.structs.replace(state, action=after)) <= LARGEST_STATE:
+                break
+    except BackendError as error:
+        failure = error
+    finally:
+        _note(context, state, after, failure)
+    return StepProgress(msgspec.structs.replace(state, action=after), failure)
+
+
+def _note(context: RequestContext, state: BulkActionState, after: BulkAction, failure: BackendError | None) -> None:
+    changed = after.changed - state.action.changed
+    status = "done" if after.is_done else "failed" if failure else "in progress"
+    if changed or failure or after.is_done:
+        audit.note(
+            context,
+            after.act,
+            state.queue,
+            state.target,
+            changed,
+            state=status,
+            in_all=state.before + after.changed,
+            run=state.run,
+            **({"reason": state.reason} if state.reason else {}),
+        )
