@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lowkiq_lambda.aws.emf import publish
+from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.base.error_text import cut, headline
 from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS

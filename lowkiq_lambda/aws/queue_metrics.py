@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.aws.emf import publish
+from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.operate.inspect.told import Untold, note_told, untold
 from lowkiq_lambda.store.shard.reader import ShardReader

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lowkiq_lambda.aws.emf import publish
+from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.engine.budget import StopReason
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.settings.aws import Settings

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.shard.nodes import FOREVER
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _LONGEST: Final = 100 * 365 * 86_400

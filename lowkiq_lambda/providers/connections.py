@@ -11,8 +11,8 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.nodes import GivenTime, NodeTime, ServerTime
 
 _AWS_NAMES: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER", "LOWKIQ_REDIS_IAM_CACHE")
 """Settings of AWS that name the server, or the user that signs in to it."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.base.error_text import headline
 from lowkiq_lambda.base.errors import LowkiqError, TaskClosed
 from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.layout import Layout
+from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.tasks.completion import Completion
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems

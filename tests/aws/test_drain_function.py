@@ -15,7 +15,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.aws.events import BadEvent
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED
-from lowkiq_lambda.store.server.server_time import ServerTime
+from lowkiq_lambda.store.shard.nodes import ServerTime
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.apps import MakeApp

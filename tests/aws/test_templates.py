@@ -11,7 +11,7 @@ import pytest
 
 from lowkiq_lambda import Config, Worker
 from lowkiq_lambda.aws import duty_task, queue_metrics, telemetry
-from lowkiq_lambda.aws.emf import METRICS
+from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.settings.aws import Settings

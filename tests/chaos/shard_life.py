@@ -8,11 +8,11 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.operate.inspect.actions import Actions
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import HEADERS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.session import ClaimLimits

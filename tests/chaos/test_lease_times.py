@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.scripts import Argument
 from lowkiq_lambda.store.shard.session import Next
 from lowkiq_lambda.store.shard.state import probe

@@ -9,9 +9,9 @@ import pytest
 
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import JOURNALLING
 from lowkiq_lambda.store.shard.lease_replies import Acquired
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock

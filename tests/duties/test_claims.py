@@ -8,8 +8,8 @@ import redis
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.store.server.server_time import ServerTime
 from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaims, DutyKey
+from lowkiq_lambda.store.shard.nodes import ServerTime
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.duties import Noted, record_of, run_due, runs_of, with_queue

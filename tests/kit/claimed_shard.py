@@ -1,10 +1,10 @@
 """One shard, whoever holds it, and a look at it, at times that the test makes."""
 
 from lowkiq_lambda.operate.inspect.actions import Actions
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.session import ClaimLimits
 from lowkiq_lambda.testing import ManualClock

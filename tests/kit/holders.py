@@ -11,12 +11,12 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.server.server_time import NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards, only
 from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired, Window
+from lowkiq_lambda.store.shard.nodes import NodeTime, ServerTime
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.session import (
     ClaimLimits,

@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.shard.nodes import FOREVER
 from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.stored import stored

@@ -14,11 +14,11 @@ from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.server.connection import Client
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Checkpoint, Window
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.store.shard.session import (
     ClaimLimits,

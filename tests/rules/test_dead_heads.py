@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, DeclarationError, Lowkiq, Worker
-from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Gather, Lowkiq, Worker
-from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.iterating import Items, declare_items

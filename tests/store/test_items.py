@@ -4,9 +4,9 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.jobs.progress import JobProgress
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.beside import declare_threads
 from tests.kit.deaths import outlive

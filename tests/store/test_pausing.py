@@ -8,7 +8,7 @@ import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.shard.nodes import FOREVER
 from tests.kit.apps import MakeApp
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.workers import declare

@@ -13,10 +13,10 @@ from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.base.errors import ShardDamaged
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
-from lowkiq_lambda.store.server.server_time import ServerTime
 from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.nodes import ServerTime
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.state import probe, probe_each
 from lowkiq_lambda.testing import ManualClock

@@ -11,10 +11,10 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.nodes import GivenTime
 from tests.kit.servers import Server
 
 TTL = 10.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from redis.cluster import RedisCluster
 
-from lowkiq_lambda.store.server.client_releases import tls_options
 from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.pool import tls_options
 from tests.kit.servers import Cluster, Server
 
 ROOT = Path(__file__).parents[2]

@@ -21,9 +21,9 @@ from lowkiq_lambda.base.errors import (
     ConfigError,
     PoolExhausted,
 )
-from lowkiq_lambda.store.server.client_releases import has_to_reopen, is_open
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
+from lowkiq_lambda.store.server.pool import has_to_reopen, is_open
 from tests.kit.servers import Cluster, FaultProxy, SentinelSetup, Server, TlsProxy
 from tests.kit.waiting import eventually
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.store.server.server_time import ServerTime
+from lowkiq_lambda.store.shard.nodes import ServerTime
 from lowkiq_lambda.testing import ManualClock
 
 

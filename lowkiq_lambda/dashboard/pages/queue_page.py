@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.sorting import Columns, sort_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import visible
-from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.views.queues import QueueOverview, ShardDetails, Span
 
 _COLUMNS: Final[Columns[ShardDetails]] = {

@@ -11,7 +11,7 @@ from lowkiq_lambda.dashboard.task_words import progress_words
 from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.jobs.job import NEVER_FAILED, JobView, MorgueJob, ProgressView
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
-from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.store.shard.nodes import FAR
 
 _LONGEST_ID: Final = 80
 LONGEST_LINK: Final = 6_000

@@ -28,8 +28,8 @@ from lowkiq_lambda.operate.inspect.paging import check_limit, position_after, pr
 from lowkiq_lambda.operate.inspect.shard_details import explain_job, shard_details
 from lowkiq_lambda.operate.inspect.tenants import tenants_of
 from lowkiq_lambda.operate.inspect.whereabouts import whereabouts
-from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.views.journal import Biography
 from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, Page, ShardDetails, TenantOrder, Tenants

@@ -16,8 +16,8 @@ from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
 from lowkiq_lambda.operate.inspect.jobs import id_texts
 from lowkiq_lambda.operate.inspect.redrive_terms import ORDERS, RedriveOptions, RedriveTerms
-from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.store.shard.layout import only
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 RATE: Final = 100.0

@@ -9,8 +9,8 @@ from lowkiq_lambda.operate.inspect.jobs import UNLIMITED
 from lowkiq_lambda.operate.inspect.journal_level import JournalLevel, set_journal_level
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.operate.inspect.tenant_pauses import pause_tenant
-from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
 

@@ -10,9 +10,9 @@ import msgspec
 from lowkiq_lambda.jobs.job import NEVER_FAILED, Failure, tenant_of
 from lowkiq_lambda.operate.inspect.progress import progress_view
 from lowkiq_lambda.operate.inspect.tenants import read_note
-from lowkiq_lambda.store.server.server_time import FAR, FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.nodes import FAR, FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age

@@ -6,8 +6,8 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
+from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 from lowkiq_lambda.views.queues import TenantOrder, Tenants, TenantView

@@ -22,14 +22,16 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.address import Address, parse_address
-from lowkiq_lambda.store.server.client_releases import (
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
+from lowkiq_lambda.store.server.pool import (
+    FreeConnections,
+    Pool,
     pools_with,
+    socket_options,
     take_connection,
     tls_options,
     without_cluster_retries,
 )
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
-from lowkiq_lambda.store.server.pool import FreeConnections, Pool, socket_options
 
 SingleClient: TypeAlias = redis.Redis
 ClusterClient: TypeAlias = RedisCluster

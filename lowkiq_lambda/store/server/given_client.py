@@ -12,8 +12,8 @@ from redis.sentinel import SentinelConnectionPool
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import RedisPlug
-from lowkiq_lambda.store.server.client_releases import protocol_of
 from lowkiq_lambda.store.server.faults import translated
+from lowkiq_lambda.store.server.pool import protocol_of
 
 _PROTOCOL: Final = 2
 _NO_LIMIT: Final = 2**31

@@ -15,8 +15,8 @@ from redis.exceptions import AskError, ClusterDownError, ResponseError, SlotNotC
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from lowkiq_lambda.store.server.client_releases import next_response, take_connection
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+from lowkiq_lambda.store.server.pool import next_response, take_connection
 
 if TYPE_CHECKING:
     from redis.connection import ConnectionInterface

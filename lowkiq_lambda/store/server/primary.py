@@ -11,9 +11,8 @@ from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConn
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.store.server.address import Address
-from lowkiq_lambda.store.server.client_releases import tls_options
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
-from lowkiq_lambda.store.server.pool import Pool, socket_options
+from lowkiq_lambda.store.server.pool import Pool, socket_options, tls_options
 
 ASKED_EVERY: Final = 1.0
 """Seconds after which a Sentinel is asked again, with the next call: one round trip for all of them."""

@@ -28,9 +28,8 @@ from lowkiq_lambda.store.server.faults import (
     unless_error,
 )
 from lowkiq_lambda.store.server.pipelines import ask, send_each, without_numbers
-from lowkiq_lambda.store.server.server_time import NodeTime
 from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
-from lowkiq_lambda.store.shard.nodes import Nodes
+from lowkiq_lambda.store.shard.nodes import Nodes, NodeTime
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, Script, accepted, evalsha, script
 
 if TYPE_CHECKING:
