@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from bench.here import new_queue
 from bench.table import MILLISECONDS, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.stack.packaging.build import build
 from lowkiq_lambda.stack.packaging.bytecode import compile_modules
 from lowkiq_lambda.stack.packaging.targets import BuildTarget

@@ -24,7 +24,7 @@ from typing import Final
 from bench.cores_app import NOTES, QUEUE, SHARDS, TURNS, compute
 from bench.table import ratio, spread
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from tests.kit.daemons import DaemonProcess
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually

@@ -24,7 +24,7 @@ import msgspec
 
 import lowkiq_lambda
 from bench.table import MILLISECONDS, spread
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 
 TARGET: Final = 60.0
 """Milliseconds that ours may cost on top."""

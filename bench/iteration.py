@@ -21,7 +21,7 @@ from typing import Any, Final
 from bench.here import DrainedHere, drain_here, new_queue
 from bench.table import goals, ratio, spread
 from lowkiq_lambda import BatchJob, Config, Lowkiq, Worker
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from tests.kit.servers import Server
 
 ITEM: Final = 0.002

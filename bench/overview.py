@@ -25,7 +25,7 @@ from bench.floor import leave_in_flight
 from bench.table import MILLISECONDS, ratio
 from bench.usage import processor_time
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.store.server.pipelines import send_each

@@ -27,7 +27,7 @@ from bench.enqueue import enqueue
 from bench.peer import THREADS, Peer
 from bench.rubies import rubies
 from bench.table import ratio, spread
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from tests.kit.servers import Server
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from bench.cases import BASE, Sample
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 
 MILLISECONDS = 1_000.0
 

@@ -5,7 +5,7 @@ from statistics import median
 
 from bench.cases import BASE, MANY_SHARDS, MORE_JOBS
 from bench.table import Results, goals, ratio
-from lowkiq_lambda.cli.tables import whole
+from lowkiq_lambda.cli.output import whole
 
 _BESIDE_BASE = (MANY_SHARDS, MORE_JOBS)
 

@@ -15,7 +15,7 @@ from bench.here import new_queue
 from bench.table import MILLISECONDS, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.jobs.job import shard_for

@@ -17,7 +17,7 @@ from bench import visits
 from bench.here import drain_here, new_queue
 from bench.table import goals, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.cli.tables import markdown, whole
+from lowkiq_lambda.cli.output import markdown, whole
 from tests.kit.servers import Server
 
 WAIT: Final = 0.05

@@ -20,7 +20,7 @@ from local.demo.source import bundled_history
 from local.replay.jobs import FILES, ApplyChanges, app
 from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.stack.cloud.deployment import Deployment
-from lowkiq_lambda.stack.cloud.packages import build_packages
+from lowkiq_lambda.stack.cloud.project_cloud import build_packages
 from tests.kit.servers import LocalCloud
 
 APP: Final = Path(__file__).parent / "replay"

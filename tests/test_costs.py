@@ -11,10 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.cli.costs.comparison import ROWS, WAYS, Comparison, first
-from lowkiq_lambda.stack.costs.bills import REDIS, Bill, dollars
-from lowkiq_lambda.stack.costs.month import Month, Redis, WayOut
-from lowkiq_lambda.stack.costs.of_lambda import (
+from lowkiq_lambda.cli.costs import ROWS, WAYS, Comparison, first
+from lowkiq_lambda.stack.costs.bills import (
     ALARMS,
     ALARMS_OF_A_QUEUE_FUNCTION,
     BUSY_LOG,
@@ -22,13 +20,20 @@ from lowkiq_lambda.stack.costs.of_lambda import (
     FAILURE_LOG,
     LOOK,
     METRICS_LOG,
+    REDIS,
     SETTLE_LOG,
     TICK_LOG,
     VISIT_LOG,
+    Bill,
+    bus_bill,
+    container_bill,
+    dollars,
     minute_bill,
     shards_bill,
+    sqs_bill,
+    tasks,
 )
-from lowkiq_lambda.stack.costs.of_others import bus_bill, container_bill, sqs_bill, tasks
+from lowkiq_lambda.stack.costs.month import Month, Redis, WayOut
 from lowkiq_lambda.stack.costs.prices import BadPrice, Price, changed, changed_by_file, load
 
 ROOT = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""The task of a tick that runs the app's duties."""
+"""The tasks of a tick that run the app's duties, at once or at the planned times of schedule entries."""
 
 import json
 from collections.abc import Mapping
@@ -17,6 +17,11 @@ LONGEST_RESULT: Final = 10_000
 """Characters of what a duty returned that the summary has: Lambda takes no answer of more than six megabytes."""
 SHARE: Final = 0.5
 """Of the time that the tick has left: the rest is for the start of drains."""
+
+TO_START: Final = 1.0
+"""Seconds of the tick's time that are left to the start of drains for what has fired last."""
+_SHORTEST_WAIT: Final = 0.005
+"""Seconds: clocks may differ by less about when a planned time comes."""
 
 
 def run_duties(tick: Tick) -> dict[str, Any]:
@@ -79,3 +84,43 @@ def _as_json(result: object) -> Any:  # noqa: ANN401 - whatever the duty returne
     except (TypeError, ValueError, RecursionError):
         return cut(repr(result), LONGEST_RESULT)
     return json.loads(text) if len(text) <= LONGEST_RESULT else cut(text, LONGEST_RESULT)
+
+
+def fire_punctually(tick: Tick) -> dict[str, Any]:
+    """Fire at each planned time that comes before the tick's time is over; at once over where none does.
+
+    It comes last, so that nothing else of the tick waits. Returns how many looks there were, and what they did.
+    """
+    runner = tick.app.schedules.duty_runner(tick.app.core.backend.clock)
+    summary: dict[str, Any] = {"looks": 0, "fired": 0, "missed": 0, "replaced": 0, "late": 0.0, "problems": []}
+
+    def remaining() -> float:
+        return tick.remaining() - TO_START
+
+    while remaining() > 0:
+        ran = runner.run_due(remaining)
+        note_errors(tick, ran)
+        if ran.errors:
+            break
+        if ticked := ran.results.get(SCHEDULES):
+            _add(summary, ticked)
+            if ticked["fired"] and tick.settings.fan_out:
+                from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - only where drains are started
+
+                start_drains(tick)
+            continue
+        # Nothing is due, or another process looks.
+        if ran.next_in >= remaining():
+            break
+        tick.app.core.backend.clock.sleep(max(ran.next_in, _SHORTEST_WAIT))
+    if summary["looks"]:
+        publish_schedules(tick, summary)
+    return summary
+
+
+def _add(summary: dict[str, Any], ticked: dict[str, Any]) -> None:
+    summary["looks"] += 1
+    for count in ("fired", "missed", "replaced"):
+        summary[count] += ticked[count]
+    summary["late"] = max(summary["late"], ticked["late"])
+    summary["problems"] = ticked["problems"]

@@ -7,8 +7,7 @@ import logging
 from typing import Any
 
 from lowkiq_lambda.aws.environment import Environment, answering, environment
-from lowkiq_lambda.aws.failures import Failures
-from lowkiq_lambda.aws.ingesting import ingest
+from lowkiq_lambda.aws.ingesting import Failures, ingest
 from lowkiq_lambda.aws.logs import Context, logged
 from lowkiq_lambda.aws.sources import Retrying, arrived
 from lowkiq_lambda.base.errors import LowkiqError

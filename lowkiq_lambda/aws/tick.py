@@ -1,8 +1,9 @@
-"""One tick: what its tasks share, and what went wrong in them."""
+"""One tick: what its tasks share, what went wrong in them, and the shards that no schedule drains."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch
@@ -12,6 +13,12 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 
 if TYPE_CHECKING:
     from lowkiq_lambda.providers.aws.invoker import Invoker
+
+
+logger = logging.getLogger(__name__)
+
+_REMEDY: Final = "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with FanOut=true."
+_SHOWN: Final = 10
 
 
 class TickFailed(LowkiqError):
@@ -83,3 +90,19 @@ def _performed(task: Task, tick: Tick) -> Any:  # noqa: ANN401 - whatever the ta
     except Exception as error:  # noqa: BLE001 - told at the end, when the other tasks had their turn
         tick.note(error)
         return None
+
+
+def warn_of_unscheduled(tick: Tick) -> None:
+    """Name them in the function's log. It is asked of a tick whose function is told which shards have a schedule."""
+    for queue in tick.queues:
+        name, indexes = queue.worker.queue_name, {shard.index for shard in queue.shards}
+        missing = sorted(indexes - tick.settings.shards_with_schedules)
+        if missing and tick.settings.drains(name):
+            logger.warning("%s: %s. %s", name, naming(missing), _REMEDY)
+
+
+def naming(indexes: Sequence[int]) -> str:
+    """A sentence with their numbers."""
+    many, more = len(indexes) > 1, len(indexes) - _SHOWN
+    shown = ", ".join(map(str, indexes[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return f"shard{'s' if many else ''} {shown} {'have' if many else 'has'} no schedule and FanOut is off"

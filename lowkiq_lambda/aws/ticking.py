@@ -11,7 +11,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context
 from lowkiq_lambda.aws.queue_metrics import publish_queues, publish_summary
 from lowkiq_lambda.aws.telemetry import line_of_tick
-from lowkiq_lambda.aws.tick import Task, Tick, TickFailed, run
+from lowkiq_lambda.aws.tick import Task, Tick, TickFailed, run, warn_of_unscheduled
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -63,7 +63,7 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
 
         tasks["drains"] = start_drains
     if alone and settings.punctual and app.core.fires_schedules:
-        from lowkiq_lambda.aws.punctual import fire_punctually  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.aws.duty_task import fire_punctually  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["punctual"] = fire_punctually
     return tasks
@@ -98,7 +98,5 @@ def ticked(
     tick = Tick(app, settings, invoker, context.function_name, remaining, keep=keep or 0)
     summary = run(tick, tasks_of(app, settings, alone=alone))
     if settings.scheduled_shards and not settings.fan_out:
-        from lowkiq_lambda.aws.unscheduled import warn_of_unscheduled  # noqa: PLC0415 - imported lazily: cold start
-
         warn_of_unscheduled(tick)
     return TickOutcome(summary, frozenset(tick.handed), tick.failure(summary))

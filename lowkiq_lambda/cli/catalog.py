@@ -45,7 +45,7 @@ COMMANDS: Final = {
         "run": Listed("run:command", "Run the daemon, which performs the jobs of an app."),
         "drain": Listed("drain:command", "Perform what is due, once, and tell what became of it."),
         "doctor": Listed(
-            "doctor.command:command", "Tell which promises hold on the server, and which work nobody looks after."
+            "doctor:command", "Tell which promises hold on the server, and which work nobody looks after."
         ),
         "processes": Listed(
             "processes:command", "List the processes that drain and what they do; have one be quiet, or stop."
@@ -84,7 +84,7 @@ COMMANDS: Final = {
         "drain-schedules": Listed(
             "drain_schedules.command:command", "Bring the drain function's schedules in line with the app's workers."
         ),
-        "costs": Listed("costs.command:command", "Estimate what a month costs on AWS, in five ways."),
+        "costs": Listed("costs:command", "Estimate what a month costs on AWS, in five ways."),
     },
 }
 

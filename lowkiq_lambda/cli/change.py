@@ -12,10 +12,9 @@ from rich.progress import Progress
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import BackendError, ConfigError, LowkiqError
-from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import remark, say
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.action_scripts import ActionName

@@ -9,8 +9,8 @@ from typing import Annotated, Final, TypeAlias
 from cyclopts import Group, Parameter
 
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
-from lowkiq_lambda.cli.asking import agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
+from lowkiq_lambda.cli.output import agreed
 from lowkiq_lambda.cli.parts import Yes, command_app
 from lowkiq_lambda.operate.inspect.erasure import erase_queue, has_queue
 from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded

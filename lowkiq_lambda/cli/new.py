@@ -7,8 +7,7 @@ from cyclopts import Parameter
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import command_app
-from lowkiq_lambda.stack.scaffold.variants import Web
-from lowkiq_lambda.stack.scaffold.write import new_project, next_steps
+from lowkiq_lambda.stack.scaffold.write import Web, new_project, next_steps
 
 _HELP: Final = """
 Write a new project, in a folder of its name: an app with a typed worker and its tests, and the stack that drains it \

@@ -1,11 +1,16 @@
-"""What commands print: tables and lines for people, JSON for programs."""
+"""What commands print and ask: tables and lines for people, JSON for programs."""
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.operate.presentation.formatting import visible
+
+NOTHING: Final = "Nothing was changed."
+"""What is said where the answer is not yes."""
 
 
 def say(*lines: str) -> None:
@@ -36,3 +41,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
         ).rstrip()
         for row in cells
     ]
+
+
+def agreed(question: str) -> bool:
+    """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked."""
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{question} There is no terminal to ask at: give --yes.")
+    sys.stdout.write(f"{question} Only 'yes' will do: ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip() == "yes"
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A markdown table, its first column to the left."""
+    rule = ["---", *("---:" for _ in head[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
+
+
+def whole(value: float) -> str:
+    """Without decimals, in groups of three digits."""
+    return f"{value:,.0f}"

@@ -6,10 +6,9 @@ from cyclopts import Parameter
 
 from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import say
+from lowkiq_lambda.cli.output import NOTHING, agreed, say
 from lowkiq_lambda.cli.parts import Yes, command_app, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible

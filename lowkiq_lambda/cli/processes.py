@@ -11,9 +11,9 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import NOTHING, agreed
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE

@@ -5,15 +5,32 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Final
 
-from cyclopts import App, CycloptsError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 
-from lowkiq_lambda.base.errors import AppNotFound, LowkiqError
+from lowkiq_lambda.base.errors import (
+    AppNotFound,
+    BackendDenied,
+    BackendUnavailable,
+    ConfigError,
+    DeclarationError,
+    EmbeddedServerError,
+    JobError,
+    LowkiqError,
+    PushInterrupted,
+    ShardMoving,
+)
 from lowkiq_lambda.cli.catalog import LOWKIQ, lowkiq
-from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, MISUSED, TERMINATED
-from lowkiq_lambda.cli.endings import code_of
-from lowkiq_lambda.cli.refusals import sentence_of
+from lowkiq_lambda.cli.codes import AWAY, DONE, FAILED, INTERRUPTED, MISUSED, TERMINATED
 from lowkiq_lambda.cli.terminating import Terminated
 
 _DAEMON: Final = "python -m lowkiq_lambda.local"
@@ -21,6 +38,8 @@ _DAEMON: Final = "python -m lowkiq_lambda.local"
 _EMBEDDED: Final = (["redis"], ["reset"])
 """Commands that follow it by their names."""
 _CANNOT_BE_WRITTEN: Final = (errno.EPIPE, errno.ENOSPC)
+
+_SIMILAR: Final = 0.75
 
 
 def execute(program: str, words: Sequence[str]) -> int:
@@ -64,3 +83,46 @@ def _daemon(words: Sequence[str]) -> tuple[App, list[str]]:
 def _refuse(sentence: str, code: int) -> int:
     sys.stderr.write(f"error: {sentence}\n")
     return code
+
+
+def code_of(error: LowkiqError) -> int:
+    """The exit code of a command that an error ended."""
+    if isinstance(error, PushInterrupted) and isinstance(error.__cause__, LowkiqError):
+        error = error.__cause__
+    if isinstance(error, AppNotFound | BackendDenied | ConfigError | DeclarationError | JobError):
+        return MISUSED
+    if isinstance(error, EmbeddedServerError) or (
+        isinstance(error, BackendUnavailable) and not isinstance(error, ShardMoving)
+    ):
+        return AWAY
+    return FAILED
+
+
+def sentence_of(error: CycloptsError) -> str:
+    """The sentence."""
+    if isinstance(error, UnusedCliTokensError):
+        return _too_many(error)
+    if isinstance(error, UnknownCommandError):
+        option = next((word for word in error.unused_tokens or () if word.startswith("-")), None)
+        return str(error) if option is None else f"{option} is unknown here: the options of a command follow its name."
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return _missing(error.argument.name, error.app)
+    if isinstance(error, CoercionError) and error.msg is not None and error.token is not None:
+        return f"{error.token.keyword} {error.token.value} is refused: {error.msg}."
+    text = str(error)
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _too_many(error: UnusedCliTokensError) -> str:
+    commands = [name for name in error.app or () if not name.startswith("-")]
+    for word in error.root_input_tokens or ():
+        if word not in commands and (similar := get_close_matches(word, commands, 1, _SIMILAR)):
+            return f"{word!r} is unknown: did you mean {similar[0]}?"
+    return f"There are too many arguments: {' '.join(error.unused_tokens or ())}."
+
+
+def _missing(name: str, app: App | None) -> str:
+    if name.startswith("-"):
+        return f"{name} needs a value."
+    usage = app.usage if app is not None else None
+    return f"{name} is missing: {str(usage or '').removeprefix('Usage: ')}."

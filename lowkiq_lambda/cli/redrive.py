@@ -14,9 +14,9 @@ from rich.progress import Progress
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import BackendError, ConfigError
-from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import NOTHING, agreed
 from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.operate.inspect.actions import Actions

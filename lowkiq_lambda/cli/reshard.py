@@ -10,10 +10,9 @@ from cyclopts import Parameter
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import remark
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark
 from lowkiq_lambda.cli.parts import Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.reshard.group import Moved, Postponed
@@ -112,7 +111,7 @@ def _note_schedules(app: Lowkiq, queue_name: str, layout: Layout, to: int, stack
     """Name the shards that no schedule would drain, before there are any; without a stack, those that are new."""
     if stack is not None:
         from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
-        from lowkiq_lambda.aws.unscheduled import naming  # noqa: PLC0415 - as above
+        from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above
 
         for name, indexes in coverage_of(app, stack, {queue_name: to}).missing.items():
             remark(f"note: {name}: {naming(indexes)}.")

@@ -11,7 +11,7 @@ import aws_lambda_powertools
 import pytest
 
 from bench.cold import MOST, drain_in, main, measure, runtime_client
-from lowkiq_lambda.stack.packaging.lean_powertools import thin_out
+from lowkiq_lambda.stack.packaging.lean import thin_out
 from tests.kit.servers import Server
 
 MOST_BYTES_ZIPPED: Final = 6_000_000

@@ -11,8 +11,7 @@ from uuid import uuid4
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.stack.costs.month import MetricsKind, Month
-from lowkiq_lambda.stack.costs.of_lambda import (
+from lowkiq_lambda.stack.costs.bills import (
     BUSY_LOG,
     BUSY_VISIT_LOG,
     FAILURE_LOG,
@@ -22,6 +21,7 @@ from lowkiq_lambda.stack.costs.of_lambda import (
     tick_log,
     visit_log,
 )
+from lowkiq_lambda.stack.costs.month import MetricsKind, Month
 from tests.aws.functions import DrainFunction, FunctionContext, overdue
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken

@@ -10,7 +10,7 @@ import hiredis
 import pytest
 import redis
 
-from lowkiq_lambda.stack.packaging.lean_redis import postpone
+from lowkiq_lambda.stack.packaging.lean import postpone
 from tests.kit.servers import Server
 
 LATER = ("asyncio", "email", "importlib.metadata", "redis.asyncio._everything", "redis.asyncio.client")

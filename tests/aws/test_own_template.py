@@ -15,7 +15,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.stack.packaging.for_pages import leave_out_pages
+from lowkiq_lambda.stack.packaging.lean import leave_out_pages
 from tests.aws.packages import HERE
 from tests.kit.installed import build_wheel
 from tests.kit.servers import LocalCloud, Server

@@ -231,7 +231,7 @@ def test_a_closed_input_or_error_output_changes_no_exit_code(
     assert done.stderr.startswith(told)
 
 
-@pytest.mark.parametrize("module", ["lowkiq_lambda.cli.program", "lowkiq_lambda.cli.costs.command"])
+@pytest.mark.parametrize("module", ["lowkiq_lambda.cli.program", "lowkiq_lambda.cli.costs"])
 def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(module: str) -> None:
     """A line that was misspelt is taken back within its first second."""
     done = program(INTERRUPTED_IMPORT, module=module)

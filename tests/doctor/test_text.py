@@ -1,6 +1,6 @@
 """How a check-up reads in a terminal."""
 
-from lowkiq_lambda.cli.doctor.text import describe
+from lowkiq_lambda.cli.doctor import describe
 from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from local.cloud import APP
-from lowkiq_lambda.stack.cloud.packages import build_packages
+from lowkiq_lambda.stack.cloud.project_cloud import build_packages
 from tests.e2e.stack import Stack
 from tests.kit.servers import LocalCloud, Server
 from tests.kit.windows import OpenWindow, running_browser, windows

@@ -19,8 +19,8 @@ from botocore.exceptions import ClientError
 
 from local.replay.jobs import ApplyChanges, CountItems
 from lowkiq_lambda.jobs.job import shard_for
+from lowkiq_lambda.stack.costs.bills import tick_log
 from lowkiq_lambda.stack.costs.month import Month
-from lowkiq_lambda.stack.costs.of_lambda import tick_log
 from tests.e2e.issuer import AUDIENCE, issuer, token
 from tests.e2e.stack import BY_HAND, LAST, QUEUE, Stack
 from tests.kit.servers.cloud import REGION

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.settings.aws import STACK_VERSION
-from lowkiq_lambda.stack.scaffold.source import stack_folder
-from lowkiq_lambda.stack.scaffold.stack import outdated, stack_version
+from lowkiq_lambda.stack.scaffold.owned import outdated, stack_folder, stack_version
 
 
 @pytest.mark.parametrize("template", ["template.yaml", "infra/queue-function.yaml"])

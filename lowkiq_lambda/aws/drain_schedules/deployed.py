@@ -1,14 +1,13 @@
-"""The deployed schedules: the few calls of AWS that look at them and change them."""
+"""The deployed schedules: the few calls of AWS that look at them and change them, and the form that they have there."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, differences, index_of
-from lowkiq_lambda.aws.drain_schedules.scheduler_api import request_of, schedule_of
 from lowkiq_lambda.base.errors import LowkiqError
 
 _LOOKS_AT_ONCE: Final = 8
@@ -21,6 +20,8 @@ _HINTS: Final = {
     "UnrecognizedClientException": "Sign in again.",
     "ValidationException": "Correct the option that it names.",
 }
+
+_NO_WINDOW = "OFF"
 
 
 class DeployError(LowkiqError):
@@ -203,3 +204,62 @@ def said(failure: str) -> Iterator[None]:
         raise AwsUnreachable(f"{failure}: {error}") from error
     except BotoCoreError as error:
         raise DeployError(f"{failure}: {error}") from error
+
+
+def request_of(schedule: Schedule, group: str) -> dict[str, Any]:
+    """The arguments of CreateSchedule and UpdateSchedule: both are told everything."""
+    target: dict[str, Any] = {
+        "Arn": schedule.function,
+        "RoleArn": schedule.role,
+        "Input": schedule.event,
+        "RetryPolicy": {
+            "MaximumRetryAttempts": schedule.retries,
+            "MaximumEventAgeInSeconds": schedule.event_age,
+        },
+    }
+    if schedule.dead_letters:
+        target["DeadLetterConfig"] = {"Arn": schedule.dead_letters}
+    request: dict[str, Any] = {
+        "Name": schedule.name,
+        "GroupName": group,
+        "ScheduleExpression": schedule.expression,
+        "ScheduleExpressionTimezone": schedule.timezone,
+        "Description": schedule.description,
+        "FlexibleTimeWindow": {"Mode": schedule.window},
+        "ActionAfterCompletion": schedule.at_the_end,
+        "State": "DISABLED" if schedule.enabled is False else "ENABLED",
+        "Target": target,
+    }
+    if schedule.kms_key:
+        request["KmsKeyArn"] = schedule.kms_key
+    return request
+
+
+def schedule_of(answer: Mapping[str, Any]) -> Schedule:
+    """A schedule as GetSchedule tells it; what is not told is what Scheduler takes it for."""
+    target = answer["Target"]
+    policy = target.get("RetryPolicy", {})
+    window = answer["FlexibleTimeWindow"]
+    minutes = window.get("MaximumWindowInMinutes")
+    return Schedule(
+        name=answer["Name"],
+        expression=answer["ScheduleExpression"],
+        function=target["Arn"],
+        role=target["RoleArn"],
+        event=target.get("Input", ""),
+        dead_letters=target.get("DeadLetterConfig", {}).get("Arn"),
+        retries=policy.get("MaximumRetryAttempts", 185),
+        event_age=policy.get("MaximumEventAgeInSeconds", 86_400),
+        window=window["Mode"] if window["Mode"] == _NO_WINDOW else f"{window['Mode']} {minutes} minutes",
+        timezone=answer.get("ScheduleExpressionTimezone", "UTC"),
+        description=answer.get("Description", ""),
+        starts_at=_text(answer.get("StartDate")),
+        ends_at=_text(answer.get("EndDate")),
+        at_the_end=answer.get("ActionAfterCompletion", "NONE"),
+        enabled=answer.get("State", "ENABLED") == "ENABLED",
+        kms_key=answer.get("KmsKeyArn"),
+    )
+
+
+def _text(moment: object) -> str | None:
+    return None if moment is None else str(moment)

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Final
 
 from lowkiq_lambda.aws.drain_schedules.deployed import AwsUnreachable
-from lowkiq_lambda.cli.asking import agreed
 from lowkiq_lambda.cli.codes import AWAY, INTERRUPTED
 from lowkiq_lambda.cli.drain_schedules import flow
 from lowkiq_lambda.cli.drain_schedules.options import AppName, GuardOptions, PlanOptions, target_of
+from lowkiq_lambda.cli.output import agreed
 from lowkiq_lambda.cli.parts import command_app
 
 _PLAN: Final = PlanOptions()

@@ -9,8 +9,13 @@ from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, stack_outputs
-from lowkiq_lambda.aws.drain_schedules.guard import Stranded, find_stranded
-from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis, shards_counts
+from lowkiq_lambda.aws.drain_schedules.guard import (
+    Stranded,
+    declarations_of,
+    find_stranded,
+    queues_in_redis,
+    shards_counts,
+)
 from lowkiq_lambda.aws.drain_schedules.plan import Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
 from lowkiq_lambda.aws.drain_schedules.text import describe

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from lowkiq_lambda.cli.output import markdown, whole
 from lowkiq_lambda.cli.schedules.moments import DAY, utc
 from lowkiq_lambda.cli.schedules.sources import Source
-from lowkiq_lambda.cli.tables import markdown, whole
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 

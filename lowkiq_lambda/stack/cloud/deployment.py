@@ -13,7 +13,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.stack.cloud.server import CloudServer
-from lowkiq_lambda.stack.scaffold.source import stack_folder
+from lowkiq_lambda.stack.scaffold.owned import stack_folder
 
 TEMPLATE: Final = stack_folder() / "template.yaml"
 PACKAGES: Final = {

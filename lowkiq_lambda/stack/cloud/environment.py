@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.stack.scaffold.source import lock_file
+from lowkiq_lambda.stack.scaffold.owned import lock_file
 
 _FOLDER: Final = "cloud-environment"
 _VARIABLE: Final = "LOWKIQ_TEST_CLOUD"

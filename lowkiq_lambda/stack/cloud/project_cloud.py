@@ -1,10 +1,14 @@
 """A project's stack on this machine: a Valkey, AWS, the packages, the stack, until somebody ends it."""
 
 import json
+import platform
 import secrets
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,12 +18,10 @@ from urllib.request import Request, urlopen
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.providers.embedded.server import open_embedded
 from lowkiq_lambda.stack.cloud import reaper
-from lowkiq_lambda.stack.cloud.deployment import Deployment
+from lowkiq_lambda.stack.cloud.deployment import PACKAGES, Deployment, DeploymentFailed
 from lowkiq_lambda.stack.cloud.environment import cloud_program, is_installed
-from lowkiq_lambda.stack.cloud.packages import build_packages
 from lowkiq_lambda.stack.cloud.server import CloudServer
-from lowkiq_lambda.stack.scaffold.source import stack_folder
-from lowkiq_lambda.stack.scaffold.stack import FOLDER, TEMPLATE
+from lowkiq_lambda.stack.scaffold.owned import FOLDER, TEMPLATE, stack_folder
 
 STACK: Final = "lowkiq-local"
 _DATA: Final = ".lowkiq"
@@ -102,3 +104,18 @@ def running(project: StackProject, say: Callable[[str], None]) -> Iterator[Deplo
         say(f"stack        {STACK}, built and deployed in {time.monotonic() - started_at:.1f} s")
         say(f"dashboard    {deployment.dashboard_url}  (password {password})")
         yield Deployed(cloud, deployment)
+
+
+def build_packages(app: Path, into: Path) -> None:
+    """Build the package of each function, with the app in the folder `app`. Raises DeploymentFailed."""
+    architecture = "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86_64"
+    target = f"python{sys.version_info[0]}.{sys.version_info[1]}-{architecture}"
+
+    def build(function: str) -> None:
+        command = [sys.executable, "-m", "lowkiq_lambda.stack.packaging", function, target, str(into / function)]
+        done = subprocess.run([*command, "--app", str(app)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DeploymentFailed(f"{function} cannot be built:\n{done.stdout}{done.stderr}")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(build, {*PACKAGES.values()}))

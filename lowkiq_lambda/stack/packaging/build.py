@@ -4,17 +4,19 @@ from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda.settings.project import project_root
-from lowkiq_lambda.stack.packaging.bytecode import compile_modules, compile_templates
-from lowkiq_lambda.stack.packaging.for_pages import leave_out_pages
-from lowkiq_lambda.stack.packaging.lean_powertools import thin_out
-from lowkiq_lambda.stack.packaging.lean_redis import postpone
-from lowkiq_lambda.stack.packaging.library import LIBRARY, copy_library
-from lowkiq_lambda.stack.packaging.locked import install_for_app, install_locked
-from lowkiq_lambda.stack.packaging.own_code import COPIED, REQUIREMENTS, copy_app
-from lowkiq_lambda.stack.packaging.pythons import find_python
+from lowkiq_lambda.stack.packaging.bytecode import compile_modules, compile_templates, find_python
+from lowkiq_lambda.stack.packaging.contents import (
+    COPIED,
+    LIBRARY,
+    REQUIREMENTS,
+    copy_app,
+    copy_library,
+    install_for_app,
+    install_locked,
+)
+from lowkiq_lambda.stack.packaging.lean import leave_out_pages, postpone, thin_out
 from lowkiq_lambda.stack.packaging.targets import BuildFailed, BuildTarget
-from lowkiq_lambda.stack.scaffold.source import lock_file
-from lowkiq_lambda.stack.scaffold.stack import FOLDER, TEMPLATE, outdated
+from lowkiq_lambda.stack.scaffold.owned import FOLDER, TEMPLATE, lock_file, outdated
 
 LOCKS: Final = {
     "DrainFunction": "drain-function",

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.stack.scaffold.variants import Web
-from lowkiq_lambda.stack.scaffold.write import new_project, next_steps
+from lowkiq_lambda.stack.scaffold.write import Web, new_project, next_steps
 
 
 def main(words: Sequence[str] | None = None, program: str = "python -m lowkiq_lambda.stack.scaffold") -> int:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.stack.scaffold.owned import own_version, signature
-from lowkiq_lambda.stack.scaffold.stack import FOLDER, TEMPLATE, stack_files
+from lowkiq_lambda.stack.scaffold.owned import FOLDER, TEMPLATE, own_version, signature, stack_files
 
 NEW: Final = ".new"
 _PYPROJECT: Final = "pyproject.toml"

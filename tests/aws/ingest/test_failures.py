@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from lowkiq_lambda.aws.failures import Failures
+from lowkiq_lambda.aws.ingesting import Failures
 from lowkiq_lambda.aws.sources import Record
 
 

@@ -5,8 +5,14 @@ from collections.abc import Mapping
 import pytest
 
 from lowkiq_lambda import BackendDenied, Config, Lowkiq, Worker
-from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stranded
-from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis, shards_counts
+from lowkiq_lambda.aws.drain_schedules.guard import (
+    Held,
+    QueueFound,
+    declarations_of,
+    find_stranded,
+    queues_in_redis,
+    shards_counts,
+)
 from lowkiq_lambda.store.shard.keys import declaration_key
 from tests.kit.servers import Cluster, Server
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowkiq_lambda.aws.drain_schedules.deployed import request_of, schedule_of
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import (
@@ -17,7 +18,6 @@ from lowkiq_lambda.aws.drain_schedules.schedule import (
     name_of,
     wanted_schedule,
 )
-from lowkiq_lambda.aws.drain_schedules.scheduler_api import request_of, schedule_of
 from tests.aws.schedules.values import (
     DEAD_LETTERS,
     FUNCTION,

@@ -1,13 +1,22 @@
-"""Lets the redis-py of a package import its asynchronous half, and what reads versions, when they are used.
+"""Takes out of a function's package what nothing in it needs, or has it imported when it is used.
+
+Parts of Powertools and of what the extra `lambda` brought for the dashboard go. The redis-py of a package imports its
+asynchronous half, and what reads versions, when they are used.
 
 redis-py imports both, and asyncio, with the first `import redis`: a fifth of the drain function's start, for nothing.
 A handler that uses `redis.asyncio` has all of it, from its first use on. This is done to packages alone: in other
 processes redis-py is as it was installed.
 """
 
+import re
+import shutil
 from collections.abc import Mapping, Sequence
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from lowkiq_lambda.stack.packaging.contents import REQUIREMENTS
+from lowkiq_lambda.stack.scaffold.owned import lock_file
 
 _LATER: Final = '''"""Modules that are imported when they are used first: put here by lowkiq_lambda's builder."""
 
@@ -44,6 +53,13 @@ def __getattr__(name):
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 '''
+
+_PARTS: Final = ("event_handler", "utilities/auth_alpha", "utilities/parser")
+_NEEDED_BY: Final = "pydantic"
+"""With models the parser is of use, and the logger turns them into JSON by a part of what answers requests."""
+
+_NAME: Final = re.compile(r"^[A-Za-z0-9][\w.-]*", re.MULTILINE)
+_LIBRARY: Final = "lowkiq-lambda"
 
 
 class Edit(NamedTuple):
@@ -95,3 +111,48 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
             raise ValueError(edit.line)
         lines[lines.index(edit.line)] = edit.by
     return "\n".join([*lines, ""])
+
+
+def thin_out(into: Path) -> None:
+    """Remove them from the package in that folder, unless the app has brought pydantic."""
+    if (into / _NEEDED_BY).exists():
+        return
+    for part in _PARTS:
+        shutil.rmtree(into / "aws_lambda_powertools" / part, ignore_errors=True)
+
+
+def leave_out_pages(into: Path) -> None:
+    """Remove them, but for those that the app's requirements.txt names, or another package in that folder may need."""
+    there = {_plain(each.name): each for each in distributions(path=[str(into)])}
+    without, with_pages = (_names(lock_file(f"{kind}-function")) for kind in ("drain", "dashboard"))
+    candidates = (with_pages - without) & there.keys()
+    needed = _names(into / REQUIREMENTS) | (there.keys() - candidates) - {_LIBRARY}
+    reached = {_LIBRARY}
+    while new := needed - reached:
+        reached |= new
+        needed |= {name for each in new & there.keys() for name in _wanted_by(there[each])}
+    for name in candidates - needed:
+        _remove(there[name], into)
+
+
+def _remove(one: Distribution, into: Path) -> None:
+    for top in {file.parts[0] for file in one.files or ()} - {".."}:
+        path = into / top
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _wanted_by(one: Distribution) -> set[str]:
+    # Whatever the marker: one package too many costs less than one that is missing.
+    return {_plain(found[0]) for each in one.requires or () if (found := _NAME.match(each))}
+
+
+def _names(requirements: Path) -> set[str]:
+    text = requirements.read_text(encoding="utf-8") if requirements.exists() else ""
+    return {_plain(name) for name in _NAME.findall(text)}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,1 +1,0 @@
-"""`lowkiq costs`: what a month of jobs costs on AWS."""

@@ -1,0 +1,190 @@
+"""`lowkiq doctor`: a check-up as people read it."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.cli.codes import DONE, FAILED
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import app_of
+from lowkiq_lambda.operate.doctor.checkup import check_up
+from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, PromiseView
+from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
+from lowkiq_lambda.operate.presentation.formatting import visible
+
+_HELP: Final = """
+Tell which promises hold on the app's server, and which work nobody looks after. It changes nothing.
+
+It looks at the server (eviction, memory, persistence, replicas, version, rights, clocks) and at what takes memory. It \
+compares the queues of the code with those of the server. It finds due work that nobody took for twice the poll \
+interval, paused queues and held ids, and processes, schedule entries, duties and moves that stand still. \
+Each line has a mark, and says what to do.
+"""
+_EPILOGUE: Final = """
+MARKS
+  ok         It is so.
+  warning    The promise holds, and may not for long, or not for all.
+  not known  The server refuses to tell, as managed ones do: the line says
+             where to look.
+  BROKEN     A promise does not hold, or work waits that nobody will do.
+
+EXIT CODES
+  0  Nothing is broken; there may be warnings. With --health: it is well.
+  1  Something is broken. With --health: a restart of the daemon may help.
+  2  The command line, the settings or the app cannot work.
+  3  The server cannot be reached.
+
+EXAMPLES
+  Before a release:
+    lowkiq doctor shop.jobs:app
+  The shards that no schedule of a stack drains, too:
+    lowkiq doctor shop.jobs:app --stack shop
+  In a container that runs the daemon, as its health check:
+    lowkiq doctor --health
+  What is broken, for another program:
+    lowkiq doctor shop.jobs:app --json \\
+      | jq '.findings[] | select(.mark == "broken")'
+"""
+
+command: Final = command_app("doctor", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq doctor [OPTIONS] [MODULE:APP]")
+
+_MARKS: Final[dict[Mark, str]] = {"ok": "ok", "warning": "warning", "unknown": "not known", "broken": "BROKEN"}
+_WIDTH: Final = max(map(len, _MARKS.values()))
+_NARROWEST: Final = 60
+
+
+_HEADS: Final = {
+    "server": "Server",
+    "memory": "Memory by queue",
+    "code": "Code and server",
+    "work": "Work",
+    "processes": "Processes",
+    "moves": "Moves to other shards",
+    "aws": "Schedules on AWS",
+}
+
+_ADVICE: Final = (
+    "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with FanOut=true. Where "
+    "`lowkiq drain-schedules` made the schedules, run it again: lowkiq drain-schedules --stack {}. A daemon needs none."
+)
+
+
+@command.default
+def doctor(
+    app: Annotated[
+        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
+    ] = None,
+    /,
+    *,
+    stack: Annotated[
+        str | None, Parameter(help="Ask AWS, too, which shards have no schedule in this deployed stack.")
+    ] = None,
+    health: Annotated[
+        bool, flag("Tell only whether the daemon of this machine does its work, as a container's health check asks.")
+    ] = False,
+    json: Annotated[bool, flag("Tell it as one JSON object.")] = False,
+) -> int:
+    """Look, and tell; the exit code."""
+    loaded = app_of(app)
+    if health:
+        return _tell_health(loaded, as_json=json)
+    found = check_up(loaded.operate, () if stack is None else _of_stack(loaded, stack))
+    if json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
+    else:
+        sys.stdout.write(describe(found) + "\n")
+    return FAILED if found.mark == "broken" else DONE
+
+
+def _tell_health(app: Lowkiq, *, as_json: bool) -> int:
+    from lowkiq_lambda.operate.doctor.health import health_of  # noqa: PLC0415 - a check-up needs none
+
+    found = health_of(app.core)
+    sys.stdout.write((msgspec.json.encode(found).decode() if as_json else found.says) + "\n")
+    return DONE if found.is_well else FAILED
+
+
+def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
+    """What the stack's schedules lack; the server is found as the functions find it."""
+    from lowkiq_lambda.aws.environment import find_redis  # noqa: PLC0415 - only where AWS is asked
+    from lowkiq_lambda.settings.aws import Settings  # noqa: PLC0415 - as above
+
+    find_redis(app, Settings.from_env(os.environ))
+    return stack_findings(app, stack)
+
+
+def describe(found: CheckUp) -> str:
+    """The findings by section, the promises, and a line of sums."""
+    columns = max(_NARROWEST, min(shutil.get_terminal_size((100, 24)).columns, 120))
+    lines = [found.server]
+    for section in SECTIONS:
+        own = [finding for finding in found.findings if finding.section == section]
+        if own:
+            lines += ["", _HEADS[section], *(line for finding in own for line in _lines(finding, columns))]
+    lines += ["", "Promises", *map(_promise, found.promises), "", _sums(found)]
+    return "\n".join(lines)
+
+
+def _lines(finding: Finding, columns: int) -> Iterator[str]:
+    about = f"{finding.about}: " if finding.about else ""
+    head = f"  {_MARKS[finding.mark]:<{_WIDTH}}  {finding.check}: "
+    indent = " " * (_WIDTH + 4)
+    yield from _wrapped(f"{about}{finding.says}", head, indent, columns)
+    if finding.advice:
+        yield from _wrapped(finding.advice, f"{indent}-> ", f"{indent}   ", columns)
+
+
+def _wrapped(text: str, first: str, rest: str, columns: int) -> list[str]:
+    # Queues and processes are named by whoever may push or drain.
+    return textwrap.wrap(
+        visible(text),
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _promise(promise: PromiseView) -> str:
+    why = f": see {', '.join(promise.checks)}" if promise.checks else ""
+    return f"  {_MARKS[promise.mark]:<{_WIDTH}}  P{promise.number} {promise.name}{why}"
+
+
+def _sums(found: CheckUp) -> str:
+    counts = Counter(finding.mark for finding in found.findings)
+    return f"{counts['broken']} broken, {counts['warning']} to look at, {counts['unknown']} not known."
+
+
+def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
+    """Those of the schedules of the stack, and of the group that `lowkiq drain-schedules` makes for it."""
+    from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
+    from lowkiq_lambda.aws.drain_schedules.deployed import DeployError  # noqa: PLC0415 - as above
+    from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above
+
+    try:
+        found = coverage_of(app, stack)
+    except DeployError as error:
+        yield _found("unknown", str(error), "The docs (drain-schedules.md) list the rights that this needs.")
+        return
+    for name, indexes in found.missing.items():
+        yield _found("broken", naming(indexes), _ADVICE.format(stack), name)
+    if found.fans_out:
+        yield _found("ok", "each tick starts drains of the shards that have work (FanOut)")
+    elif not found.missing:
+        yield _found("ok", f"each of the {found.shards} shards is drained by a schedule that fires")
+
+
+def _found(mark: Mark, says: str, advice: str = "", about: str = "") -> Finding:
+    promises = () if mark == "ok" else (NOTHING_LOST,)
+    return Finding(
+        section="aws", check="drain schedules", mark=mark, says=says, advice=advice, about=about, promises=promises
+    )

@@ -1,1 +1,0 @@
-"""`lowkiq doctor`."""
