@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.gather import Gather
     from lowkiq_lambda.operate.operations import Operations
     from lowkiq_lambda.push.remote import RemoteWorker
-    from lowkiq_lambda.schedules.options import DeclaredOptions
+    from lowkiq_lambda.schedules.entry import DeclaredOptions
     from lowkiq_lambda.schedules.schedules import Schedules
     from lowkiq_lambda.tasks.task import Task
     from lowkiq_lambda.tasks.tasks import Tasks

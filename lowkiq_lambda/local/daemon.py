@@ -18,11 +18,11 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.engine.pulse import Pulse
 from lowkiq_lambda.local.dealing import Dealer, NodeDealer
-from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook, call_hooks
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
+from lowkiq_lambda.local.threads import DrainThread
 from lowkiq_lambda.settings.config import Config, is_embedded
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.notifications import Notifications
@@ -248,7 +248,7 @@ class Daemon:
     def _duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         if self._app.core.duties or self._app.core.fires_schedules:
             from lowkiq_lambda.duties.runner import runners_of  # noqa: PLC0415 - only where an app has duties
-            from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - as above
+            from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - as above
 
             for runner in runners_of(self._app.core, lambda: self._app.schedules, self._clock):
                 yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
@@ -256,7 +256,7 @@ class Daemon:
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         """Once somebody has pushed through a task, or a queue moves: no declaration tells that before."""
         for runner in self._late_runners():
-            from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - only where there are such
+            from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - only where there are such
 
             yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 

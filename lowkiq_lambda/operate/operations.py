@@ -232,7 +232,7 @@ class Operations:
         self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
     ) -> "Resharding":
         """The moves of the worker's queue, step by step."""
-        from lowkiq_lambda.reshard.of_app import resharding_of  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.reshard.duty import resharding_of  # noqa: PLC0415 - imported lazily: cold start
 
         return resharding_of(self.core, worker, unreplicated=unreplicated)
 

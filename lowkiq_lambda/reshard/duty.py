@@ -1,17 +1,22 @@
-"""The duty that goes on with moves which stand still."""
+"""The moves of an app's queues, and the duty that goes on with them."""
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.declare.duty import MOVES
 from lowkiq_lambda.duties.runner import DutyRunner
-from lowkiq_lambda.reshard.group import Moved, Postponed
-from lowkiq_lambda.reshard.of_app import resharding_of
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.survivors import CRASHED
+from lowkiq_lambda.reshard.group import Moved, Postponed, QueueFacts
+from lowkiq_lambda.reshard.resharding import Resharding
+from lowkiq_lambda.store.shard.moving import Burials
 
 if TYPE_CHECKING:
     from lowkiq_lambda.base.clock import Clock
     from lowkiq_lambda.core import Core
+    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
+
 
 logger = logging.getLogger(__name__)
 
@@ -51,3 +56,24 @@ def move_runner(core: "Core", clock: "Clock") -> DutyRunner:
 
 def _ignore(_moved: int, _groups: int, _outcome: Moved | Postponed) -> None:
     """The layout tells how far the queue has come."""
+
+
+def resharding_of(
+    core: "Core", worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
+) -> Resharding:
+    """Those of the worker's queue; with `unreplicated` no step waits for replicas.
+
+    Raises DeclarationError where it is no worker of the app.
+    """
+    queue, config = core.declared_queue(worker), core.config
+    texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
+    morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
+    first = queue.shards[0]
+    facts = QueueFacts(
+        queue.worker.queue_name,
+        queue.worker.merge,
+        first.by_tenant,
+        first.features,
+        Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
+    )
+    return Resharding(core.backend, facts, config.retry_for, core.backend.clock, unreplicated=unreplicated)

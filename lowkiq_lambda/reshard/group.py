@@ -7,15 +7,17 @@ A process that dies leaves shards that tell the next one how far the group has c
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
+from zlib import crc32
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.reshard.queue_facts import QueueFacts
+from lowkiq_lambda.jobs.job import tenant_of
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.layout import Layout
+from lowkiq_lambda.store.shard.layout import Home, Layout
 from lowkiq_lambda.store.shard.moving import (
     MARGIN,
     MOST_ARRIVALS,
+    Burials,
     Cargo,
     Floors,
     Load,
@@ -54,6 +56,24 @@ class Postponed(NamedTuple):
 
     seconds: float
     reason: str
+
+
+class QueueFacts(NamedTuple):
+    """The queue of a worker: what it is declared with beside the number of its shards."""
+
+    name: str
+    merge: str
+    by_tenant: bool
+    features: tuple[str, ...]
+    burials: Burials
+
+    def shards(self, homes: Sequence[Home]) -> list[ShardRef]:
+        """These shards."""
+        return [ShardRef(self.name, home.shards_count, home.index, self.features, self.by_tenant) for home in homes]
+
+    def crc_of(self, job_id: str) -> int:
+        """What says in which shard an id lies."""
+        return crc32((tenant_of(job_id) if self.by_tenant else job_id).encode())
 
 
 class GroupMove:

@@ -11,8 +11,7 @@ from typing import Final
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import LowkiqError, QueueMismatch
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, Remaining, Report, endless
-from lowkiq_lambda.reshard.queue_facts import QueueFacts
+from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, QueueFacts, Remaining, Report, endless
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Registered, next_generation, read_registered, replace_registered
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel

@@ -20,7 +20,7 @@ from lowkiq_lambda.store.shard.timetables import AgendaReply, DeclaredEntry, Mad
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
-    from lowkiq_lambda.schedules.timetable import Timetable
+    from lowkiq_lambda.schedules.entry import Timetable
     from lowkiq_lambda.store.shard.keys import ShardRef
     from lowkiq_lambda.store.shard.layout import QueueShards
 

@@ -3,21 +3,23 @@
 `cronsim` is imported when times are asked for: a drain declares entries, and asks for no times.
 """
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha1
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from lowkiq_lambda.base.error_text import shown
 from lowkiq_lambda.base.errors import DeclarationError
-from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
 from lowkiq_lambda.schedules.ranges import check_numbers, never
 from lowkiq_lambda.schedules.zones import check_zone_known, check_zone_name, zone_of
 
 if TYPE_CHECKING:
     from cronsim import CronSim
+
 
 LATEST: Final = 253_402_300_800.0
 """The year 10000: what is larger is in milliseconds."""
@@ -122,3 +124,8 @@ def _simulation(text: str, fields: list[str], start: datetime) -> "CronSim":
         check_numbers(text)
         name = str(error).removeprefix("Bad ")
         raise DeclarationError(refused_field(text, name, fields[FIELDS.index(name) - len(FIELDS)])) from None
+
+
+def digest_of(*parts: object) -> str:
+    """The same text for equal parts: hexadecimal digits of a hash that protects nothing."""
+    return sha1(json.dumps(parts).encode(), usedforsecurity=False).hexdigest()

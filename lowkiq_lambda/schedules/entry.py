@@ -1,8 +1,9 @@
 """One entry of a schedule: at which times which job is pushed, and what happens when that cannot be."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Unpack, get_args
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, get_args
 from zlib import crc32
 
 from lowkiq_lambda.base.error_text import shown
@@ -12,7 +13,8 @@ from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.times import Times, parse_times, problem_of_seconds, seconds_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.schedules.options import EntryOptions
+    from datetime import timedelta
+
 
 _TEXTS: Final = (
     ("queue_name", 1, 65_536),
@@ -145,3 +147,66 @@ def _is_text(value: object, least: int, most: int) -> bool:
     return (
         isinstance(value, str) and least <= len(value) <= most and not any("\ud800" <= one <= "\udfff" for one in value)
     )
+
+
+class EntryOptions(TypedDict, total=False):
+    """What an entry has beside its queue, its name, its times and the id of its job. Times are seconds."""
+
+    payload: object
+    missed: "Missed"
+    """What becomes of planned times that nobody was there for: `once` fires the newest of them, `skip` none that is
+    more than two minutes late, `all` each. `once` if nothing is given."""
+    grace: "float | timedelta"
+    """How late a planned time may fire; 3,600 if nothing is given."""
+    overlap: "Overlap"
+    """`merge`, or `skip`: push nothing while the id waits or is in flight."""
+    jitter: "float | timedelta"
+    """Over how many seconds the starts of many entries are spread; 0 if nothing is given."""
+    description: str
+
+
+class FiringOptions(EntryOptions, total=False):
+    """What may be said of an entry beside its name, its times, its worker and its id."""
+
+    tz: str
+    """The zone of its times; UTC if none is given."""
+
+
+class DeclaredOptions(FiringOptions, total=False):
+    """As `FiringOptions`, with the name."""
+
+    name: str
+    """The id, if none is given; a queue has one entry of a name."""
+
+
+class Timetable:
+    """Entries by queue and name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, str], ScheduleEntry] = {}
+
+    def __iter__(self) -> Iterator[ScheduleEntry]:
+        """In order of declaration."""
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._entries)
+
+    def add(self, entry: ScheduleEntry) -> None:
+        """Declare it. Raises DeclarationError where its queue has one of that name."""
+        if self.get(entry.queue_name, entry.name):
+            raise DeclarationError(
+                f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one "
+                "another name."
+            )
+        self._entries[entry.queue_name, entry.name] = entry
+
+    def get(self, queue_name: str, name: str) -> ScheduleEntry | None:
+        """The entry of that name."""
+        return self._entries.get((queue_name, name))
+
+    def digest(self) -> str:
+        """Equal for apps that declare the same entries: these may share the work of firing them."""
+        texts = sorted(repr((*key, entry.id, entry.times)) for key, entry in self._entries.items())
+        return sha256("\0".join(texts).encode(errors="backslashreplace")).hexdigest()[:16]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.engine.queue import Queue
-    from lowkiq_lambda.schedules.timetable import Timetable
+    from lowkiq_lambda.schedules.entry import Timetable
     from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)

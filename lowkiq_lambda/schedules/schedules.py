@@ -13,10 +13,9 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import DeclarationError, JobError, QueueMismatch
 from lowkiq_lambda.declare.worker import FunctionWorker, Worker, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.schedules.digests import digest_of
-from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
+from lowkiq_lambda.schedules.cron import digest_of
+from lowkiq_lambda.schedules.entry import ScheduleEntry, Timetable, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
-from lowkiq_lambda.schedules.timetable import Timetable
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.duties.runner import DutyRunner
     from lowkiq_lambda.engine.queue import Queue
-    from lowkiq_lambda.schedules.options import DeclaredOptions, FiringOptions
+    from lowkiq_lambda.schedules.entry import DeclaredOptions, FiringOptions
     from lowkiq_lambda.schedules.records import ScheduleView
     from lowkiq_lambda.schedules.run_time import RunTimeEntries
     from lowkiq_lambda.schedules.tick import EntryTicker
-    from lowkiq_lambda.schedules.ticked import Ticked
+    from lowkiq_lambda.schedules.waves import Ticked
     from lowkiq_lambda.store.shard.duty_states import DutyState
     from lowkiq_lambda.store.shard.entries import NotedFiring
 
@@ -87,7 +86,7 @@ class Schedules:
 
     def problem_of(self, entry: ScheduleEntry) -> str | None:
         """Why the entry cannot fire, in a sentence that names it, or None; asks no Redis."""
-        from lowkiq_lambda.schedules.checking import problem_of  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.schedules.tick import problem_of  # noqa: PLC0415 - imported lazily: cold start
 
         return problem_of(entry, self._core.config)
 
@@ -97,7 +96,7 @@ class Schedules:
         Ticks and daemons call it by themselves. With `schedules=False` in the settings it fires nothing. Raises
         BackendError where no shard answers.
         """
-        from lowkiq_lambda.schedules.ticked import Ticked  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.schedules.waves import Ticked  # noqa: PLC0415 - imported lazily: cold start
 
         if self._core.config.schedules is False:
             return Ticked()
@@ -175,7 +174,7 @@ class Schedules:
     def duty_runner(self, clock: Clock) -> "DutyRunner":
         """What calls `tick` in time."""
         from lowkiq_lambda.duties.runner import DutyRunner  # noqa: PLC0415 - imported lazily: cold start
-        from lowkiq_lambda.schedules.duty import CLAIM_TTL, FireDuty  # noqa: PLC0415 - as above
+        from lowkiq_lambda.schedules.tick import CLAIM_TTL, FireDuty  # noqa: PLC0415 - as above
 
         scope = self._duty_scope()
         return DutyRunner(
@@ -184,7 +183,7 @@ class Schedules:
 
     def duty_states(self) -> "list[DutyState]":
         """When entries were looked at last, and what came of it."""
-        from lowkiq_lambda.schedules.duty import FireDuty  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.schedules.tick import FireDuty  # noqa: PLC0415 - imported lazily: cold start
         from lowkiq_lambda.store.shard.duty_states import duty_states  # noqa: PLC0415 - as above
 
         core, period = self._core, (FireDuty.name, FireDuty.every)

@@ -5,18 +5,20 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.base.errors import DeclarationError, JobError
+from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError
+from lowkiq_lambda.declare.duty import SCHEDULES, RunAgain
 from lowkiq_lambda.declare.worker import refuse_without_score
+from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems
-from lowkiq_lambda.schedules.checking import checker_of
+from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, Decision, decide
-from lowkiq_lambda.schedules.ticked import Ticked
-from lowkiq_lambda.schedules.waves import EntryPlan, Waves
+from lowkiq_lambda.schedules.waves import EntryPlan, Ticked, Waves
 from lowkiq_lambda.store.shard.timetables import Firing
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.schedules.timetable import Timetable
+    from lowkiq_lambda.schedules.entry import Timetable
+    from lowkiq_lambda.settings.config import Config
     from lowkiq_lambda.store.shard.waking import Waker
 
 
@@ -24,6 +26,11 @@ logger = logging.getLogger(__name__)
 
 LOG_AGAIN: Final = 60.0
 """Seconds after which a problem that lasts is logged again."""
+
+
+CLAIM_TTL: Final = 0.5
+"""Seconds for which one process looks alone. Two at a time fire nothing twice, so a process that died in the middle of
+a look holds the others up no longer than that."""
 
 
 class EntryTicker:
@@ -104,3 +111,44 @@ def _missed_in_absence(candidate: Candidate, decision: Decision, now: float) -> 
     if len(decision.missed) == MOST_MISSED and next(candidate.entry.times.after(candidate.floor)) < absent_before:
         return MOST_MISSED
     return sum(planned < absent_before for planned in decision.missed)
+
+
+class FireDuty:
+    """One tick at least once a minute, and at the next planned time where a daemon runs it."""
+
+    name: Final = SCHEDULES
+    every: Final = 60.0
+
+    def __init__(self, tick: Callable[[Callable[[], float]], Ticked]) -> None:
+        self._tick = tick
+
+    def run(self, remaining: Callable[[], float]) -> RunAgain:
+        """Fire what is due. Problems are told in the summary and in the log.
+
+        They are no failure of the duty, which would rest longer and longer, and with it every entry.
+        """
+        try:
+            ticked = self._tick(remaining)
+        except BackendError as error:
+            logger.warning("no schedule entry could be looked at: %s", error)
+            return RunAgain(Ticked(problems=[str(error)]).summary(), None)
+        return RunAgain(ticked.summary(), ticked.next_in)
+
+
+def checker_of(config: "Config", shards_count: int) -> Checker:
+    """Checks the jobs of entries, as those of a push are."""
+    return Checker(
+        shards_count, config.dump_payload, config.max_payload_bytes, config.max_id_bytes, now=lambda: math.nan
+    )
+
+
+def problem_of(entry: ScheduleEntry, config: "Config") -> str | None:
+    """Why the entry cannot fire, in a sentence that names it, or None. Asks no Redis."""
+    try:
+        entry.check()
+        checker_of(config, 1).check_all([{"id": entry.id, "payload": entry.payload}])
+    except DeclarationError as error:
+        return str(error)
+    except JobError as error:
+        return f"{entry.label}: {error}"
+    return None

@@ -9,8 +9,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from lowkiq_lambda.base.error_text import shown
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.jobs.job import is_number
-from lowkiq_lambda.schedules.cron import LATEST, Cron
-from lowkiq_lambda.schedules.digests import digest_of
+from lowkiq_lambda.schedules.cron import LATEST, Cron, digest_of
 from lowkiq_lambda.schedules.zones import check_zone_known, check_zone_name, zone_of
 
 SHORTEST: Final = 1.0

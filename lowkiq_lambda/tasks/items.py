@@ -13,7 +13,7 @@ from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 from lowkiq_lambda.tasks.places import tracked
-from lowkiq_lambda.tasks.views import STATUSES, Item, Status
+from lowkiq_lambda.tasks.views import STATUSES, Item, ItemPage, Status
 
 LETTERS: Final = "".join(STATUSES)
 LETTER_OF: Final = {status: letter for letter, status in STATUSES.items()}
@@ -30,6 +30,8 @@ _REASONS: Final = {
     8: "went to the morgue with the oldest of its id",
 }
 """What scripts keep as a number, as include/mark_items.lua names them."""
+
+LARGEST_PAGE = 1_000
 
 
 class ItemReply(ReplyShape, frozen=True):
@@ -188,3 +190,36 @@ def _tracked(shard: ShardRef) -> ShardRef:
 def _number(packed: bytes) -> int:
     (number,) = _NUMBER.unpack(packed)
     return int(number)
+
+
+def check_limit(limit: int) -> None:
+    """Raises ValueError if a page cannot have so many entries."""
+    given: object = limit
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= limit <= LARGEST_PAGE:
+        raise ValueError(f"limit must be from 1 to {LARGEST_PAGE:,}, not {limit!r}.")
+
+
+def item_page(items: TaskItems, status: Status | None, after: str | None, limit: int) -> ItemPage:
+    """Items of one status, or of all in the order of `STATUSES`. Raises ValueError."""
+    check_limit(limit)
+    if status is not None and status not in STATUSES.values():
+        raise ValueError(f"status must be one of {', '.join(sorted(STATUSES.values()))}, not {status!r}.")
+    wanted = [*STATUSES.values()] if status is None else [status]
+    first, number = (wanted[0], 0) if after is None else _position(after, wanted)
+    counts = items.counts().by_status
+    found: list[Item] = []
+    for one in wanted[wanted.index(first) :]:
+        if counts[one] and len(found) <= limit:
+            found += items.page(one, number if one == first else 0, limit + 1 - len(found))
+    page = found[:limit]
+    return ItemPage(page, f"{page[-1].status}-{page[-1].number}" if len(found) > limit else None)
+
+
+def _position(after: str, wanted: list[Status]) -> tuple[Status, int]:
+    """Status and number that the page before ended with."""
+    given: object = after
+    name, _, number = after.partition("-") if isinstance(given, str) else ("", "", "")
+    status = next((one for one in wanted if one == name), None)
+    if status is None or not (number.isascii() and number.isdecimal()) or len(number) > len("4294967295"):
+        raise ValueError(f"after={after!r} is not the `next` of a page of these items.")
+    return status, min(int(number), 2**32 - 1)

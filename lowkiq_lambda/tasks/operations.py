@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.base.error_text import headline
 from lowkiq_lambda.base.errors import LowkiqError, TaskClosed
+from lowkiq_lambda.engine.batch import running
 from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.store.shard.keys import TRACKING
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import ReplyShape
 from lowkiq_lambda.tasks.completion import Completion
-from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
-from lowkiq_lambda.tasks.paging import item_page
+from lowkiq_lambda.tasks.items import ItemCounts, TaskItems, item_page
 from lowkiq_lambda.tasks.places import Places
 from lowkiq_lambda.tasks.record import MOST_ITEMS, TaskRecord, id_bytes
 from lowkiq_lambda.tasks.records import Stored, TaskRecords
-from lowkiq_lambda.tasks.running import runs_in
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
+
 
 logger = logging.getLogger(__name__)
 
@@ -175,3 +177,24 @@ class TaskOperations:
 def _move_of(layout: Layout) -> tuple[int, int, int]:
     """Of what shards and what move it tells, however far that has come."""
     return layout.before, layout.after, layout.epoch
+
+
+class TaskRunsReply(ReplyShape, frozen=True):
+    """What task_runs.lua answers."""
+
+    scripts = ("task_runs",)
+    runs: int
+
+
+def runs_in(core: "Core", task_id: str) -> bool:
+    """Whether a handler of this thread, or coroutine, has an item of the task in flight. Raises BackendError."""
+    queue_name, batch = running.get() or ("", None)
+    queue = core.queues.get(queue_name)
+    if queue is None or batch is None or batch.is_closed:
+        return False
+    ids = [*batch]
+    # A batch is of one shard.
+    shard = queue.shards.home_of(ids[0]).using((TRACKING,))
+    reader = ShardReader(core.backend, core.config.retry_for)
+    (reply,) = reader.ask_each("task_runs", [(shard, (id_bytes(task_id), *ids))])
+    return bool(TaskRunsReply.of(reply).runs)

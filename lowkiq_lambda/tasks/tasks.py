@@ -10,8 +10,8 @@ from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError, 
 from lowkiq_lambda.declare.worker import refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.tasks.items import check_limit
 from lowkiq_lambda.tasks.operations import TaskOperations
-from lowkiq_lambda.tasks.paging import check_limit
 from lowkiq_lambda.tasks.record import Callback, TaskRecord, id_text, new_id
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import TaskPage

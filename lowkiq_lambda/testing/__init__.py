@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from lowkiq_lambda.testing.clock import ManualClock
     from lowkiq_lambda.testing.fake import FakeApp, FakePush, fake_app
-    from lowkiq_lambda.testing.inline import inline
     from lowkiq_lambda.testing.jobs import Ran, run_job, run_through
-    from lowkiq_lambda.testing.keys import forget_keys
-    from lowkiq_lambda.testing.kit import AppUnderTest, app_under_test
+    from lowkiq_lambda.testing.kit import AppUnderTest, app_under_test, forget_keys, inline
     from lowkiq_lambda.testing.live import AppWithDaemon, app_with_daemon
     from lowkiq_lambda.testing.server import OwnServer, open_server
     from lowkiq_lambda.testing.watching import Drained, JobFailed
@@ -49,8 +47,8 @@ _PLACES: Final = {
     "app_under_test": "kit",
     "app_with_daemon": "live",
     "fake_app": "fake",
-    "forget_keys": "keys",
-    "inline": "inline",
+    "forget_keys": "kit",
+    "inline": "kit",
     "open_server": "server",
     "run_job": "jobs",
     "run_through": "jobs",

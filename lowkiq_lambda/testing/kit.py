@@ -2,12 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.jobs.job import Pushed
+from lowkiq_lambda.operate.inspect.forgetting import forget_all_keys
+from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.testing.assertions import AnyWorker, Assertions
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.crashes import Crashes, CrashPoint
@@ -122,3 +127,46 @@ def app_under_test(app: Lowkiq, server: OwnServer) -> Iterator[AppUnderTest]:
     server.clear()
     with app.core.rebound(server.settings_for(app.config), clock, new_backend=crashes.backend):
         yield AppUnderTest(app, clock, crashes)
+
+
+@contextmanager
+def inline(kit: AppUnderTest) -> Iterator[AppUnderTest]:
+    """The app under test, which drains behind each push until the block ends; errors of handlers leave the push."""
+    performing = _Performing(kit)
+    kit.app.client_middlewares.insert(0, performing)
+    try:
+        yield kit
+    finally:
+        kit.app.client_middlewares.remove(performing)
+
+
+class _Performing:
+    """The outermost client middleware."""
+
+    def __init__(self, kit: AppUnderTest) -> None:
+        self._kit = kit
+        self._is_due = False
+
+    def __call__(self, _worker: type[Worker[Any]], _jobs: Jobs, call_next: Callable[..., list[Pushed]]) -> list[Pushed]:
+        """Push, then drain; within a handler the drain that runs performs it, or whoever began that looks again."""
+        pushed = call_next()
+        self._is_due = True
+        while self._is_due:
+            with self._kit.drain_alone() as is_alone:
+                if not is_alone:
+                    break
+                self._is_due = False
+                self._kit.drain_within()
+        return pushed
+
+
+def forget_keys(*apps: Lowkiq) -> int:
+    """Forget all keys of jobs (`key`) that were pushed to the queues of these apps, or of all apps of the process.
+
+    So one test's pushes are no repeats of another's. Returns how many were remembered. Raises BackendError.
+    """
+    found: list[Lowkiq] = []
+    if not apps:
+        for_each_app(found.append)
+        no_longer_for_each_app(found.append)
+    return sum(forget_all_keys(app.operate.actions(worker).reader) for app in apps or found for worker in app.workers)

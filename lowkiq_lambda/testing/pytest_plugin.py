@@ -83,7 +83,7 @@ def lowkiq(lowkiq_app: "App", lowkiq_test_server: "OwnServer") -> "Iterator[AppU
 @pytest.fixture
 def lowkiq_inline(lowkiq: "AppUnderTest") -> "Iterator[AppUnderTest]":
     """As `lowkiq`; and each push performs what is due before it returns."""
-    from lowkiq_lambda.testing.inline import inline  # noqa: PLC0415 - as said above
+    from lowkiq_lambda.testing.kit import inline  # noqa: PLC0415 - as said above
 
     with inline(lowkiq) as kit:
         yield kit

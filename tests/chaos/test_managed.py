@@ -14,8 +14,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Rate
 from lowkiq_lambda.base.errors import BackendDenied
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.jobs.job import shard_for
-from lowkiq_lambda.providers.aws.iam import RENEWED_AFTER, IamCredentials
-from lowkiq_lambda.providers.aws.keychain import Keychain
+from lowkiq_lambda.providers.aws.iam import RENEWED_AFTER, IamCredentials, Keychain
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.admitting import visits_running

@@ -15,7 +15,7 @@ from django.db import IntegrityError, connection, transaction
 
 from lowkiq_lambda import BackendUnavailable, DeclarationError, JobError, Worker
 from lowkiq_lambda.contrib.django import lowkiq_app, perform_async_on_commit, push_on_commit
-from lowkiq_lambda.contrib.django.connections import ConnectionsOfBatch
+from lowkiq_lambda.contrib.django.apps import ConnectionsOfBatch
 from lowkiq_lambda.contrib.django.installed import kit_settings
 from tests.contrib.django_fixtures import site_environment
 from tests.kit.daemons import ROOT

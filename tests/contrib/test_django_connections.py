@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.contrib.django.connections import ConnectionsOfBatch
+from lowkiq_lambda.contrib.django.apps import ConnectionsOfBatch
 from tests.kit.apps import MakeApp
 from tests.kit.beside import Gathering
 

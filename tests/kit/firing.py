@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.schedules.ticked import Ticked
+from lowkiq_lambda.schedules.waves import Ticked
 from lowkiq_lambda.store.shard.entries import EntryRecord, EntryStore
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.testing import ManualClock

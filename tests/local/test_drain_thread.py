@@ -8,8 +8,8 @@ import pytest
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
+from lowkiq_lambda.local.threads import DrainThread
 from lowkiq_lambda.settings.protocols import Scheduler, State
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp

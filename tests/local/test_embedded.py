@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from lowkiq_lambda.base.errors import EmbeddedServerError
-from lowkiq_lambda.providers.embedded import EmbeddedValkey, launch, open_embedded, server
+from lowkiq_lambda.providers.embedded import EmbeddedValkey, open_embedded, server
 from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.embedded import await_written
@@ -505,8 +505,8 @@ def test_a_port_that_is_taken_in_the_last_moment_is_changed(open_server: Open, m
     """Where somebody is quicker on the port, the server starts on another one."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        ports, genuine = iter([taken]), launch._free_port
-        monkeypatch.setattr(launch, "_free_port", lambda wanted=0: next(ports, None) or genuine(wanted))
+        ports, genuine = iter([taken]), server._free_port
+        monkeypatch.setattr(server, "_free_port", lambda wanted=0: next(ports, None) or genuine(wanted))
         monkeypatch.setattr(server, "_CALL_TIMEOUT", 0.1)
 
         opened = open_server()

@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, QueueMis
 from lowkiq_lambda.engine.board import UNCHOSEN, ShardBoard
 from lowkiq_lambda.engine.budget import VisitResult
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
+from lowkiq_lambda.local.overrides import LagScheduler, SeqScheduler
 from lowkiq_lambda.settings.protocols import Scheduler, State
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult

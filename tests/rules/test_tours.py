@@ -12,8 +12,8 @@ from lowkiq_lambda.engine.board import RISK_PUT_OFF, ShardBoard
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.shard_queue import Rests
-from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
+from lowkiq_lambda.local.threads import DrainThread
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowkiq_lambda.base.errors import DeclarationError
-from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
-from lowkiq_lambda.schedules.options import EntryOptions
+from lowkiq_lambda.schedules.entry import EntryOptions, ScheduleEntry, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 from tests.schedules.moments import at
 

@@ -8,7 +8,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.duties.runner import DutiesRun
-from lowkiq_lambda.schedules.duty import CLAIM_TTL
+from lowkiq_lambda.schedules.tick import CLAIM_TTL
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Died

@@ -3,7 +3,7 @@
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.schedules.duty import FireDuty
+from lowkiq_lambda.schedules.tick import FireDuty
 from lowkiq_lambda.schedules.waves import Waves
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
+from lowkiq_lambda.local.overrides import LagScheduler, SeqScheduler
 from lowkiq_lambda.settings.protocols import Scheduler
 
 

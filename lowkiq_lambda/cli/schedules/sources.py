@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
-from lowkiq_lambda.schedules.checking import problem_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry
+from lowkiq_lambda.schedules.tick import problem_of
 from lowkiq_lambda.schedules.toml_entries import path_text, read_toml, unreadable
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.loading import load_app

@@ -1,14 +1,16 @@
 """What Django installs: `lowkiq_lambda.contrib.django` in INSTALLED_APPS."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import close_old_connections, connections
 from django.utils.module_loading import autodiscover_modules, import_string
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.contrib.django.connections import ConnectionsOfBatch
 from lowkiq_lambda.contrib.django.installed import LABEL, load_configured_app
 
 JOBS: Final = "jobs"
@@ -55,3 +57,27 @@ def _declare_tasks(app: Lowkiq) -> None:
 
             backend: Any = task_backends[alias]
             backend.declare_workers(app)
+
+
+class ConnectionsOfBatch:
+    """A server middleware. Without it a thread keeps its connection while it idles, and one that broke for ever."""
+
+    def __call__(self, _worker: object, _batch: object, call_next: Callable[..., Any]) -> object:
+        """Close connections that broke or are older than CONN_MAX_AGE, before the batch and behind it."""
+        close_old_connections()
+        try:
+            return call_next()
+        finally:
+            close_old_connections()
+
+    async def awaited(self, _worker: object, _batch: object, call_next: Callable[..., Awaitable[Any]]) -> object:
+        """Around coroutine handlers: each batch has a thread for its queries, and connections of its own there.
+
+        In one thread for all of them a batch that ends would close the connection that another one reads from.
+        """
+        async with ThreadSensitiveContext():
+            try:
+                return await call_next()
+            finally:
+                # The thread ends with the context.
+                await sync_to_async(connections.close_all)()

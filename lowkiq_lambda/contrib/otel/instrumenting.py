@@ -1,10 +1,11 @@
 """Putting spans and metrics around the pushes and batches of an app, and taking them off again."""
 
+import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
@@ -14,12 +15,38 @@ from opentelemetry.trace import TracerProvider, get_tracer_provider
 
 from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.contrib.otel.conventions import NAME, SCHEMA_URL
-from lowkiq_lambda.contrib.otel.flushing import Flush
 from lowkiq_lambda.contrib.otel.metrics import PushMetrics, QueueGauges, SettledMetrics
 from lowkiq_lambda.contrib.otel.spans import Parent, ProcessSpans, SendSpans
 
 _LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME"
 _OPTIONS: Final = frozenset({"tracer_provider", "meter_provider", "parent", "propagate", "ids", "gauges"})
+
+logger = logging.getLogger(__name__)
+
+MILLISECONDS: Final = 1_000
+
+
+class Flush:
+    """Has the providers send; None for the global ones, as they are by then."""
+
+    def __init__(self, tracers: TracerProvider | None, meters: MeterProvider | None) -> None:
+        self._tracers = tracers
+        self._meters = meters
+
+    def __call__(self, seconds: float) -> None:
+        """Send, and wait for the end of it so long at most; what takes longer goes on while the process runs."""
+        thread = Thread(target=self._send, args=(seconds,), name="lowkiq-flush", daemon=True)
+        thread.start()
+        thread.join(max(0.0, seconds))
+
+    def _send(self, seconds: float) -> None:
+        for provider in (self._tracers or get_tracer_provider(), self._meters or get_meter_provider()):
+            # The API knows no such call, only providers of an SDK have it.
+            if hasattr(provider, "force_flush"):
+                try:
+                    provider.force_flush(int(seconds * MILLISECONDS))
+                except Exception:
+                    logger.exception("telemetry cannot be sent")
 
 
 class _Parts(msgspec.Struct, frozen=True):

@@ -16,9 +16,8 @@ from lowkiq_lambda.engine.pulse import resident_memory
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.logs import set_up_logs
 from lowkiq_lambda.local.process_runner import ProcessRunner
-from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED
 from lowkiq_lambda.local.processes.helping import ProcessDealer
-from lowkiq_lambda.local.processes.messages import Order, Status, Word
+from lowkiq_lambda.local.processes.messages import FAILED, MISUSED, Order, Status, Word
 from lowkiq_lambda.local.processes.parent_link import ParentLink
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE

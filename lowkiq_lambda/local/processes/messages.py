@@ -16,6 +16,11 @@ Word: TypeAlias = Literal["stop", "now", "quiet", "traces"]
 """`stop`: as TERM does; `now`: as a second one; `quiet`: as TSTP; `traces`: as TTIN."""
 WORDS: Final[frozenset[Word]] = frozenset(("stop", "now", "quiet", "traces"))
 
+FAILED: Final = 1
+"""A job was given back unfinished, a child was killed, or Redis refused something."""
+MISUSED: Final = 2
+"""The settings or the app cannot work."""
+
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The daemon that a child is to run. `number` counts from 0 to `processes` - 1; `folder` is for traces.
@@ -39,3 +44,8 @@ class Status(msgspec.Struct, frozen=True):
     state: ProcessState
     memory: int
     visits: int
+
+
+def worse(code: int, returned: int) -> int:
+    """The worse of an exit code and of what a process returned, where a signal is below 0."""
+    return max(code, FAILED if returned < 0 else returned)

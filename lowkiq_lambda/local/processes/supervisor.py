@@ -8,9 +8,8 @@ from typing import Final
 
 from lowkiq_lambda.base.clock import Clock, doubled
 from lowkiq_lambda.local.processes.child_process import ChildProcess
-from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED, worse
 from lowkiq_lambda.local.processes.memory import MemoryWatch
-from lowkiq_lambda.local.processes.messages import Word
+from lowkiq_lambda.local.processes.messages import FAILED, MISUSED, Word, worse
 from lowkiq_lambda.local.thread_supervisor import LONGEST_PAUSE
 
 logger = logging.getLogger(__name__)

@@ -8,17 +8,21 @@ same port, so that those who still use it find it again. What it answered is on 
 
 import logging
 import os
+import secrets
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from lowkiq_lambda.base.errors import EmbeddedServerError
+from lowkiq_lambda.providers.embedded.binary import OLDEST, ServerBinary, find_binary
 from lowkiq_lambda.providers.embedded.folder import Access, Seat, ServerFolder
-from lowkiq_lambda.providers.embedded.launch import start
 from lowkiq_lambda.providers.embedded.url import default_folder
 from lowkiq_lambda.store.server.control import ServerProcess, look_at, shut_down
 
@@ -31,6 +35,10 @@ _REST: Final = 0.005
 _BUSY_PORT: Final = "Address already in use"
 
 logger = logging.getLogger(__name__)
+
+_HOST: Final = "127.0.0.1"
+_MULTI_PART_LOG_SINCE: Final = (7, 0)
+_START_TIMEOUT: Final = 20.0
 
 
 class EmbeddedValkey:
@@ -183,3 +191,76 @@ def _leave(folder: ServerFolder, seat: Seat, patience: float) -> None:
         # Again and again: one that was just started does not listen yet.
         shut_down(access.url, _CALL_TIMEOUT)
         time.sleep(_REST)
+
+
+def start(folder: ServerFolder, program: str | None) -> Access:
+    """Start a server, the program of that path or name where one is given, which may still end for want of its port."""
+    before = folder.read_access()
+    binary = find_binary(
+        program,
+        family=before.family if before else None,
+        oldest=_MULTI_PART_LOG_SINCE if folder.needs_multi_part_log else OLDEST,
+    )
+    if before is not None and _is_free(before.port):
+        access = replace(before, family=binary.family)
+    else:
+        # Whoever has the old port now may have been shown the old password.
+        access = Access(_free_port(), secrets.token_hex(24), binary.family)
+    # Before the start: were we killed in between, the server could never be reached again.
+    folder.write_access(access)
+    _launch(folder, binary, access)
+    return access
+
+
+def _launch(folder: ServerFolder, binary: ServerBinary, access: Access) -> None:
+    folder.log_path.unlink(missing_ok=True)
+    with folder.server_lock() as lock:
+        try:
+            # The settings go through a pipe: a command line shows the password to everybody. The program goes
+            # into the background by itself, and what we started ends when the settings are read.
+            subprocess.run(
+                [binary.path, "-"],
+                input=_settings(access),
+                cwd=folder.path,
+                capture_output=True,
+                text=True,
+                pass_fds=[lock],
+                umask=0o077,
+                start_new_session=True,
+                timeout=_START_TIMEOUT,
+                check=True,
+            )
+        except subprocess.SubprocessError as error:
+            reason = getattr(error, "stderr", None) or getattr(error, "stdout", None) or error
+            raise EmbeddedServerError(f"{binary.path} {binary.version} does not start: {reason}") from error
+
+
+def _settings(access: Access) -> str:
+    return f"""
+        bind {_HOST}
+        port {access.port}
+        requirepass {access.password}
+        daemonize yes
+        pidfile server.pid
+        logfile server.log
+        appendonly yes
+        appendfsync everysec
+        save ""
+        maxmemory-policy noeviction
+    """
+
+
+def _is_free(port: int) -> bool:
+    try:
+        _free_port(port)
+    except OSError:
+        return False
+    return True
+
+
+def _free_port(wanted: int = 0) -> int:
+    """The wanted port, which may prove to be taken, or for 0 one that the kernel chooses."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((_HOST, wanted))
+        return int(probe.getsockname()[1])

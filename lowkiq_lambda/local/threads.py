@@ -1,11 +1,15 @@
-"""The work of one drain thread: take a shard with work from the board, visit it, take another."""
+"""The threads of a daemon: one drains, another runs duties."""
 
 import logging
 import math
 from dataclasses import dataclass, field
+from random import Random
+from threading import Event
+from typing import Final
 
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError, QueueMismatch
+from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, LowkiqError, QueueMismatch
+from lowkiq_lambda.duties.runner import LONGEST_RUN, DutyRunner
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drainer import Drainer
@@ -13,9 +17,13 @@ from lowkiq_lambda.local.lifecycle import call_hook
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import Scheduler
+from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
+
+LONGEST_WAIT: Final = 60.0
+_SPREAD: Final = 0.25
 
 
 @dataclass
@@ -80,3 +88,33 @@ class DrainThread:
 
 def _named(shard: ShardRef) -> dict[str, object]:
     return {"queue": shard.queue_name, "shard": shard.number}
+
+
+@dataclass
+class DutyThread:
+    """Runs until it is told to stop, and survives the loss of Redis. A run that is under way then is told so."""
+
+    runner: DutyRunner
+    outage: Outage
+    rng: Random
+    stopping: Event
+    has_worked: bool = field(default=False, init=False)
+
+    def run(self) -> None:
+        """Run what is due, and wait for what is due next."""
+        attempt = 0
+        while not self.stopping.is_set():
+            try:
+                next_in = self.runner.run_due(self._remaining).next_in
+            except BackendError as error:
+                self.outage.failed(self.runner.name, error)
+                self.stopping.wait(backoff(attempt, self.rng))
+                attempt += 1
+            else:
+                self.outage.worked(self.runner.name)
+                self.has_worked, attempt = True, 0
+                # Later by some chance, so that many daemons don't ask at once.
+                self.stopping.wait(min(next_in, LONGEST_WAIT) + self.rng.uniform(0.0, _SPREAD))
+
+    def _remaining(self) -> float:
+        return 0.0 if self.stopping.is_set() else LONGEST_RUN
