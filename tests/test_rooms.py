@@ -13,6 +13,16 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = "lowkiq_lambda"
 KNOW_THE_APP: Final = {"aws", "local", "dashboard", "cli", "contrib", "testing"}
 """The rooms that may import the app; the package's own `__init__` names it for users."""
+FULL: Final = 60
+"""Lines of a module that may have a single importer: a smaller one is a part of that importer's idea."""
+SMALL_FOR_A_REASON: Final = {
+    "aws.collector": "it acts when it is imported, before the other imports of a function",
+    "dashboard.template_build": "the builder runs it by its path, on machines without the package's other needs",
+    "push.threads": "imported lazily: it needs asyncio",
+    "schedules.explanation": "imported lazily: few processes explain an expression, and those that fire never do",
+}
+NOT_FOLDED: Final = ("engine", "operate", "settings")
+"""Rooms whose small modules are still looked through."""
 Arrows: TypeAlias = Mapping[str, set[str]]
 
 
@@ -125,6 +135,40 @@ def test_only_what_stands_above_the_app_knows_it() -> None:
 def test_four_files_lie_at_the_top() -> None:
     """A line belongs into a room."""
     assert ["__init__", "__main__", "app", "core"] == sorted(path.stem for path in (ROOT / PACKAGE).glob("*.py"))
+
+
+def test_no_tiny_module_has_a_single_importer_in_its_own_package() -> None:
+    """A file is a whole idea: what one neighbour alone uses, and is short, stands in that neighbour.
+
+    The face of a package (`__init__`) is no neighbour: it gives names to those who import from outside.
+    """
+    assert [] == [name for name in _tiny() if name not in SMALL_FOR_A_REASON and not name.startswith(NOT_FOLDED)]
+
+
+def test_the_reasons_for_small_modules_are_of_small_modules() -> None:
+    """A module that grew, or got a second user, needs no reason any more."""
+    assert {*SMALL_FOR_A_REASON} <= {*_tiny()}
+
+
+def _tiny() -> list[str]:
+    """Short modules with exactly one importer, of the same package; without the package's name."""
+    importers: dict[str, set[str]] = {}
+    for name, targets in arrows().items():
+        for target in targets:
+            importers.setdefault(target, set()).add(name)
+    return [
+        name.removeprefix(f"{PACKAGE}.")
+        for name, path in modules().items()
+        if path.stem not in {"__init__", "__main__"}
+        and len(path.read_text().splitlines()) < FULL
+        and len(importers.get(name, ())) == 1
+        and {_neighbourhood(each) for each in importers[name]} == {name.rpartition(".")[0]}
+    ]
+
+
+def _neighbourhood(name: str) -> str:
+    """The package that a file lies in; of a package's face none."""
+    return "" if modules()[name].name == "__init__.py" else name.rpartition(".")[0]
 
 
 def figures() -> str:
