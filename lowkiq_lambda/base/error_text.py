@@ -22,18 +22,6 @@ SHOWN: Final = 200
 LONGEST_LOGGED: Final = 20_000
 """Characters of the messages of an error, and of those that it came from, that a log prints."""
 
-NO_SECRETS: Final = frozenset(
-    {
-        "ssl_ca_certs",
-        "ssl_ca_path",
-        "ssl_cert_reqs",
-        "ssl_certfile",
-        "ssl_check_hostname",
-        "ssl_keyfile",
-    }
-)
-"""The options of a URL whose values may be printed."""
-
 _FIRST_FRAMES: Final = 1
 _LAST_FRAMES: Final = 5
 _LINE: Final = 300
@@ -342,30 +330,3 @@ def text_to_bytes(text: str) -> bytes:
 def bytes_to_text(stored: bytes) -> str:
     """The default way to read an error's text, whatever the bytes are."""
     return stored.decode(errors="replace")
-
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_HOST: Final = re.compile(r"embedded:[^@{]*|[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?")
-
-
-def without_password(url: str) -> str:
-    """A URL that may be printed: without user and password, and of its options only the values that are no secret.
-
-    A text without a scheme and `://` is not printed, unless it is a host with a port: it may be the secret itself.
-    """
-    scheme, separator, rest = url.partition("://")
-    if not _SCHEME.fullmatch(scheme) or not separator:
-        return url if _HOST.fullmatch(url) else "***"
-    if "@" in rest:
-        # Up to the last "@": a password that was not escaped may hold one itself.
-        rest = "***@" + rest.rpartition("@")[2]
-    place, mark, options = rest.partition("?")
-    return scheme + separator + place + mark + "&".join(map(_shown_option, options.split("&")))
-
-
-def _shown_option(option: str) -> str:
-    # A misspelt name is not known either: nobody can say whether its value is a password.
-    name, is_given, value = option.partition("=")
-    if not is_given:
-        return option and "***"
-    return option if name in NO_SECRETS or not value else f"{name}=***"

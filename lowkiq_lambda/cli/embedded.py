@@ -8,6 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Group, Parameter
 
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.output import agreed
@@ -15,7 +16,7 @@ from lowkiq_lambda.cli.parts import Yes, command_app
 from lowkiq_lambda.operate.inspect.erasure import erase_queue, has_queue
 from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.providers.embedded.url import folder_of
-from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.development import refuse_in_deployment
 
 DataDir: TypeAlias = Annotated[

@@ -4,7 +4,7 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note

@@ -8,8 +8,8 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.errors import ConfigError, QueueMismatch
 from lowkiq_lambda.cli.output import remark
 from lowkiq_lambda.cli.parts import app_spec
@@ -14,7 +15,6 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.providers.embedded.shared import attach
-from lowkiq_lambda.settings.config import EMBEDDED, is_embedded
 from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
 from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Registered, read_registered

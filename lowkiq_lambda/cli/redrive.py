@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress
 
+from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.base.error_text import without_password
 from lowkiq_lambda.base.errors import BackendError, ConfigError
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note

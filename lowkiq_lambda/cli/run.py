@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from msgspec import structs
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded, parse_address, without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import app_spec, command_app, whole_number
 from lowkiq_lambda.declare.misspelling import unknown_variables
@@ -25,9 +25,8 @@ from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.local.traces import TRACE_FILE
 from lowkiq_lambda.settings.aws import Settings
-from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.loading import load_app
-from lowkiq_lambda.store.server.address import parse_address
 
 logger = logging.getLogger(__name__)
 

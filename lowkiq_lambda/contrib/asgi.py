@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.errors import EmbeddedServerError
-from lowkiq_lambda.settings.config import EMBEDDED, is_embedded
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import is_embedded
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.engine.pulse import Pulse
@@ -23,7 +24,7 @@ from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
 from lowkiq_lambda.local.threads import DrainThread
-from lowkiq_lambda.settings.config import Config, is_embedded
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.views.processes import ProcessState

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.providers.embedded.shared import attached
-from lowkiq_lambda.settings.config import EMBEDDED, is_embedded
 from lowkiq_lambda.settings.development import refuse_in_deployment
 
 

@@ -7,9 +7,10 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.nodes import GivenTime, NodeTime, ServerTime

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.base.error_text import bytes_to_text, say_error, text_to_bytes, without_password
+from lowkiq_lambda.base.address import without_password
+from lowkiq_lambda.base.error_text import bytes_to_text, say_error, text_to_bytes
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import (
     BuildScheduler,
@@ -38,8 +39,6 @@ _EVENTS: Final = frozenset(
     {"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat", "on_beat"}
 )
 """Settings of which each may be several callables."""
-EMBEDDED: Final = "embedded:"
-"""How a `redis_url` begins that stands for a server on this machine, started on demand (`local/embedded/`)."""
 
 _SECRET: Final = ("password", "tokens")
 _MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
@@ -315,11 +314,6 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
 def variable_of(setting: str) -> str:
     """The environment variable that a setting is read from."""
     return f"LOWKIQ_{setting.upper()}"
-
-
-def is_embedded(url: str | None) -> bool:
-    """Whether the URL stands for the embedded server."""
-    return url is not None and url.startswith(EMBEDDED)
 
 
 @cache

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeVar
 
-from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.address import is_embedded, without_password
 from lowkiq_lambda.base.errors import AppNotFound, DeclarationError
-from lowkiq_lambda.settings.config import is_embedded
 
 App = TypeVar("App")
 _OWN: Final = Path(__file__).parents[1]

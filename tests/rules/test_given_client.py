@@ -17,7 +17,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from lowkiq_lambda import BackendUnavailable, Config, ConfigError, Lowkiq
-from lowkiq_lambda.store.server.address import parse_address
+from lowkiq_lambda.base.address import parse_address
 from lowkiq_lambda.store.shard.keys import notification_channel
 from lowkiq_lambda.store.shard.notifications import Notifications
 from tests.kit.apps import MakeApp

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowkiq_lambda.base.address import Address, parse_address, without_login
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.store.server.address import Address, parse_address, without_login
 
 SECRET = "s3cret"  # noqa: S105 - what must not be printed
 

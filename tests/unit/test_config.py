@@ -10,13 +10,12 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.address import parse_address, without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.declare.misspelling import unknown_variables
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import Config, do_nothing, each_of, variable_of
-from lowkiq_lambda.store.server.address import parse_address
 
 ROOT: Final = Path(__file__).parents[2]
 SECRET = "s3cret"  # noqa: S105 - what must not be printed

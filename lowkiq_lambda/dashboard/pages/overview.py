@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.dashboard.charts import SPANS, Chart, chart, span_links, span_of, spark
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.sorting import Columns, sort_of

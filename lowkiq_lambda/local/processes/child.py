@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import is_embedded
 from lowkiq_lambda.base.errors import AppNotFound, ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.engine.pulse import resident_memory
 from lowkiq_lambda.local.daemon import Daemon
@@ -22,7 +23,6 @@ from lowkiq_lambda.local.processes.parent_link import ParentLink
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE
 from lowkiq_lambda.providers.embedded.shared import attach
-from lowkiq_lambda.settings.config import is_embedded
 from lowkiq_lambda.settings.loading import load_app
 
 logger = logging.getLogger(__name__)

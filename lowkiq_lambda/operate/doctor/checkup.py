@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lowkiq_lambda.base.error_text import without_password
+from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.core import Core
 from lowkiq_lambda.engine.pulse import VERSION

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from lowkiq_lambda.base.address import without_login
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.providers.aws.clients import dual_stack
-from lowkiq_lambda.store.server.address import without_login
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.parameters import SecretsProvider

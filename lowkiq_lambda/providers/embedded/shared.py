@@ -14,10 +14,11 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Final
 
+from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.errors import EmbeddedServerError
 from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.providers.embedded.url import folder_of
-from lowkiq_lambda.settings.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.settings.config import Config
 
 LOOK_INTERVAL: Final = 0.25
 """Seconds between two looks whether a server still runs; a look costs some ten microseconds."""

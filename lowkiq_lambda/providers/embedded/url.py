@@ -10,8 +10,8 @@ same server.
 from pathlib import Path
 from typing import Final
 
+from lowkiq_lambda.base.address import EMBEDDED
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.settings.config import EMBEDDED
 from lowkiq_lambda.settings.project import project_root
 
 _DEFAULT: Final = ".lowkiq"

@@ -18,10 +18,10 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
+from lowkiq_lambda.base.address import Address, parse_address
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
-from lowkiq_lambda.store.server.address import Address, parse_address
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 from lowkiq_lambda.store.server.pool import (
     FreeConnections,

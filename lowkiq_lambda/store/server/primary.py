@@ -9,8 +9,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection, SentinelManagedSSLConnection
 
+from lowkiq_lambda.base.address import Address
 from lowkiq_lambda.base.clock import Clock
-from lowkiq_lambda.store.server.address import Address
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pool import Pool, socket_options, tls_options
 

@@ -1,4 +1,4 @@
-"""The forms of a server's URL.
+"""The forms of a server's URL, and what of one may be printed.
 
     redis://[user:password@]host[:port][/db]                       one server
     redis+sentinel://[user:password@]host[:port],…/service[/db]    the primary that these Sentinels name
@@ -10,17 +10,30 @@ Behind a `?` the options of `OPTIONS` may follow. What means something in a URL 
 password and options.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from lowkiq_lambda.base.error_text import NO_SECRETS, without_password
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.settings.config import EMBEDDED
 
 Kind: TypeAlias = Literal["server", "sentinel", "cluster"]
 
+EMBEDDED: Final = "embedded:"
+"""How a `redis_url` begins that stands for a server on this machine, started on demand (`providers/embedded/`)."""
+
+NO_SECRETS: Final = frozenset(
+    {
+        "ssl_ca_certs",
+        "ssl_ca_path",
+        "ssl_cert_reqs",
+        "ssl_certfile",
+        "ssl_check_hostname",
+        "ssl_keyfile",
+    }
+)
+"""The options of a URL whose values may be printed."""
 TLS_OPTIONS: Final = NO_SECRETS | {"ssl_password"}
 _LOGIN: Final = frozenset({"username", "password"})
 OPTIONS: Final = TLS_OPTIONS | _LOGIN | {"sentinel_username", "sentinel_password"}
@@ -37,6 +50,8 @@ _PORT: Final = 6379
 _SENTINEL_PORT: Final = 26379
 _LAST_PORT: Final = 65_535
 _YES_NO: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_HOST: Final = re.compile(r"embedded:[^@{]*|[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +68,11 @@ class Address:
     sentinel_username: str | None = field(default=None, repr=False)
     sentinel_password: str | None = field(default=None, repr=False)
     tls_options: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
+
+
+def is_embedded(url: str | None) -> bool:
+    """Whether the URL stands for the embedded server."""
+    return url is not None and url.startswith(EMBEDDED)
 
 
 def parse_address(url: str) -> Address:
@@ -75,6 +95,29 @@ def without_login(url: str) -> tuple[str, tuple[str, str] | None]:
     )
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query=options)
     return bare.geturl(), (address.username or "", address.password)
+
+
+def without_password(url: str) -> str:
+    """A URL that may be printed: without user and password, and of its options only the values that are no secret.
+
+    A text without a scheme and `://` is not printed, unless it is a host with a port: it may be the secret itself.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not _SCHEME.fullmatch(scheme) or not separator:
+        return url if _HOST.fullmatch(url) else "***"
+    if "@" in rest:
+        # Up to the last "@": a password that was not escaped may hold one itself.
+        rest = "***@" + rest.rpartition("@")[2]
+    place, mark, options = rest.partition("?")
+    return scheme + separator + place + mark + "&".join(map(_shown_option, options.split("&")))
+
+
+def _shown_option(option: str) -> str:
+    # A misspelt name is not known either: nobody can say whether its value is a password.
+    name, is_given, value = option.partition("=")
+    if not is_given:
+        return option and "***"
+    return option if name in NO_SECRETS or not value else f"{name}=***"
 
 
 def _parse(url: str) -> Address:
