@@ -157,7 +157,7 @@ def test_a_wheel_holds_the_whole_package(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     packed = {name for name in ZipFile(wheel).namelist() if name.startswith("lowkiq_lambda/")}
     locks = [f"requirements/{name}.txt" for name in ("cloud", "dashboard-function", "drain-function")]
-    stack = {f"lowkiq_lambda/stack/scaffold/owned/{name}" for name in in_git("template.yaml", "infra", *locks)}
+    stack = {f"lowkiq_lambda/stack/scaffold/stack/{name}" for name in in_git("template.yaml", "infra", *locks)}
 
     assert "lowkiq_lambda/py.typed" in packed
     assert {*in_git("lowkiq_lambda"), *stack} == packed

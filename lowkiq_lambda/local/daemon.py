@@ -18,10 +18,10 @@ from lowkiq_lambda.base.address import is_embedded
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.engine.pulse import Pulse
-from lowkiq_lambda.local.dealing import Dealer, NodeDealer
 from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook, call_hooks
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
+from lowkiq_lambda.local.splitters import Dealer, NodeDealer
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
 from lowkiq_lambda.local.threads import DrainThread
 from lowkiq_lambda.settings.config import Config

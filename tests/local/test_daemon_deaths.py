@@ -10,8 +10,8 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.dealing import DefaultSplitter
 from lowkiq_lambda.local.overrides import LagScheduler
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.kit.apps import MakeApp
 from tests.kit.waiting import eventually
 

@@ -15,7 +15,7 @@ from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.local import listener
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.dealing import DefaultSplitter
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 from tests.kit.apps import MakeApp

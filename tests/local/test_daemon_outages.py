@@ -10,7 +10,7 @@ import pytest
 
 from lowkiq_lambda import BackendDenied, Batch, ConfigError, Lowkiq, QueueMismatch, Worker
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.dealing import DefaultSplitter
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.kit.apps import MakeApp
 from tests.kit.servers import Cluster, FaultProxy, MakeServer
 from tests.kit.stage import Stage

@@ -14,7 +14,7 @@ from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.shard_queue import ShardEntry
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.dealing import DefaultSplitter
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.settings.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import MakeApp

@@ -9,7 +9,7 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.dealing import DefaultSplitter
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.moving import HandMade

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.local.dealing import ByNodeSplitter, DefaultSplitter
+from lowkiq_lambda.local.splitters import ByNodeSplitter, DefaultSplitter
 from lowkiq_lambda.settings.protocols import Splitter
 
 SHARDS = ["A0", "A1", "A2", "B0", "B1", "B2", "B3", "C0", "D0", "D1"]

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import VisitResult
-from lowkiq_lambda.local.dealing import ByNodeSplitter, hands, new_board, shards_of_node
+from lowkiq_lambda.local.splitters import ByNodeSplitter, hands, new_board, shards_of_node
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
