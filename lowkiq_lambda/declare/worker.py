@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from random import Random
 from typing import (
     TYPE_CHECKING,
@@ -16,6 +17,7 @@ from typing import (
     TypeAlias,
     TypedDict,
     Unpack,
+    cast,
     overload,
 )
 from weakref import WeakKeyDictionary
@@ -53,6 +55,10 @@ else:
     P, Q = TypeVar("P"), TypeVar("Q")
 
 
+AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
+"""What `@app.worker` gives: the class itself, or a function with its worker."""
+
+
 class BoundApp(Protocol):
     """The app that a worker is bound to, as far as the worker needs it."""
 
@@ -61,20 +67,91 @@ class BoundApp(Protocol):
         """All workers of the app."""
         ...
 
-    def push(
-        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
-    ) -> list[Pushed]:
+    def push(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Queue the jobs. Raises JobError, BackendError."""
         ...
 
-    async def apush(
-        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
-    ) -> list[Pushed]:
+    async def apush(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """As `push`, beside the event loop."""
         ...
 
 
-class Worker(Generic[Q]):
+class Pushable(Generic[Q]):
+    """What jobs can be pushed to: the class of a worker, or the function that was declared as one."""
+
+    @overload
+    @classmethod
+    def perform_async(
+        cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    @classmethod
+    def perform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    @classmethod
+    def perform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `perform_in` or `delay`.
+
+        Raises JobError, before anything is written, where a job cannot be queued; BackendError where Redis cannot
+        take it; PushInterrupted, which tells what was written, where a large push breaks off.
+        """
+        app, worker = _bound(cls, jobs, "perform_async")
+        return app.push(worker, jobs)
+
+    @overload
+    @classmethod
+    async def aperform_async(
+        cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    @classmethod
+    async def aperform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    @classmethod
+    async def aperform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """`perform_async` for code on an event loop: the push runs in another thread, so the loop goes on.
+
+        It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
+        learns whether the jobs were written: pushing them again is safe where equal payloads merge.
+        """
+        app, worker = _bound(cls, jobs, "aperform_async")
+        return await app.apush(worker, jobs)
+
+    @overload
+    @classmethod
+    def push(
+        cls: "type[Pushable[Untyped]]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack["JobOptions"],
+    ) -> Pushed: ...
+    @overload
+    @classmethod
+    def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
+    @classmethod
+    def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
+        """Queue one job, as `perform_async` does with several, and raise what that raises.
+
+        An option that is None is as if it were not given.
+        """
+        return cls.perform_async([_job(id, payload, options)])[0]
+
+    @overload
+    @classmethod
+    async def apush(
+        cls: "type[Pushable[Untyped]]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack["JobOptions"],
+    ) -> Pushed: ...
+    @overload
+    @classmethod
+    async def apush(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
+    @classmethod
+    async def apush(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
+        """`push` for code on an event loop; see `aperform_async`."""
+        return (await cls.aperform_async([_job(id, payload, options)]))[0]
+
+
+class Worker(Pushable[Q]):
     """Subclass it, decorate the subclass with `@app.worker`, and define `perform` or `perform_job`.
 
     An object of the class lives for one batch, so threads never share `self`. A subclass of `Worker[OrderChanged]` has
@@ -138,87 +215,21 @@ class Worker(Generic[Q]):
     def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
         """Called with the jobs that just went to the morgue, or are held; what it raises is logged, no more."""
 
-    @overload
-    @classmethod
-    def perform_async(cls: "type[Worker[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]") -> list[Pushed]: ...
-    @overload
-    @classmethod
-    def perform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
-    @classmethod
-    def perform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `perform_in` or `delay`.
-
-        Raises JobError, before anything is written, where a job cannot be queued; BackendError where Redis cannot
-        take it; PushInterrupted, which tells what was written, where a large push breaks off.
-        """
-        return _app_for(cls, jobs, "perform_async").push(cls, jobs)
-
-    @overload
-    @classmethod
-    async def aperform_async(
-        cls: "type[Worker[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
-    ) -> list[Pushed]: ...
-    @overload
-    @classmethod
-    async def aperform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
-    @classmethod
-    async def aperform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """`perform_async` for code on an event loop: the push runs in another thread, so the loop goes on.
-
-        It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
-        learns whether the jobs were written: pushing them again is safe where equal payloads merge.
-        """
-        return await _app_for(cls, jobs, "aperform_async").apush(cls, jobs)
-
-    @overload
-    @classmethod
-    def push(
-        cls: "type[Worker[Untyped]]",
-        id: "Id",
-        payload: object = UNSET,
-        **options: Unpack["JobOptions"],
-    ) -> Pushed: ...
-    @overload
-    @classmethod
-    def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
-    @classmethod
-    def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """Queue one job, as `perform_async` does with several, and raise what that raises.
-
-        An option that is None is as if it were not given.
-        """
-        return cls.perform_async([_job(id, payload, options)])[0]
-
-    @overload
-    @classmethod
-    async def apush(
-        cls: "type[Worker[Untyped]]",
-        id: "Id",
-        payload: object = UNSET,
-        **options: Unpack["JobOptions"],
-    ) -> Pushed: ...
-    @overload
-    @classmethod
-    async def apush(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
-    @classmethod
-    async def apush(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """`push` for code on an event loop; see `aperform_async`."""
-        return (await cls.aperform_async([_job(id, payload, options)]))[0]
-
 
 def _job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
     given = {name: value for name, value in options.items() if value is not None}
     return {"id": id, **given} if payload is UNSET else {"id": id, "payload": payload, **given}
 
 
-def _app_for(worker: type[Worker[Any]], jobs: object, name: str) -> "BoundApp":
-    """The app of a worker that is about to push jobs. Raises DeclarationError, JobError."""
+def _bound(pushable: "type[Pushable[Any]]", jobs: object, name: str) -> "tuple[BoundApp, type[Worker[Any]]]":
+    """The worker that is about to push jobs, and its app. Raises DeclarationError, JobError."""
+    worker = cast("type[Worker[Any]]", pushable)
     if worker.app is None:
         raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
     if isinstance(jobs, Mapping | str | int):
         one = f"one job: write {name}([{{...}}])" if isinstance(jobs, Mapping) else f"an id: write {name}([{{...}}])"
         raise JobError(f"{name} takes a list of jobs, not {one}, or push(id, payload)")
-    return worker.app
+    return worker.app, worker
 
 
 class JobOptions(TypedDict, total=False):
@@ -280,7 +291,7 @@ class Job(Mapping[str, Any], Generic[P]):
         return sum(1 for _ in self)
 
 
-class FunctionWorker(Generic[P]):
+class FunctionWorker(Pushable[P]):
     """A function declared by `@app.worker(...)`: still callable, and it can be pushed to."""
 
     def __init__(self, function: Callable[[Any], object], worker: type[Worker[Any]]) -> None:
@@ -294,54 +305,13 @@ class FunctionWorker(Generic[P]):
         """Call the function itself, here and now, without the queue."""
         return self._function(batch)
 
-    @overload
-    def perform_async(
-        self: "FunctionWorker[Untyped]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
-    ) -> list[Pushed]: ...
-    @overload
-    def perform_async(self, jobs: "Iterable[Job[P] | JobDict[P]]") -> list[Pushed]: ...
-    def perform_async(self, jobs: Iterable[Any]) -> list[Pushed]:
-        """Queue jobs for the function; see `Worker.perform_async`."""
-        return self.worker.perform_async(jobs)
-
-    @overload
-    async def aperform_async(
-        self: "FunctionWorker[Untyped]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
-    ) -> list[Pushed]: ...
-    @overload
-    async def aperform_async(self, jobs: "Iterable[Job[P] | JobDict[P]]") -> list[Pushed]: ...
-    async def aperform_async(self, jobs: Iterable[Any]) -> list[Pushed]:
-        """Queue jobs for the function, from an event loop; see `Worker.aperform_async`."""
-        return await self.worker.aperform_async(jobs)
-
-    @overload
-    def push(
-        self: "FunctionWorker[Untyped]",
-        id: "Id",
-        payload: object = UNSET,
-        **options: Unpack[JobOptions],
-    ) -> Pushed: ...
-    @overload
-    def push(self, id: "Id", payload: P, **options: Unpack[JobOptions]) -> Pushed: ...
-    def push(self, id: "Id", payload: Any = UNSET, **options: Unpack[JobOptions]) -> Pushed:
-        """Queue one job for the function; see `Worker.push`."""
-        return self.worker.push(id, payload, **options)
-
-    @overload
-    async def apush(
-        self: "FunctionWorker[Untyped]",
-        id: "Id",
-        payload: object = UNSET,
-        **options: Unpack[JobOptions],
-    ) -> Pushed: ...
-    @overload
-    async def apush(self, id: "Id", payload: P, **options: Unpack[JobOptions]) -> Pushed: ...
-    async def apush(self, id: "Id", payload: Any = UNSET, **options: Unpack[JobOptions]) -> Pushed:
-        """Queue one job for the function, from an event loop; see `Worker.apush`."""
-        return await self.worker.apush(id, payload, **options)
-
     def __repr__(self) -> str:
         return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
+
+
+for _name in ("perform_async", "aperform_async", "push", "apush"):
+    # They are methods of the worker's class, and an object of this class has a worker.
+    setattr(FunctionWorker, _name, property(attrgetter(f"worker.{_name}")))
 
 
 class WorkerOptions(TypedDict, total=False):
@@ -393,7 +363,7 @@ def blocks(worker: type[Worker[Any]], queue_name: str) -> bool:
     return worker.block_except is not None and queue_name not in (worker.queue_name, *worker.block_except)
 
 
-def worker_of(declared: "type[Worker[Any]] | FunctionWorker[Any]") -> type[Worker[Any]]:
+def worker_of(declared: AnyWorker) -> type[Worker[Any]]:
     """The worker class behind what `@app.worker` returned. Raises DeclarationError for anything else."""
     worker: object = declared.worker if isinstance(declared, FunctionWorker) else declared
     if isinstance(worker, type) and issubclass(worker, Worker):
