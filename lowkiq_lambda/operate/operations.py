@@ -1,10 +1,10 @@
 """`app.operate`: what operators see of all queues of an app, and do to them."""
 
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Final, Literal, Unpack, overload
 
 import msgspec
 
-from lowkiq_lambda.declare.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, worker_of
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.store.shard.layout import QueueShards
 
@@ -62,9 +62,7 @@ class Operations:
         """
         return self.inspector.metrics(*self.core.current_queues())
 
-    def overview(
-        self, span: "Span" = "10m", worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None
-    ) -> "AbstractContextManager[Overview]":
+    def overview(self, span: "Span" = "10m", worker: "AnyWorker | None" = None) -> "AbstractContextManager[Overview]":
         """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
 
         With a `worker` its queue alone.
@@ -91,7 +89,7 @@ class Operations:
 
     def errors(
         self,
-        worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None,
+        worker: "AnyWorker | None" = None,
         *,
         by: "ErrorGrouping" = "fingerprint",
         limit: int = 100,
@@ -114,11 +112,11 @@ class Operations:
         queues, skipped = self._agreeing()
         return msgspec.structs.replace(self.inspector.errors(queues, part), skipped=skipped)
 
-    def queries(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Queries":
+    def queries(self, worker: AnyWorker) -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
         return self.inspector.queries(self.core.current_queue_of(worker).shards)
 
-    def actions(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Actions":
+    def actions(self, worker: AnyWorker) -> "Actions":
         """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
         queue = self.core.current_queue_of(worker)
         return self.inspector.actions(queue.shards, queue.worker.merge)
@@ -126,7 +124,7 @@ class Operations:
     @overload
     def redrive(
         self,
-        worker: "type[Worker[Any]] | FunctionWorker[Any]",
+        worker: AnyWorker,
         ids: "Collection[object] | None" = None,
         *,
         filter: "Wanted | None" = None,
@@ -136,7 +134,7 @@ class Operations:
     @overload
     def redrive(
         self,
-        worker: "type[Worker[Any]] | FunctionWorker[Any]",
+        worker: AnyWorker,
         ids: "Collection[object] | None" = None,
         *,
         filter: "Wanted | None" = None,
@@ -145,7 +143,7 @@ class Operations:
     ) -> "Iterator[RedrivePreview]": ...
     def redrive(
         self,
-        worker: "type[Worker[Any]] | FunctionWorker[Any]",
+        worker: AnyWorker,
         ids: "Collection[object] | None" = None,
         *,
         filter: "Wanted | None" = None,  # noqa: A002 - it is one
@@ -167,7 +165,7 @@ class Operations:
         action = redriving.begin(actions, ids, filter, options)
         return redriving.previews(actions, action) if dry_run else redriving.carry_out(actions, action)
 
-    def limits(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "QueueLimits":
+    def limits(self, worker: AnyWorker) -> "QueueLimits":
         """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
         queue = self.core.current_queue_of(worker)
         return self.inspector.limits(queue.worker, queue.shards)
@@ -181,7 +179,7 @@ class Operations:
 
         return Processes(self.core.backend, self.core.config.retry_for)
 
-    def recovered(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", limit: int = 100) -> "list[Recovered]":
+    def recovered(self, worker: AnyWorker, limit: int = 100) -> "list[Recovered]":
         """What holders that died, stopped or were evicted left in flight and others put back, the newest first.
 
         Raises QueueMismatch, BackendError.
@@ -190,7 +188,7 @@ class Operations:
 
         return recovered(self.actions(worker).reader, limit)
 
-    def audit(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "AuditReport":
+    def audit(self, worker: AnyWorker) -> "AuditReport":
         """Judge what the journals of the worker's queue have of all that happened, as `lowkiq audit` does.
 
         `actions(worker).journal("all")` has them record it. Raises QueueMismatch, BackendError.
@@ -199,7 +197,7 @@ class Operations:
 
         return Auditor(self.actions(worker).reader).report()
 
-    def redeclare(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> None:
+    def redeclare(self, worker: AnyWorker) -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
 
         For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
@@ -214,9 +212,7 @@ class Operations:
         queues, skipped = self.core.current_queues()
         return {name: queue.shards for name, queue in queues.items()}, skipped
 
-    def reshard(
-        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, to: int, unreplicated: bool = False
-    ) -> None:
+    def reshard(self, worker: AnyWorker, *, to: int, unreplicated: bool = False) -> None:
         """Give the worker's queue so many shards, while it is pushed to and drained (docs/resharding.md).
 
         Returns when all ids lie in the new shards. What broke off is gone on with by another call. Where the server has
@@ -228,9 +224,7 @@ class Operations:
         resharding.go_on(lambda *_: None)
         self.core.declared_queue(worker).doubt()
 
-    def resharding(
-        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
-    ) -> "Resharding":
+    def resharding(self, worker: AnyWorker, *, unreplicated: bool = False) -> "Resharding":
         """The moves of the worker's queue, step by step."""
         from lowkiq_lambda.reshard.duty import resharding_of  # noqa: PLC0415 - imported lazily: cold start
 
