@@ -11,7 +11,7 @@ from weakref import WeakSet
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.core import Core, ListOfCore
 from lowkiq_lambda.declare.declaring import check_queue_name, register
-from lowkiq_lambda.declare.worker import FunctionWorker, P, Worker, WorkerOptions, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, FunctionWorker, P, Worker, WorkerOptions, worker_of
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.jobs.job import Pushed
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         def __call__(self, target: "Handler", /) -> FunctionWorker: ...
 
 
-AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 W = TypeVar("W", bound=type[Worker[Any]])
 M = TypeVar("M", bound="MappingFunction")
 Handler: TypeAlias = Callable[[Any], object]

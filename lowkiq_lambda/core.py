@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.declare.declaring import check_middlewares, check_together
-from lowkiq_lambda.declare.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, Worker, worker_of
 from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.jobs.job import Pushed
@@ -138,18 +138,18 @@ class Core:
         queue = self._queues.get(queue_name)
         return None if queue is None else queue.worker
 
-    def declared_queue(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> Queue:
+    def declared_queue(self, worker: AnyWorker) -> Queue:
         """The queue of a worker of this app, whether Redis agrees with it or not. Raises DeclarationError."""
         return self._queues.of(worker_of(worker))
 
-    def queue_of(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> Queue:
+    def queue_of(self, worker: AnyWorker) -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
         queue = self._queues.of(worker_of(worker))
         if not queue.is_agreed:
             queue.ensure_declared(self.backend, self.config.retry_for)
         return queue
 
-    def current_queue_of(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> Queue:
+    def current_queue_of(self, worker: AnyWorker) -> Queue:
         """As `queue_of`, for readers: a queue that has been resharded has the shards that it has now."""
         queue = self._queues.of(worker_of(worker))
         queue.look_again(self.backend, self.config.retry_for)
@@ -169,11 +169,11 @@ class Core:
 
     # Pushes
 
-    def push(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
+    def push(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """Push through the client middlewares, as `when_unavailable` says."""
         return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
 
-    def push_or_raise(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
+    def push_or_raise(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """As `push`, but Redis has the jobs when this returns: else it raises, whatever `when_unavailable` says.
 
         For callers that can push again, and must know that they have to.
@@ -187,7 +187,7 @@ class Core:
             raise BackendUnavailable
         return self.push_clients.of(self.queue_of(worker)).push(jobs)
 
-    async def apush(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
+    async def apush(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """`push` in a thread, so that the event loop goes on. If cancelled, the push goes on, its result is lost."""
         return await self.push_clients.threads.run(partial(self.push, worker, list(jobs)))
 

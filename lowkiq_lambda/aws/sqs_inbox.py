@@ -14,7 +14,7 @@ from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, MOST_JOBS, VERSION, body
 from lowkiq_lambda.aws.sqs import BATCH_BYTES, InboxRefused, Message, Sqs
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, PushInterrupted
-from lowkiq_lambda.declare.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, Worker, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import KEY_TTL, Checker
 from lowkiq_lambda.push.middlewares import Jobs, push_through
@@ -72,7 +72,7 @@ class SqsInbox:
         """Whether the queue keeps the order of each id."""
         return self.url.endswith(".fifo")
 
-    def push(self, worker: type[Worker[Any]] | FunctionWorker[Any], jobs: Jobs) -> list[Pushed]:
+    def push(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does, by way of the queue: checks, client middlewares, and no Redis.
 
         Raises JobError and DeclarationError; InboxRefused where SQS took no job; PushInterrupted where it took a part.

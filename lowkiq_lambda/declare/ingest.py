@@ -9,9 +9,9 @@ from lowkiq_lambda.base.errors import DeclarationError, LowkiqError
 from lowkiq_lambda.jobs.incoming import Incoming, names_of
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
+    from lowkiq_lambda.declare.worker import AnyWorker
 
-Mapped: TypeAlias = "tuple[type[Worker[Any]] | FunctionWorker[Any], Mapping[str, Any]]"
+Mapped: TypeAlias = "tuple[AnyWorker, Mapping[str, Any]]"
 """A worker, and a job for it as `perform_async` takes it."""
 MappingFunction: TypeAlias = Callable[[Incoming], Iterable[Mapped] | None]
 F = TypeVar("F", bound=MappingFunction)

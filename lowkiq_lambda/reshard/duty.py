@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.declare.duty import MOVES
 from lowkiq_lambda.duties.runner import DutyRunner
@@ -15,7 +15,7 @@ from lowkiq_lambda.store.shard.moving import Burials
 if TYPE_CHECKING:
     from lowkiq_lambda.base.clock import Clock
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
+    from lowkiq_lambda.declare.worker import AnyWorker
 
 
 logger = logging.getLogger(__name__)
@@ -58,9 +58,7 @@ def _ignore(_moved: int, _groups: int, _outcome: Moved | Postponed) -> None:
     """The layout tells how far the queue has come."""
 
 
-def resharding_of(
-    core: "Core", worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
-) -> Resharding:
+def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = False) -> Resharding:
     """Those of the worker's queue; with `unreplicated` no step waits for replicas.
 
     Raises DeclarationError where it is no worker of the app.

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import DeclarationError, JobError, QueueMismatch
-from lowkiq_lambda.declare.worker import FunctionWorker, Worker, refuse_without_score, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, Worker, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.schedules.cron import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, Timetable, new_entry
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from lowkiq_lambda.schedules.waves import Ticked
     from lowkiq_lambda.store.shard.duty_states import DutyState
     from lowkiq_lambda.store.shard.entries import NotedFiring
-
-AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 
 
 class Schedules:

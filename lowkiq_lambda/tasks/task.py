@@ -6,13 +6,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from lowkiq_lambda.base.errors import JobError
-from lowkiq_lambda.declare.worker import worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, worker_of
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.tasks.record import id_bytes
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
     from lowkiq_lambda.tasks.operations import TaskOperations
 
 LABEL_BYTES: Final = 200
@@ -42,9 +41,7 @@ class Task:
         if kind is None:
             self.close()
 
-    def push(
-        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
-    ) -> list[Pushed]:
+    def push(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Push jobs, each an item of this task, until Redis has them all; their field `item` is a label for people.
 
         Raises what that does, and TaskClosed, with nothing written.

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.base.errors import BackendError, DeclarationError, JobError, NoSuchTask
-from lowkiq_lambda.declare.worker import refuse_without_score, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, refuse_without_score, worker_of
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.tasks.items import check_limit
@@ -18,7 +18,7 @@ from lowkiq_lambda.tasks.views import TaskPage
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
-    from lowkiq_lambda.declare.worker import FunctionWorker, Worker
+    from lowkiq_lambda.declare.worker import Worker
 
 NAME_LENGTH: Final = 200
 LONGEST: Final = 366 * 86_400.0
@@ -36,7 +36,7 @@ class Tasks:
     def new(
         self,
         name: str,
-        on_complete: "tuple[type[Worker[Any]] | FunctionWorker[Any], object] | None" = None,
+        on_complete: "tuple[AnyWorker, object] | None" = None,
         expires_in: float | timedelta | None = None,
     ) -> Task:
         """What `app.task` returns. Raises DeclarationError, JobError."""

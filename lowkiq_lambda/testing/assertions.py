@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.declare.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, worker_of
 from lowkiq_lambda.jobs.job import JobView, MorgueJob, ScoredPayload
 
-AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 JobId: TypeAlias = str | int
 _PAGE: Final = 1_000
 _SHOWN: Final = 10

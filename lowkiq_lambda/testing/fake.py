@@ -8,13 +8,13 @@ from typing import Any, Final
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.declare.payloads import loader, plain_jobs
-from lowkiq_lambda.declare.worker import Worker, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, Worker, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import NO_PAYLOAD, checker_of
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
-from lowkiq_lambda.testing.assertions import AnyWorker, JobId
+from lowkiq_lambda.testing.assertions import JobId
 from lowkiq_lambda.testing.clock import ManualClock
 
 _NOWHERE: Final = "redis://lowkiq-fake.invalid"

@@ -8,12 +8,12 @@ from typing import Any
 
 from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.base.errors import BackendUnavailable
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.inspect.forgetting import forget_all_keys
 from lowkiq_lambda.push.middlewares import Jobs
-from lowkiq_lambda.testing.assertions import AnyWorker, Assertions
+from lowkiq_lambda.testing.assertions import Assertions
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.crashes import Crashes, CrashPoint
 from lowkiq_lambda.testing.server import OwnServer

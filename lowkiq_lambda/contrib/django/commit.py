@@ -9,11 +9,11 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.contrib.checking import frozen_jobs
-from lowkiq_lambda.declare.worker import FunctionWorker, JobOptions, Worker, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, worker_of
 
 
 def push_on_commit(
-    worker: type[Worker[Any]] | FunctionWorker[Any],
+    worker: AnyWorker,
     id: str | int,
     payload: Any = "",  # noqa: ANN401 - what the worker takes
     *,
@@ -32,7 +32,7 @@ def push_on_commit(
 
 
 def perform_async_on_commit(
-    worker: type[Worker[Any]] | FunctionWorker[Any],
+    worker: AnyWorker,
     jobs: Iterable[Any],
     *,
     using: str | None = None,

@@ -14,7 +14,7 @@ from lowkiq_lambda.base.errors import DeclarationError, JobError
 from lowkiq_lambda.contrib.checking import check_jobs
 from lowkiq_lambda.contrib.outbox.relay import Relay
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Waiting, row_of
-from lowkiq_lambda.declare.worker import FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, Worker, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs, push_within
 from lowkiq_lambda.store.shard.codec import dump_json
@@ -68,7 +68,7 @@ class Outbox:
     def push(
         self,
         session: "Session | scoped_session[Session]",
-        worker: "type[Worker[Any]] | FunctionWorker[Any]",
+        worker: AnyWorker,
         jobs: Jobs,
     ) -> list[Pushed]:
         """Write jobs in the session's transaction; they are pushed once it has committed, else never.
