@@ -112,10 +112,6 @@ class CursorError(LowkiqError, ValueError):
     """The cursor cannot be used: it was not made here, its data have changed, or JSON cannot hold it."""
 
 
-class ClockSkew(LowkiqError):
-    """The time given to the shard lies behind what it has seen: measure the server's time again."""
-
-
 class BackendError(LowkiqError):
     """Redis refused the call or could not be reached: its own words are in the cause."""
 
