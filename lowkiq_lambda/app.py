@@ -125,7 +125,7 @@ class Lowkiq:
         `pattern` is its ARN or name; `*` and `?` stand for any letters. `queues` are the names of the app's queues that
         its messages may name. The inbox of the template is one without this. Raises DeclarationError.
         """
-        from lowkiq_lambda.declare.inboxes import Inboxes  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.declare.ingest import Inboxes  # noqa: PLC0415 - imported lazily: cold start
 
         self.core.registry(Inboxes).declare(pattern, queues)
 

@@ -49,7 +49,7 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.push.client", "lowkiq_lambda.engine.drainer"),
     Planted("lowkiq_lambda.aws.events", "lowkiq_lambda.local.daemon"),
     # Who runs one process does not load what runs several.
-    Planted("lowkiq_lambda.local.splitters", "lowkiq_lambda.local.processes.helping"),
+    Planted("lowkiq_lambda.local.splitters", "lowkiq_lambda.local.processes.child"),
     # One module evaluates expressions, and it belongs to nobody's cold start.
     Planted("lowkiq_lambda.schedules.times", "cronsim"),
     Planted("lowkiq_lambda.schedules.times", "lowkiq_lambda.schedules.entry"),

@@ -7,7 +7,7 @@ from lint.reference.tables import code, table
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.contrib.otel.metrics import PushMetrics, QueueGauges, SettledMetrics
-from lowkiq_lambda.dashboard.api.prometheus import BUILD_INFO, METRIC_FAMILIES, MISMATCHED, UP
+from lowkiq_lambda.dashboard.api.monitoring import BUILD_INFO, METRIC_FAMILIES, MISMATCHED, UP
 from lowkiq_lambda.engine.budget import STOP_REASONS
 
 if TYPE_CHECKING:

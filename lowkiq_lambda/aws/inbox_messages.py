@@ -12,7 +12,7 @@ import msgspec
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.declare.inboxes import Inboxes
+from lowkiq_lambda.declare.ingest import Inboxes
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.incoming import Incoming
 from lowkiq_lambda.jobs.job import ItemRef, id_text

@@ -1,15 +1,16 @@
-"""Mapping functions: they make jobs of what comes in from outside, each for the sources that its pattern names."""
+"""Mapping functions and inboxes: what makes jobs of what comes in from outside, each for the sources of its pattern."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from lowkiq_lambda.base.errors import DeclarationError, LowkiqError
 from lowkiq_lambda.jobs.incoming import Incoming, names_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.worker import AnyWorker
+
 
 Mapped: TypeAlias = "tuple[AnyWorker, Mapping[str, Any]]"
 """A worker, and a job for it as `perform_async` takes it."""
@@ -107,3 +108,38 @@ def _check(function: object) -> None:
 
 def _name(function: object) -> str:
     return getattr(function, "__qualname__", repr(function))
+
+
+class DeclaredInbox(NamedTuple):
+    """One of them."""
+
+    pattern: str
+    """Fits the ARN or the name of the queue."""
+    queues: frozenset[str] | None
+    """The queues of the app that its messages may name; None is all."""
+
+    def lets_in(self, queue_name: str) -> bool:
+        """Whether its messages may name this queue of the app."""
+        return self.queues is None or queue_name in self.queues
+
+
+class Inboxes:
+    """Those of one app."""
+
+    def __init__(self) -> None:
+        self._declared: list[DeclaredInbox] = []
+
+    def declare(self, pattern: str, queues: Collection[str] | None) -> None:
+        """Messages of queues that the pattern fits may name these queues of the app. Raises DeclarationError."""
+        if not pattern:
+            raise DeclarationError(f"app.inbox takes the ARN or the name of a queue of SQS, not {pattern!r}.")
+        if isinstance(queues, str):
+            raise DeclarationError(f"The queues of app.inbox are a list of names, not the text {queues!r}.")
+        self._declared.append(DeclaredInbox(pattern, None if queues is None else frozenset(queues)))
+
+    def for_queue(self, arn: str, of_stack: str | None) -> DeclaredInbox | None:
+        """The first that fits the queue of SQS, else the stack's own, where this is it."""
+        for inbox in self._declared:
+            if any(fnmatchcase(name, inbox.pattern) for name in names_of(arn)):
+                return inbox
+        return DeclaredInbox(arn, None) if arn == of_stack else None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.operate.inspect.redriving import RedrivePreview
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.schedules.schedules import Schedules
-    from lowkiq_lambda.store.shard.duty_states import DutyState
+    from lowkiq_lambda.store.shard.duty_claims import DutyState
     from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.views.journal import Recovered
     from lowkiq_lambda.views.queues import FoundIds, MetricsByQueue, Overview, Span, Stats
@@ -232,7 +232,7 @@ class Operations:
 
     def duties(self) -> "list[DutyState]":
         """When each duty ran last, what came of it, and when it runs next. Raises BackendError."""
-        from lowkiq_lambda.store.shard.duty_states import duty_states  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - imported lazily: cold start
 
         core = self.core
         # Whether a queue is on its way to other shards, its declaration says.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.schedules.run_time import RunTimeEntries
     from lowkiq_lambda.schedules.tick import EntryTicker
     from lowkiq_lambda.schedules.waves import Ticked
-    from lowkiq_lambda.store.shard.duty_states import DutyState
+    from lowkiq_lambda.store.shard.duty_claims import DutyState
     from lowkiq_lambda.store.shard.entries import NotedFiring
 
 
@@ -182,7 +182,7 @@ class Schedules:
     def duty_states(self) -> "list[DutyState]":
         """When entries were looked at last, and what came of it."""
         from lowkiq_lambda.schedules.tick import FireDuty  # noqa: PLC0415 - imported lazily: cold start
-        from lowkiq_lambda.store.shard.duty_states import duty_states  # noqa: PLC0415 - as above
+        from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - as above
 
         core, period = self._core, (FireDuty.name, FireDuty.every)
         return duty_states(core.backend, core.queues, [period], core.config.retry_for, self._duty_scope())

@@ -17,8 +17,7 @@ from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
 from lowkiq_lambda.tasks.places import Places
-from lowkiq_lambda.tasks.record import COMPLETING
-from lowkiq_lambda.tasks.records import Stored, TaskRecords
+from lowkiq_lambda.tasks.record import COMPLETING, Stored, TaskRecords
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core

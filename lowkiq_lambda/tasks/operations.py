@@ -18,8 +18,7 @@ from lowkiq_lambda.store.shard.scripts import ReplyShape
 from lowkiq_lambda.tasks.completion import Completion
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems, item_page
 from lowkiq_lambda.tasks.places import Places
-from lowkiq_lambda.tasks.record import MOST_ITEMS, TaskRecord, id_bytes
-from lowkiq_lambda.tasks.records import Stored, TaskRecords
+from lowkiq_lambda.tasks.record import MOST_ITEMS, Stored, TaskRecord, TaskRecords, id_bytes
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
 if TYPE_CHECKING:

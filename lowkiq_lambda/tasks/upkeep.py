@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.tasks.operations import TaskOperations
-from lowkiq_lambda.tasks.records import Stored
+from lowkiq_lambda.tasks.record import Stored
 
 Remaining: TypeAlias = Callable[[], float]
 """Seconds."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda.aws import queue_metrics
+from lowkiq_lambda.aws import ticking
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.keys import told_key
@@ -90,7 +90,7 @@ def test_an_idle_tick_writes_nothing(
     drain(TICK)
     told = server.admin.hgetall(told_key(queue_name))
     written: list[object] = []
-    monkeypatch.setattr(queue_metrics, "note_told", lambda *arguments: written.append(arguments))
+    monkeypatch.setattr(ticking, "note_told", lambda *arguments: written.append(arguments))
 
     drain(TICK)
 
@@ -137,11 +137,11 @@ def test_a_tick_that_dies_before_it_has_told_loses_no_burial(
         raise BackendUnavailable("the tick is over")
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue_metrics, "publish", die)
+        patch.setattr(ticking, "publish", die)
         with pytest.raises(TickFailed):
             drain(TICK)
         patch.undo()
-        patch.setattr(queue_metrics, "note_told", die)
+        patch.setattr(ticking, "note_told", die)
         with pytest.raises(TickFailed):
             drain(TICK)
     drain(TICK)

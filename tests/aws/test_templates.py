@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config, Worker
-from lowkiq_lambda.aws import duty_task, queue_metrics, telemetry
+from lowkiq_lambda.aws import duty_task, telemetry, ticking
 from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
@@ -361,10 +361,10 @@ def test_alarms_watch_metrics_that_there_are(
 ) -> None:
     """Alarms and dashboard look at names that the functions publish and explain, in dimensions that they have."""
     published = {
-        *queue_metrics._OF_ALL,
-        queue_metrics.HELD,
-        queue_metrics.DEAD,
-        queue_metrics.TRIMMED,
+        *ticking._OF_ALL,
+        ticking.HELD,
+        ticking.DEAD,
+        ticking.TRIMMED,
         *duty_task.SCHEDULE_METRICS,
         *telemetry._COUNTED,
         *ELSEWHERE,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lowkiq_lambda import Config
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import VisitResult
-from lowkiq_lambda.local.processes.helping import HELP_AFTER, HelpingBoard, ProcessDealer
+from lowkiq_lambda.local.processes.child import HELP_AFTER, HelpingBoard, ProcessDealer
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult

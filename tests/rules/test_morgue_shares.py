@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.dashboard.api.prometheus import lines
+from lowkiq_lambda.dashboard.api.monitoring import lines
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import raising

@@ -15,7 +15,7 @@ from lowkiq_lambda.base.errors import BackendUnavailable, DeclarationError, Shar
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
-from lowkiq_lambda.tasks.records import Stored
+from lowkiq_lambda.tasks.record import Stored
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.duties import Noted

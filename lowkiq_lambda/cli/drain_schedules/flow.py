@@ -16,9 +16,8 @@ from lowkiq_lambda.aws.drain_schedules.guard import (
     queues_in_redis,
     shards_counts,
 )
-from lowkiq_lambda.aws.drain_schedules.plan import Plan, make_plan
+from lowkiq_lambda.aws.drain_schedules.plan import Plan, describe, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
-from lowkiq_lambda.aws.drain_schedules.text import describe
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.drain_schedules.options import GuardOptions, PlanOptions, Target

@@ -11,14 +11,14 @@ from lowkiq_lambda.dashboard.api import (
     errors,
     jobs,
     limits,
+    monitoring,
     openapi,
-    prometheus,
     schedules,
     stats,
     tasks,
     tenants,
 )
-from lowkiq_lambda.dashboard.api.health import HealthCheck
+from lowkiq_lambda.dashboard.api.monitoring import HealthCheck
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
 from lowkiq_lambda.dashboard.context import Site, get
 
@@ -83,7 +83,7 @@ def routes(site: Site) -> list[BaseRoute]:
     """The routes of the API."""
     return [
         get(site, "/healthz", HealthCheck(site.now)),
-        get(site, "/metrics", prometheus.show),
+        get(site, "/metrics", monitoring.show),
         get(site, f"{PREFIX}/openapi.json", openapi.openapi_endpoint(OPERATIONS)),
         *(each.route(site) for each in OPERATIONS),
     ]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.store.shard.asking import ask_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.reader import ask_each
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
 _FREED: Final = b"FREED"

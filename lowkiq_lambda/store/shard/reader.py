@@ -6,7 +6,7 @@ from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.store.server.connection import ClusterClient, SingleClient
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,
@@ -250,3 +250,18 @@ def _evaluated(backend: Backend, call: _ReadCall, number: int, answer: Exception
 def _stamped(args: Sequence[Argument]) -> Sequence[Argument]:
     """With what every script is told first; the replies of one that only reads do not depend on it."""
     return [CONTRACT_VERSION, 0, 0, *args]
+
+
+def ask_each(
+    backend: Backend, name: str, shards: Sequence[ShardRef], args: Sequence[Argument], retry_for: float
+) -> dict[ShardRef, Reply | LowkiqError]:
+    """The reply or the error of each shard; retried for `retry_for` seconds while the server cannot serve."""
+    replies: dict[ShardRef, Reply | LowkiqError] = {}
+    retry_until, attempt, left = backend.clock.monotonic() + retry_for, 0, list(shards)
+    while left:
+        replies |= zip(left, backend.run_each([(name, shard, args) for shard in left]), strict=True)
+        left = [shard for shard in left if isinstance(replies[shard], BackendUnavailable)]
+        if not (left and backend.wait_to_retry(attempt, retry_until)):
+            break
+        attempt += 1
+    return replies

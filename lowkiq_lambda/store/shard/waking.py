@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from lowkiq_lambda.base.errors import LowkiqError, is_of_move
 from lowkiq_lambda.settings.protocols import StartDrain
-from lowkiq_lambda.store.shard.asking import ask_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ask_each
 from lowkiq_lambda.store.shard.scripts import Reply, StatusReply
 
 logger = logging.getLogger(__name__)

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
-from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, make_plan
+from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, describe, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import wanted_schedule
-from lowkiq_lambda.aws.drain_schedules.text import describe
 from tests.aws.schedules.values import LIKE, as_found
 
 PREFIX = "shop"

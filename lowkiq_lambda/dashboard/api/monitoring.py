@@ -1,21 +1,77 @@
-"""Metrics for Prometheus: one series for each queue and metric, none for ids or shards."""
+"""What monitors ask: the health check, which is open to everybody, and metrics for Prometheus."""
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from platform import python_version
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.engine.pulse import VERSION
 from lowkiq_lambda.operate.inspect.current_totals import current_totals
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics
 
+CACHE_SECONDS: Final = 1.0
+"""A result is served for so long, so that strangers cannot load Redis with requests."""
+
+Part = Literal["ok", "unreachable", "unknown"]
+
 _OF_QUEUES: Final = "lowkiq_queue"
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """The status of each part; `unknown` if the check stopped before it."""
+
+    status: Literal["ok", "unreachable"]
+    app: Part
+    redis: Part
+
+
+class HealthCheck:
+    """Checks the parts, and caches the result."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._health: Health | None = None
+        self._checked_at = 0.0
+
+    def __call__(self, context: RequestContext) -> Response:
+        """200, or 503 with the unreachable part."""
+        with self._lock:
+            if self._health is None or not 0 <= self._now() - self._checked_at < CACHE_SECONDS:
+                self._health, self._checked_at = check(context), self._now()
+            health = self._health
+        status = 200 if health.status == "ok" else 503
+        return Response(msgspec.json.encode(health), status, media_type="application/json")
+
+
+def check(context: RequestContext) -> Health:
+    """Sends one PING to each node of Redis."""
+    try:
+        app = context.app
+    except Exception:  # noqa: BLE001 - an app's module may raise anything
+        return Health(status="unreachable", app="unreachable", redis="unknown")
+    if _answers(app):
+        return Health(status="ok", app="ok", redis="ok")
+    return Health(status="unreachable", app="ok", redis="unreachable")
+
+
+def _answers(app: Lowkiq) -> bool:
+    try:
+        reader = ShardReader(app.core.backend, retry_for=0.0)
+        shards = [shard for queue in app.core.queues.values() for shard in queue.shards]
+        pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
+        with reader.replies("shard_state", [], pings) as (answers, _):
+            return not any(isinstance(answer, Exception) for answer in answers)
+    except LowkiqError:
+        return False
 
 
 class MetricFamily(NamedTuple):
