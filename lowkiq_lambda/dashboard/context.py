@@ -174,6 +174,7 @@ class RequestContext:
 
 
 NO_QUEUE: Final = "The app has no queue of this name."
+NO_ACTION: Final = "The dashboard has no such action."
 
 Handler = Callable[[RequestContext], Response]
 

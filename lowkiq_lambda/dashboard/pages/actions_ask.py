@@ -21,7 +21,7 @@ from lowkiq_lambda.dashboard.bulk_action import (
     pack,
     unpack,
 )
-from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of
 from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
@@ -46,7 +46,7 @@ def ask(context: RequestContext) -> Response:
     scope, _, name = form.get("do", "").partition(":")
     act = next((action for action in WORDS if action == name), None)
     if act is None or scope not in {"picked", "found"}:
-        return context.refuse(400, "The dashboard has no such action.")
+        return context.refuse(400, NO_ACTION)
     back = {field: value for field, value in parse_qsl(form.get("search", "")) if field in FIELDS}
     try:
         chosen = [unquote(job_id, errors="strict") for job_id in form.getlist("ids")] if scope == "picked" else None
@@ -70,7 +70,7 @@ def show(context: RequestContext) -> Response:
 
 def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> Response:
     if request.act not in WORDS:
-        return context.refuse(400, "The dashboard has no such action.")
+        return context.refuse(400, NO_ACTION)
     actions = actions_of(context, request.queue)
     if actions is None:
         return context.refuse(404, NO_QUEUE)

@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit, durations
-from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
@@ -25,7 +25,7 @@ def ask(context: RequestContext) -> Response:
         return context.refuse(404, NO_QUEUE)
     do, _, target = query.get("do", "").partition(":")
     if do not in _ACTIONS:
-        return context.refuse(400, "The dashboard has no such action.")
+        return context.refuse(400, NO_ACTION)
     shards = shard_details(actions.reader)
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(context, queue, do, "Nothing to do: the queue is not paused.")
@@ -52,7 +52,7 @@ def act(context: RequestContext) -> Response:
         return context.refuse(404, NO_QUEUE)
     handler = _ACTIONS.get(context.form.get("do", "").partition(":")[0])
     if handler is None:
-        return context.refuse(400, "The dashboard has no such action.")
+        return context.refuse(400, NO_ACTION)
     return handler(context, actions, queue)
 
 

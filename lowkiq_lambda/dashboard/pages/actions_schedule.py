@@ -8,12 +8,11 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import NoSuchEntry
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, switch_all, target
 from lowkiq_lambda.dashboard.pages.schedules import NO_ENTRY
 from lowkiq_lambda.declare.worker import Worker
 
-NO_ACTION: Final = "The dashboard has no such action."
 NOT_MADE: Final = "Code declares this entry, so only code removes it. Switched off, it does not fire."
 
 

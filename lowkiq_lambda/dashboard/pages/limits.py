@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.durations import seconds_of
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.declare.declared_limits import check_max_running
@@ -18,7 +18,6 @@ from lowkiq_lambda.views.limits import LimitsView
 _FIELDS: Final = ("places", "ids", "per")
 _LONGEST: Final = 100
 """Characters of a refused field that the form shows again."""
-_NO_ACTION: Final = "The dashboard has no such action."
 
 
 def show(context: RequestContext) -> Response:
@@ -41,7 +40,7 @@ def ask(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     if do not in {"set", "reset"}:
-        return context.refuse(400, _NO_ACTION)
+        return context.refuse(400, NO_ACTION)
     limits = context.app.operate.limits(worker).explain()
     typed = {name: context.query[name] for name in _FIELDS if name in context.query}
     return context.render(
@@ -67,7 +66,7 @@ def act(context: RequestContext) -> Response:
         audit.note(context, "reset limits", queue, "all shards", shards)
         return context.redirect("limits", queue=queue)
     if do != "set":
-        return context.refuse(400, _NO_ACTION)
+        return context.refuse(400, NO_ACTION)
     typed = {name: form.get(name, "").strip() for name in _FIELDS}
     if _wrong(typed):
         again = {name: value[:_LONGEST] for name, value in typed.items()}

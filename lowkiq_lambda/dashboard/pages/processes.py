@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import QueueMismatch
-from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.context import NO_ACTION, RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, find, give
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.operate.presentation.formatting import quoted
@@ -56,7 +56,7 @@ def ask(context: RequestContext) -> Response:
     """The confirmation page; nothing is changed yet."""
     order, process = ORDERS.get(context.query.get("do", "")), find(context, context.query.get("id", ""))
     if order is None:
-        return context.refuse(400, "The dashboard has no such action.")
+        return context.refuse(400, NO_ACTION)
     if process is None:
         return context.refuse(404, NO_PROCESS)
     return context.render("actions_process.html", process=process, order=order)
@@ -66,7 +66,7 @@ def act(context: RequestContext) -> Response:
     """Gives the order, and redirects to the list."""
     order = ORDERS.get(context.form.get("do", ""))
     if order is None:
-        return context.refuse(400, "The dashboard has no such action.")
+        return context.refuse(400, NO_ACTION)
     if not give(context, context.form.get("id", ""), order):
         return context.refuse(404, NO_PROCESS)
     return context.redirect("processes")

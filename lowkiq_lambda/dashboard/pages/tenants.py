@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit, durations
-from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.context import NO_ACTION, RequestContext
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.declare.worker import Worker
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from lowkiq_lambda.views.queues import TenantOrder
 
 NO_TENANTS = "The worker of the queue declares no tenants."
-NO_ACTION = "The dashboard has no such action."
 _ACTIONS = frozenset({"pause", "resume"})
 
 

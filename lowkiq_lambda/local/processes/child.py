@@ -1,4 +1,4 @@
-"""What a child runs: the daemon of its app, linked to the parent, for its own shards and those that wait for another."""
+"""What a child runs: the daemon of its app, linked to its parent. It drains its own shards, then those that wait."""
 
 import logging
 import os
