@@ -26,8 +26,7 @@ from bench.here import new_queue
 from bench.table import MILLISECONDS, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli.output import markdown, whole
-from lowkiq_lambda.stack.packaging.build import build
-from lowkiq_lambda.stack.packaging.bytecode import compile_modules
+from lowkiq_lambda.stack.packaging.build import build, compile_modules
 from lowkiq_lambda.stack.packaging.targets import BuildTarget
 from tests.kit.servers import Server
 from tests.kit.servers.lambda_runtime import LambdaEnvironment

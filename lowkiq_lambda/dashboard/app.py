@@ -167,7 +167,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/export", knowing(f"{_OF_LIST} list format", _page("export"))),
         get(site, "/errors", knowing("queue by after", _page("errors"))),
         get(site, "/shards", knowing("queue sort way", _page("queue_page", "show_shards"))),
-        get(site, "/recovered", knowing("queue", _page("recovered"))),
+        get(site, "/recovered", knowing("queue", _page("queue_page", "show_recovered"))),
         get(site, "/limits", knowing("queue", _page("limits"))),
         get(site, "/tenants", knowing("queue find order", _page("tenants"))),
         get(site, "/job", knowing("queue id task item", _page("job"))),

@@ -6,7 +6,7 @@ plain iterators: they compose, and nothing in the engine knows of them.
 
 from lowkiq_lambda.iterate.combine import chunks, nested, phases, throttled
 from lowkiq_lambda.iterate.csv_files import csv_rows
-from lowkiq_lambda.iterate.paging import pages, s3_objects
+from lowkiq_lambda.iterate.cursors import pages, s3_objects
 from lowkiq_lambda.iterate.sequences import parts, sequence, share
 from lowkiq_lambda.iterate.sql import keyset
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, Final
 
-from lowkiq_lambda.iterate.cursors import strange
-from lowkiq_lambda.iterate.paging import pages
+from lowkiq_lambda.iterate.cursors import pages, strange
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

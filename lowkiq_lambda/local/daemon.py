@@ -84,7 +84,7 @@ class Daemon:
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
         if is_embedded(config.redis_url):
-            from lowkiq_lambda.local.embedded_redeclaring import redeclare_empty_queues  # noqa: PLC0415 - only there
+            from lowkiq_lambda.local.serving import redeclare_empty_queues  # noqa: PLC0415 - only there
 
             redeclare_empty_queues(self._app)
         # What no waiting heals is better known before anything has begun.

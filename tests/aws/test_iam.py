@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowkiq_lambda.base.errors import BackendDenied, ConfigError
-from lowkiq_lambda.providers.aws.iam import LIFETIME, RENEWED_AFTER, IamCredentials, Keychain
-from lowkiq_lambda.providers.aws.signing import Keys, Request, presigned
+from lowkiq_lambda.providers.aws.iam import LIFETIME, RENEWED_AFTER, IamCredentials, Keychain, Keys, Request, presigned
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.examples import examples
 

@@ -10,7 +10,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
-from lowkiq_lambda.dashboard.pages.queue import PAGE
+from lowkiq_lambda.dashboard.pages.parts import PAGE
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser

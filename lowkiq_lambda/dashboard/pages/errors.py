@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import spark_of
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.queue import PAGE, no_queue
+from lowkiq_lambda.dashboard.pages.parts import PAGE, no_queue
 from lowkiq_lambda.views.errors import ErrorGroup, ErrorGrouping
 
 _GROUPINGS: Final[Mapping[ErrorGrouping, str]] = {

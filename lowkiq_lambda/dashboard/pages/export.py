@@ -19,7 +19,7 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.filters import ListQuery, list_query
 from lowkiq_lambda.dashboard.pages.lists import MORGUE, WAITING, JobPage
-from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import JobRow, rows_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.queries import Queries

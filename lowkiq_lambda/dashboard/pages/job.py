@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import JobError, NoSuchTask
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.parts import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
-from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS
 from lowkiq_lambda.declare.worker import Worker

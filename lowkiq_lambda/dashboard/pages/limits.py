@@ -9,7 +9,7 @@ from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.durations import seconds_of
-from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.parts import chosen_worker, no_queue
 from lowkiq_lambda.declare.declared_limits import check_max_running
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.presentation.limit_words import change_words

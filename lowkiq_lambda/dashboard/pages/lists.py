@@ -8,9 +8,8 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, chips_of, filter_of, list_query
-from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_links, no_queue
+from lowkiq_lambda.dashboard.pages.parts import PAGE, Head, chosen_worker, export_links, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
-from lowkiq_lambda.dashboard.pages.sorting import Head
 from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.dashboard.charts import SPANS, Chart, chart, span_links, span_of, spark
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.sorting import Columns, sort_of
+from lowkiq_lambda.dashboard.pages.parts import Columns, sort_of
 from lowkiq_lambda.views.queues import Metrics, Overview, Quantiles, QueueOverview, Series
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.queue import no_queue
+from lowkiq_lambda.dashboard.pages.parts import no_queue
 from lowkiq_lambda.operate.inspect.past_actions import KEPT, KEPT_FOR, OF_NO_QUEUE, past_actions
 
 SHOWN: Final = 200

@@ -1,16 +1,18 @@
-"""One queue at a glance: its numbers, its chart, its shards, and its pause."""
+"""One queue at a glance: its numbers, its chart, its shards, what holders left behind, and its pause."""
 
 from typing import Any, Final
 
+import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import SPANS, chart, span_links, span_of
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
-from lowkiq_lambda.dashboard.pages.sorting import Columns, sort_of
+from lowkiq_lambda.dashboard.pages.parts import PAGE, Columns, chosen_worker, no_queue, sort_of
+from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.store.shard.nodes import FAR
+from lowkiq_lambda.views.journal import Recovered, Whereabouts
 from lowkiq_lambda.views.queues import QueueOverview, ShardDetails, Span
 
 _COLUMNS: Final[Columns[ShardDetails]] = {
@@ -25,6 +27,9 @@ _COLUMNS: Final[Columns[ShardDetails]] = {
     "left": lambda shard: shard.lease_left,
     "token": lambda shard: shard.token,
 }
+
+NAMED: Final = 10
+"""So many ids of each holder are named."""
 
 
 def show(context: RequestContext) -> Response:
@@ -80,4 +85,54 @@ def show_shards(context: RequestContext) -> Response:
         here=context.link("shards", queue=name, **sort.fields),
         # Without their bytes, which may be payloads that a mask hides.
         damaged=queries.damaged(largest=0),
+    )
+
+
+class RecoveredId(msgspec.Struct, frozen=True, kw_only=True):
+    """An id that was put back. `link`: to its page, which also tells of an id that is gone; None if it is too long."""
+
+    name: str
+    link: str | None
+    now: Whereabouts
+    is_struck: bool
+    is_buried: bool
+
+
+class RecoveredRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A holder and what it left; `more`: ids that are not named."""
+
+    one: Recovered
+    ids: list[RecoveredId]
+    more: int
+
+
+def show_recovered(context: RequestContext) -> Response:
+    """What holders of the shards left behind, and where it is now."""
+    worker = chosen_worker(context)
+    if worker is None:
+        return no_queue(context)
+    name = worker.queue_name
+    return context.render(
+        "recovered.html",
+        queue=name,
+        shards=context.app.operate.queries(worker).shards(),
+        rows=[_row(context, name, one) for one in context.app.operate.recovered(worker, PAGE)],
+    )
+
+
+def _row(context: RequestContext, queue: str, one: Recovered) -> RecoveredRow:
+    named = one.ids[:NAMED]
+    return RecoveredRow(
+        one=one,
+        ids=[
+            RecoveredId(
+                name=shown_id(job_id),
+                link=context.link("job", queue=queue, id=job_id) if len(quoted(job_id)) <= LONGEST_LINK else None,
+                now=one.now[job_id],
+                is_struck=job_id in one.struck,
+                is_buried=job_id in one.buried,
+            )
+            for job_id in named
+        ],
+        more=one.more + len(one.ids) - len(named),
     )

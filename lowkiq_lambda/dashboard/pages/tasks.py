@@ -12,7 +12,7 @@ from lowkiq_lambda.base.errors import NoSuchTask
 from lowkiq_lambda.dashboard.api.tasks import NO_TASK
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import cancel_task
-from lowkiq_lambda.dashboard.pages.queue import PAGE
+from lowkiq_lambda.dashboard.pages.parts import PAGE
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit, durations
 from lowkiq_lambda.dashboard.context import NO_ACTION, RequestContext
-from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.declare.worker import Worker
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import is_embedded
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.local.embedded_redeclaring import redeclare_empty_queues
 from lowkiq_lambda.local.process_runner import ONE_REQUEST
 from lowkiq_lambda.local.processes.child_process import ChildProcess
 from lowkiq_lambda.local.processes.memory import new_watch
 from lowkiq_lambda.local.processes.messages import Order
 from lowkiq_lambda.local.processes.supervisor import ProcessSupervisor
+from lowkiq_lambda.local.serving import redeclare_empty_queues
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 

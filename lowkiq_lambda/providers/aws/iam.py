@@ -4,15 +4,19 @@ A token says "let this user connect to this cache" and is good for fifteen minut
 it needs no route out of a VPC.
 """
 
+import hmac
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import quote, urlencode
 
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import BackendDenied, ConfigError
-from lowkiq_lambda.providers.aws.signing import Keys, Request, presigned
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
@@ -27,6 +31,18 @@ RENEWED_AFTER: Final = 600.0
 them ten minutes before they end."""
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+
+_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_NO_BODY: Final = sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Whoever has these may do what their owner may."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
 
 
 class Keychain:
@@ -150,3 +166,41 @@ def _check(user: str, cache: str, service: str, *, serverless: bool) -> None:
         raise ConfigError(f"{service!r} has no IAM: expected elasticache or memorydb.", setting="redis_iam_service")
     if serverless and service != "elasticache":
         raise ConfigError("Only ElastiCache has serverless caches.", setting="redis_iam_serverless")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is signed, and where it is sent."""
+
+    host: str
+    query: Mapping[str, str]
+    region: str
+    service: str
+
+
+def presigned(request: Request, keys: Keys, *, at: float, lifetime: int) -> str:
+    """`host/?…`, the request's URL without its scheme that is good from `at` (unix seconds) for `lifetime` seconds."""
+    stamp = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ")
+    day = stamp.partition("T")[0]
+    credential = f"{day}/{request.region}/{request.service}/aws4_request"
+    signed = {
+        **request.query,
+        "X-Amz-Algorithm": _ALGORITHM,
+        "X-Amz-Credential": f"{keys.access_key}/{credential}",
+        "X-Amz-Date": stamp,
+        "X-Amz-Expires": str(lifetime),
+        "X-Amz-SignedHeaders": "host",
+    }
+    if keys.session_token:
+        signed["X-Amz-Security-Token"] = keys.session_token
+    text = urlencode(sorted(signed.items()), quote_via=quote, safe="")
+    canonical = f"GET\n/\n{text}\nhost:{request.host}\n\nhost\n{_NO_BODY}"
+    to_sign = f"{_ALGORITHM}\n{stamp}\n{credential}\n{sha256(canonical.encode()).hexdigest()}"
+    key = f"AWS4{keys.secret_key}".encode()
+    for step in (day, request.region, request.service, "aws4_request"):
+        key = _hmac(key, step)
+    return f"{request.host}/?{text}&X-Amz-Signature={_hmac(key, to_sign).hex()}"
+
+
+def _hmac(key: bytes, text: str) -> bytes:
+    return hmac.digest(key, text.encode(), "sha256")

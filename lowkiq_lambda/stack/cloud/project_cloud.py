@@ -19,8 +19,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.providers.embedded.server import open_embedded
 from lowkiq_lambda.stack.cloud import reaper
 from lowkiq_lambda.stack.cloud.deployment import PACKAGES, Deployment, DeploymentFailed
-from lowkiq_lambda.stack.cloud.environment import cloud_program, is_installed
-from lowkiq_lambda.stack.cloud.server import CloudServer
+from lowkiq_lambda.stack.cloud.server import CloudServer, cloud_program, is_installed
 from lowkiq_lambda.stack.scaffold.owned import FOLDER, TEMPLATE, stack_folder
 
 STACK: Final = "lowkiq-local"
