@@ -138,7 +138,7 @@ def test_four_files_lie_at_the_top() -> None:
 
 
 def test_no_tiny_module_has_a_single_importer_in_its_own_package() -> None:
-    """A file is a whole idea: what one neighbour alone uses, and is short, stands in that neighbour.
+    """A file is a whole idea: a short module that one neighbour alone uses is a part of that neighbour.
 
     The face of a package (`__init__`) is no neighbour: it gives names to those who import from outside.
     """

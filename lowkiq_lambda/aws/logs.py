@@ -1,4 +1,4 @@
-"""What a function writes into its log: entries, which name its invocation, and metrics for CloudWatch."""
+"""The log of a function: entries, which name its invocation, and metrics for CloudWatch."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The forms of a server's URL, and what of one may be printed.
+"""The forms of a server's URL, and its form for logs, without secrets.
 
     redis://[user:password@]host[:port][/db]                       one server
     redis+sentinel://[user:password@]host[:port],…/service[/db]    the primary that these Sentinels name

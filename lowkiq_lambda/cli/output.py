@@ -1,4 +1,4 @@
-"""What commands print and ask: tables and lines for people, JSON for programs."""
+"""Output of commands, and questions to their users: tables and lines for people, JSON for programs."""
 
 import sys
 from collections.abc import Iterable, Sequence

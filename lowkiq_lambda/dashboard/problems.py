@@ -1,4 +1,4 @@
-"""Codes of errors for programs, beside the sentence for people; and the response to what no handler caught."""
+"""Codes of errors for programs, beside the sentence for people; and the response to an error that nobody caught."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What pages say of tasks, their items, and the progress of a started job."""
+"""Words of pages about tasks, their items, and the progress of a started job."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Mapping functions and inboxes: what makes jobs of what comes in from outside, each for the sources of its pattern."""
+"""Mapping functions and inboxes: they make jobs of messages from outside, each for the sources of its pattern."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping

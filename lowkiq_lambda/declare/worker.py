@@ -56,7 +56,7 @@ else:
 
 
 AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
-"""What `@app.worker` gives: the class itself, or a function with its worker."""
+"""A worker as `@app.worker` returns it: the class itself, or a function with its worker."""
 
 
 class BoundApp(Protocol):
@@ -77,7 +77,7 @@ class BoundApp(Protocol):
 
 
 class Pushable(Generic[Q]):
-    """What jobs can be pushed to: the class of a worker, or the function that was declared as one."""
+    """The target of a push: the class of a worker, or a function that was declared as one."""
 
     @overload
     @classmethod

@@ -1,4 +1,4 @@
-"""What is read page by page, and what helpers say of a cursor that they cannot go on from."""
+"""Pages of APIs, queries and listings, and the error for a cursor that a helper cannot go on from."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar

@@ -1,4 +1,4 @@
-"""What the command line sets in place of the app, and the schedulers that it can name."""
+"""Settings that the command line sets in place of the app, and the schedulers that it can name."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is kept of a task beside its items: one JSON text in Redis, replaced as a whole."""
+"""The record of a task, beside its items: one JSON text in Redis, replaced as a whole."""
 
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -1,4 +1,4 @@
-"""What monitors ask: the health check, which is open to everybody, and metrics for Prometheus."""
+"""Endpoints for monitors: the health check, which is open to everybody, and metrics for Prometheus."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""One queue at a glance: its numbers, its chart, its shards, what holders left behind, and its pause."""
+"""One queue at a glance: its numbers, its chart, its shards, the ids that holders left behind, and its pause."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What a child runs: the daemon of its app, linked to its parent. It drains its own shards, then those that wait."""
+"""The program of a child: the daemon of its app, linked to the parent. It drains its own shards, then others."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What a month costs in each way: minutes and shards on Lambda, a container, an event bus, SQS."""
+"""The bill of a month for each way: minutes and shards on Lambda, a container, an event bus, SQS."""
 
 from math import ceil
 from typing import Final, TypeAlias

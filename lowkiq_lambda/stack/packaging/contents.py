@@ -1,4 +1,4 @@
-"""What goes into a package: packages of others, the code of the app, and the library."""
+"""The contents of a package: packages of others, the code of the app, and the library."""
 
 import re
 import shutil

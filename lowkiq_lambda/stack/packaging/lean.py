@@ -1,4 +1,4 @@
-"""Takes out of a function's package what nothing in it needs, or has it imported when it is used.
+"""Makes a function's package lean: parts that nothing in it needs go, or are imported at their first use.
 
 Parts of Powertools and of what the extra `lambda` brought for the dashboard go. The redis-py of a package imports its
 asynchronous half, and what reads versions, when they are used.

@@ -1,4 +1,4 @@
-"""Files of a project that belong to lowkiq_lambda: whence they come, where they lie, and whether they were edited."""
+"""Files of a project that belong to lowkiq_lambda: their source, their place, and whether people edited them."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Connections that are shared by threads. Each call takes one, so it costs little to take one that is ready.
 
-What the releases 5 to 8 of redis-py do differently is here too: nothing else has to ask which one is there. A library
-that demands the newest client cannot be installed beside another that forbids it, such as Celery's.
+The differences between the releases 5 to 8 of redis-py are here, too: nothing else has to ask which one is there. A
+library that demands the newest client cannot be installed beside another that forbids it, such as Celery's.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Runs of duties, claimed in Redis: one process at a time runs a duty, and once in each period; and what came of them.
+"""Runs of duties, claimed in Redis: one process at a time runs a duty, once in each period; and their outcomes.
 
 A claim is named by a random nonce and ends by itself, so that a duty whose process died is run by another one. What
 is known of an app's duties is one hash; docs/operations.md says what is promised.
