@@ -2,6 +2,9 @@
 
 Modules of pages and of the API are imported at their first request: a Lambda function that starts for one request needs
 only one of them.
+
+A page refuses parameters in its address that it does not know, as the API does: one that was left out without a word
+would widen a list, and the actions on all of it.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""Mapping functions and inboxes: they make jobs of messages from outside, each for the sources of its pattern."""
+"""Mapping functions and inboxes: they make jobs of messages from outside, each for the sources of its pattern.
+
+An inbox is a queue of SQS whose messages may name any queue of the app, past its mapping functions. The queue that a
+message lies in tells whether it comes from an inbox: its sender wrote the message itself.
+"""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping

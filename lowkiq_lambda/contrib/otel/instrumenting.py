@@ -1,4 +1,7 @@
-"""Putting spans and metrics around the pushes and batches of an app, and taking them off again."""
+"""Putting spans and metrics around the pushes and batches of an app, and taking them off again.
+
+The time-outs of the SDK are no bound of a flush: its processors of spans wait for an exporter as long as that takes.
+"""
 
 import logging
 import os

@@ -3,6 +3,9 @@
 The account's key signs it, so a new password ends all sessions of the account. Signing out deletes the cookie, and
 keeps the session's id, so that a copy of the cookie changes nothing and is not renewed. A form's token is signed with
 the same key and salted per response, against BREACH.
+
+A browser sends a host's cookies to all its ports, and a folder's cookies to all folders below. So the name of a cookie
+identifies the dashboard by port, path and password; if a name comes twice, each value is checked.
 """
 
 import base64

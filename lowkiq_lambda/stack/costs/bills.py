@@ -1,4 +1,9 @@
-"""The bill of a month for each way: minutes and shards on Lambda, a container, an event bus, SQS."""
+"""The bill of a month for each way: minutes and shards on Lambda, a container, an event bus, SQS.
+
+A bill has rows of amounts by the name of their price (`prices.py`). Each price stands in one row, so that its free tier
+is used once. The constants of Lambda were measured of the functions themselves: tests/aws/test_costs.py measures them
+again.
+"""
 
 from math import ceil
 from typing import Final, TypeAlias
