@@ -291,7 +291,7 @@ def test_a_large_task_is_cancelled_in_the_background(
 def test_the_list_of_tasks_leads_to_each(task: Task, browser: Browser) -> None:
     """From the overview; and the address that programs know leads to the page, too."""
     assert 'href="./tasks"' in browser.get("/").text
-    listed = browser.get("/tasks")
+    listed = browser.get(f"/tasks?find={task.id}")
     assert f'href="./task?id={task.id}"' in listed.text
     assert "closed" in listed.words
     assert f"/task?id={task.id}" in browser.get(f"/tasks/{task.id}").location
@@ -321,7 +321,7 @@ def test_a_task_that_is_forgotten_while_the_list_is_made_spoils_no_page(
         return progress(self)
 
     monkeypatch.setattr(Task, "progress", progress_of_none)
-    answer = browser.get("/tasks")
+    answer = browser.get(f"/tasks?find={task.id}")
 
     with pytest.raises(NoSuchTask):
         app.tasks.get(task.id).progress()
