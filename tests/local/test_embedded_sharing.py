@@ -85,7 +85,8 @@ def test_all_who_begin_at_once_get_one_server(project: Project) -> None:
     prompts = [project.prompt() for _ in range(4)]
     threads = "from concurrent.futures import ThreadPoolExecutor as T"
     with_app = (
-        "[*T(8).map(lambda _: Lowkiq(Config(redis_url='embedded:')).core.backend.client.info()['process_id'], range(8))]"
+        "[*T(8).map(lambda _: Lowkiq(Config(redis_url='embedded:')).core.backend.client.info()['process_id'], "
+        "range(8))]"
     )
     for prompt in prompts:
         prompt.run(threads)
