@@ -10,7 +10,7 @@ from lowkiq_lambda.declare.worker import FunctionWorker
 
 QUEUE: Final = "blank"
 PUSHED_AT_ONCE: Final = 1_000
-"""Jobs in one call of perform_async."""
+"""Jobs in one call of push_many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 function has Powertools' Logger and nothing else, packed in the same way. Both run in Lambda's runtime client, in a
 Python without other packages, in turns, so that a slow minute of the machine hits both. INIT is from the start of the
 process until it asks for its first event: time of the processor, which a busy machine lengthens less than the
-clock's. A push with wake on push is timed by the clock from `perform_async` to the handler: cold, where the process
+clock's. A push with wake on push is timed by the clock from `push_many` to the handler: cold, where the process
 is yet to be started, and warm, where it stands frozen. AWS adds what is not in a process: an environment and the
 package's download before a cold start, and the call of Lambda's API.
 """
@@ -178,12 +178,12 @@ def _push(server: Server, queue: str, function: Function, client: Path, folder: 
 
         def push() -> float:
             pushed_at = time.monotonic()
-            worker.perform_async([{"id": "due"}])
+            worker.push_many([{"id": "due"}])
             (line,) = [line for line in invocations.pop().result().log.splitlines() if line.startswith("began at")]
             return float(line.rpartition(" ")[2]) - pushed_at
 
         # A producer has a connection and its scripts before the push that counts.
-        worker.perform_async([{"id": "later", "delay": 86_400}])
+        worker.push_many([{"id": "later", "delay": 86_400}])
         took = push(), push()
         app.core.backend.client.close()
         return took

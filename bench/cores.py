@@ -130,7 +130,7 @@ def push(url: str, jobs: int) -> None:
     app = Lowkiq(Config(redis_url=url))
     worker = app.worker(queue_name=QUEUE, shards_count=SHARDS)(lambda _batch: None)
     due_at = time.time() + 2 * _AHEAD
-    worker.perform_async([{"id": number, "perform_in": due_at} for number in range(jobs)])
+    worker.push_many([{"id": number, "due_at": due_at} for number in range(jobs)])
 
 
 def loop_rate(jobs: int, turns: int, processes: int) -> float:

@@ -18,13 +18,13 @@ class Enqueued:
 
 
 def enqueue(url: str, load: Load, admin: redis.Redis) -> Enqueued:
-    """Push all jobs of the load from one thread; only the calls of perform_async are timed."""
+    """Push all jobs of the load from one thread; only the calls of push_many are timed."""
     app, worker = declare(url, load, lambda _batch: None)
     app.core.queue_of(worker)
     memory, seconds = used_memory(admin), 0.0
     for jobs in load.pushes():
         began_at = time.perf_counter()
-        worker.perform_async(jobs)
+        worker.push_many(jobs)
         seconds += time.perf_counter() - began_at
     taken = used_memory(admin) - memory - load.own_bytes()
     return Enqueued(load.jobs / seconds, taken / load.jobs)

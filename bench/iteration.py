@@ -83,7 +83,7 @@ def _drain(server: Server, items: int, ack_interval: float) -> DrainedHere:
         def perform_job(self, job: BatchJob) -> Iterator[int]:
             yield from range(0 if job.cursor is None else job.cursor + 1, items)
 
-    Counting.perform_async([{"id": 1}])
+    Counting.push_many([{"id": 1}])
     return drain_here(app, 1, server.admin)
 
 
@@ -94,7 +94,7 @@ def repeated_items(url: str, kills: int) -> list[int]:
     with TemporaryDirectory() as folder:
         done = Path(folder) / "done"
         done.touch()
-        _killed_app(url, name, str(done), items)[1].perform_async([{"id": 1}])
+        _killed_app(url, name, str(done), items)[1].push_many([{"id": 1}])
         repeated = []
         for _ in range(kills):
             before = len(_lines(done))

@@ -1,4 +1,4 @@
-"""Idle latency: from the call of perform_async to the handler, one job at a time into an idle daemon.
+"""Idle latency: from the call of push_many to the handler, one job at a time into an idle daemon.
 
 The daemon runs here, the program that pushes in a process of its own; both read the machine's monotonic clock. Beside
 it stands a list of the same server, with the same rests: from the call of redis-py's LPUSH to the return of its BRPOP.
@@ -76,7 +76,7 @@ def push_one_by_one(url: str, load: Load, jobs: int) -> None:
     for number, rest in enumerate(_rests(jobs)):
         time.sleep(rest)
         job: dict[str, Any] = {"id": number, "payload": time.monotonic()}
-        worker.perform_async([job])
+        worker.push_many([job])
 
 
 def _rests(count: int) -> Iterator[float]:

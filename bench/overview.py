@@ -154,7 +154,7 @@ def _fail_some(batch: Batch) -> None:
 def _leave_dead_and_retries(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
     for word, some in (("dead", workers[::5]), ("retried", workers[::4])):
         for worker in some:
-            worker.perform_async([{"id": f"{word} {number}", "payload": number} for number in range(20 * SHARDS)])
+            worker.push_many([{"id": f"{word} {number}", "payload": number} for number in range(20 * SHARDS)])
         app.drain()
         for worker in some if word == "dead" else ():
             app.operate.actions(worker).kill_all_failed_jobs()
@@ -165,7 +165,7 @@ def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:
     for worker in workers:
         for start in range(0, each, PUSHED_AT_ONCE):
             numbers = range(start, min(start + PUSHED_AT_ONCE, each))
-            worker.perform_async([{"id": number, "payload": str(number)} for number in numbers])
+            worker.push_many([{"id": number, "payload": str(number)} for number in numbers])
             pushed += len(numbers)
         print(f"pushed {pushed:,} of {jobs:,} jobs", file=sys.stderr, flush=True)
 

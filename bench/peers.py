@@ -32,7 +32,7 @@ from tests.kit.servers import Server
 
 
 def push_ours(url: str, jobs: int) -> float:
-    """Push with perform_async."""
+    """Push with push_many."""
     return jobs / enqueue(url, Load(jobs), redis.Redis.from_url(url)).rate
 
 

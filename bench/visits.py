@@ -47,7 +47,7 @@ def _seconds(server: Server, shards: int, at_once: int, concurrency: int) -> flo
     worker = app.worker(queue_name=new_queue("visits"), shards_count=shards, concurrency=concurrency)(_wait)
     seconds = 0.0
     for each in (1, IDS):
-        worker.perform_async([{"id": job_id} for job_id in _ids(shards, each)])
+        worker.push_many([{"id": job_id} for job_id in _ids(shards, each)])
         drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=at_once)
         began_at = time.perf_counter()
         drain.run(Budget(SystemClock()))

@@ -67,7 +67,7 @@ def measure(server: Server, kind: str, concurrency: int, jobs: int) -> WaitingSa
     """One drain of so many jobs."""
     app = Lowkiq(Config(redis_url=server.url))
     worker = app.worker(queue_name=new_queue("waiting"), shards_count=1, concurrency=concurrency)(HANDLERS[kind])
-    worker.perform_async([{"id": number} for number in range(jobs)])
+    worker.push_many([{"id": number} for number in range(jobs)])
     drained = drain_here(app, jobs, server.admin)
     return WaitingSample(jobs / drained.seconds, drained.calls / jobs)
 

@@ -98,7 +98,7 @@ def push(history: History) -> None:
     """Push the jobs of all changes."""
     jobs = [{"id": one.path, "score": one.seq, "payload": [one.seq, one.blob]} for one in history.changes]
     for start in range(0, len(jobs), _AT_ONCE):
-        ApplyChanges.perform_async(jobs[start : start + _AT_ONCE])
+        ApplyChanges.push_many(jobs[start : start + _AT_ONCE])
 
 
 def _watch(history: History, server: EmbeddedValkey, stop: Event, *, once: bool) -> int:

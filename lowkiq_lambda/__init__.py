@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         ConfigError,
         CursorError,
         DeclarationError,
-        Failed,
         HandlerError,
         JobError,
         LeaseLost,
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
         PoolExhausted,
         PushInterrupted,
         QueueMismatch,
+        Rejected,
         TaskClosed,
     )
     from lowkiq_lambda.declare.worker import Job, JobDict, Worker
     from lowkiq_lambda.engine.batch import Batch, BatchJob
-    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.incoming import Incoming
     from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
     from lowkiq_lambda.jobs.rate import Rate
@@ -50,7 +50,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
     **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
     "Config": "settings.config",
-    "Gather": "jobs.gather",
+    "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
     "Later": "jobs.retry",
     "Lowkiq": "app",
@@ -89,10 +89,9 @@ __all__ = [
     "Config",
     "ConfigError",
     "CursorError",
+    "Debounce",
     "DeclarationError",
-    "Failed",
     "Failure",
-    "Gather",
     "HandlerError",
     "Incoming",
     "Job",
@@ -114,6 +113,7 @@ __all__ = [
     "Pushed",
     "QueueMismatch",
     "Rate",
+    "Rejected",
     "ScoredPayload",
     "TaskClosed",
     "Worker",

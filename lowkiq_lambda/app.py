@@ -8,10 +8,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
+from msgspec import UNSET
+
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.core import Core, ListOfCore
 from lowkiq_lambda.declare.declaring import check_queue_name, register
-from lowkiq_lambda.declare.worker import AnyWorker, FunctionWorker, P, Worker, WorkerOptions, worker_of
+from lowkiq_lambda.declare.worker import (
+    AnyWorker,
+    FunctionWorker,
+    JobOptions,
+    P,
+    Worker,
+    WorkerOptions,
+    one_job,
+    worker_of,
+)
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.jobs.job import Pushed
@@ -27,8 +38,9 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.declare.duty import Duty
     from lowkiq_lambda.declare.ingest import MappingFunction
+    from lowkiq_lambda.declare.worker import Id
     from lowkiq_lambda.engine.batch import Batch
-    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.operate.operations import Operations
     from lowkiq_lambda.push.remote import RemoteWorker
     from lowkiq_lambda.schedules.entry import DeclaredOptions
@@ -194,25 +206,35 @@ class Lowkiq:
 
     # Pushes
 
-    def push(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
-        """What `perform_async` does: through the client middlewares to Redis."""
-        return self.core.push(worker, jobs)
+    def push_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """Queue jobs, through the client middlewares; what `push_many` of the worker does."""
+        return self.core.push_many(worker, jobs)
 
-    async def apush(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
-        """What `aperform_async` does. If cancelled, the push still runs to completion but its result is lost."""
-        return await self.core.apush(worker, jobs)
+    async def apush_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """`push_many` beside the event loop. If cancelled, the push still completes, but its result is lost."""
+        return await self.core.apush_many(worker, jobs)
 
-    def remote(self, queue_name: str, *, gather: "Gather | None" = None) -> "RemoteWorker":
+    def push(self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+        """Queue one job; what `push` of the worker does."""
+        return self.core.push_many(worker, [one_job(id, payload, options)])[0]
+
+    async def apush(
+        self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]
+    ) -> Pushed:
+        """`push` beside the event loop."""
+        return (await self.core.apush_many(worker, [one_job(id, payload, options)]))[0]
+
+    def remote(self, queue_name: str, *, debounce: "Debounce | None" = None) -> "RemoteWorker":
         """A worker that another program declares, to push to by the name of its queue: docs/ways-in.md.
 
         Its first push reads from Redis how the queue was made, and raises NoSuchQueue where nobody has made it.
-        Payloads are JSON, and nobody here checks their type. `gather` is what the worker declares, if it does.
+        Payloads are JSON, and nobody here checks their type. `debounce` is what the worker declares, if it does.
         Raises DeclarationError for what no queue can be called.
         """
         from lowkiq_lambda.push.remote import RemoteWorker  # noqa: PLC0415 - only where it is asked for
 
         check_queue_name(queue_name, "The name of a queue")
-        return RemoteWorker(self.core, queue_name, gather)
+        return RemoteWorker(self.core, queue_name, debounce)
 
     def task(
         self,
@@ -250,7 +272,7 @@ class Lowkiq:
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
 
-        Returns how many ids had each outcome: done, retried, buried, refused (ended with `Failed`), returned (as they
+        Returns how many ids had each outcome: done, retried, buried, refused (ended with `Rejected`), returned (as they
         were before the claim), suspected (to be run alone before it counts), later (to go on later). Also failed, which
         is retried and buried together, checkpointed (of later, those whose cursor had moved), and recovered, which a
         dead holder had left.

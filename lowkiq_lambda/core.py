@@ -169,12 +169,12 @@ class Core:
 
     # Pushes
 
-    def push(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
-        """Push through the client middlewares, as `when_unavailable` says."""
+    def push_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """Push jobs through the client middlewares, as `when_unavailable` says."""
         return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
 
     def push_or_raise(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
-        """As `push`, but Redis has the jobs when this returns: else it raises, whatever `when_unavailable` says.
+        """As `push_many`, but Redis has the jobs when this returns: else it raises, whatever `when_unavailable` says.
 
         For callers that can push again, and must know that they have to.
         """
@@ -187,9 +187,9 @@ class Core:
             raise BackendUnavailable
         return self.push_clients.of(self.queue_of(worker)).push(jobs)
 
-    async def apush(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
-        """`push` in a thread, so that the event loop goes on. If cancelled, the push goes on, its result is lost."""
-        return await self.push_clients.threads.run(partial(self.push, worker, list(jobs)))
+    async def apush_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """`push_many` in a thread, beside the event loop. If cancelled, the push goes on, and its result is lost."""
+        return await self.push_clients.threads.run(partial(self.push_many, worker, list(jobs)))
 
     def flush(self, seconds: float) -> int:
         """Write the jobs that are buffered in this process; how many are left after so many seconds."""

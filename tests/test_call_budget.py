@@ -85,7 +85,7 @@ def warm_worker(
         return handler(batch)
 
     worker = app.worker(queue_name=queue_name, **options)(handle)
-    worker.perform_async(jobs(10 * worker.worker.shards_count))
+    worker.push_many(jobs(10 * worker.worker.shards_count))
     app.drain()
     return worker
 
@@ -110,7 +110,7 @@ def test_p8_fast_jobs_are_drained_a_thousand_at_a_time(
 ) -> None:
     """P8: one call takes the lease and the first thousand, one settles them and lets go, whatever the batch size."""
     worker = warm_worker(app, nothing, shards_count=1, batch_size=batch_size)
-    worker.perform_async(jobs())
+    worker.push_many(jobs())
 
     cost = cost_of(lambda: visit(app, clock))
 
@@ -123,7 +123,7 @@ def test_p8_a_claim_window_in_the_steady_state_is_one_round_trip(
 ) -> None:
     """P8: settling, renewing and claiming are one call, so five windows more are five calls more."""
     worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
-    worker.perform_async(jobs(6 * JOBS))
+    worker.push_many(jobs(6 * JOBS))
 
     cost = cost_of(lambda: visit(app, clock))
 
@@ -134,7 +134,7 @@ def test_p8_a_claim_window_in_the_steady_state_is_one_round_trip(
 def test_p8_slow_batches_cost_one_round_trip_each(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
     """P8: where a batch takes longer than the interval of acknowledging, each has its own, and no call more."""
     worker = warm_worker(app, lambda _batch: clock.advance(1.0), shards_count=1, batch_size=10)
-    worker.perform_async(jobs(100))
+    worker.push_many(jobs(100))
 
     cost = cost_of(lambda: visit(app, clock))
 
@@ -149,7 +149,7 @@ def test_an_id_in_retry_makes_its_neighbours_little_dearer(app: Lowkiq, clock: M
             batch.fail("0", "broken")
 
     worker = warm_worker(app, fail_first, shards_count=1, batch_size=100)
-    worker.perform_async(jobs(JOBS, start=1))
+    worker.push_many(jobs(JOBS, start=1))
 
     cost = cost_of(lambda: visit(app, clock))
 
@@ -163,7 +163,7 @@ def test_headers_cost_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: Co
 
     def push_and_visit(**fields: Any) -> Cost:
         def call() -> None:
-            worker.perform_async([{**job, **fields} for job in jobs()])
+            worker.push_many([{**job, **fields} for job in jobs()])
             visit(app, clock)
 
         return cost_of(call)
@@ -207,7 +207,7 @@ def test_an_idle_minute_on_lambda_is_two_round_trips(app: Lowkiq, cost_of: CostO
 def test_a_drain_looks_at_all_shards_before_and_after(app: Lowkiq, cost_of: CostOf) -> None:
     """Draining five shards costs two calls for each visit, and two looks at all of them together."""
     worker = warm_worker(app, nothing, batch_size=100)
-    worker.perform_async(jobs())
+    worker.push_many(jobs())
 
     cost = cost_of(app.drain)
 
@@ -219,7 +219,7 @@ def test_p8_shards_that_are_visited_at_once_cost_no_call_more(app: Lowkiq, clock
     worker = warm_worker(app, nothing, batch_size=100)
     calls = []
     for more in (jobs(), jobs(1)):
-        worker.perform_async(more)
+        worker.push_many(more)
         drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=5)
         # Not round trips: connections are made as they are needed.
         calls.append(cost_of(partial(drain.run, Budget(clock))).scripts)
@@ -241,7 +241,7 @@ def test_a_push_of_many_jobs_is_one_round_trip_and_one_notification(app: Lowkiq,
     """All shards are written to in one round trip, each by one call, and one notification names all of them."""
     worker = warm_worker(app, nothing)
 
-    cost = cost_of(lambda: worker.perform_async(jobs()))
+    cost = cost_of(lambda: worker.push_many(jobs()))
 
     assert (2, 5, 1) == (cost.round_trips, cost.scripts, cost.commands["publish"])
     assert cost.commands.total() <= 51
@@ -250,9 +250,9 @@ def test_a_push_of_many_jobs_is_one_round_trip_and_one_notification(app: Lowkiq,
 def test_a_push_behind_others_notifies_nobody(app: Lowkiq, cost_of: CostOf) -> None:
     """Where work waits already, nobody is told of more."""
     worker = warm_worker(app, nothing)
-    worker.perform_async(jobs())
+    worker.push_many(jobs())
 
-    cost = cost_of(lambda: worker.perform_async(jobs(JOBS, start=JOBS)))
+    cost = cost_of(lambda: worker.push_many(jobs(JOBS, start=JOBS)))
 
     assert (1, 5, 0) == (cost.round_trips, cost.scripts, cost.commands["publish"])
 
@@ -261,8 +261,8 @@ def test_a_single_push_is_one_call_and_a_notification(app: Lowkiq, cost_of: Cost
     """A push of one job is one call of a script, which publishes the notification where the shard had nothing to do."""
     worker = warm_worker(app, nothing, shards_count=1)
 
-    first = cost_of(lambda: worker.perform_async(jobs(1)))
-    second = cost_of(lambda: worker.perform_async(jobs(1, start=1)))
+    first = cost_of(lambda: worker.push_many(jobs(1)))
+    second = cost_of(lambda: worker.push_many(jobs(1, start=1)))
 
     assert (1, 1, 1) == (first.round_trips, first.scripts, first.commands["publish"])
     assert (1, 1, 0) == (second.round_trips, second.scripts, second.commands["publish"])
@@ -276,8 +276,8 @@ def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowki
     worker = warm_worker(app, nothing, shards_count=1)
     woken.clear()
 
-    first = cost_of(lambda: worker.perform_async(jobs(1)))
-    second = cost_of(lambda: worker.perform_async(jobs(1, start=1)))
+    first = cost_of(lambda: worker.push_many(jobs(1)))
+    second = cost_of(lambda: worker.push_many(jobs(1, start=1)))
 
     assert [("queue", 0)] == woken
     assert (2, 2, 1) == (first.round_trips, first.scripts, first.commands["publish"])
@@ -324,7 +324,7 @@ def test_entries_cost_a_push_and_a_drain_nothing(app: Lowkiq, clock: ManualClock
     worker = warm_worker(app, nothing, shards_count=1)
 
     def push_and_drain() -> None:
-        worker.perform_async(jobs(10))
+        worker.push_many(jobs(10))
         visit(app, clock)
 
     before = cost_of(push_and_drain)
@@ -357,11 +357,11 @@ def test_tracking_costs_no_call_more(app: Lowkiq, clock: ManualClock, cost_of: C
     task = TaskOfTests(worker.worker, own_server.admin)
 
     def costs(jobs: list[dict[str, Any]]) -> list[Cost]:
-        return [cost_of(partial(worker.perform_async, jobs)), cost_of(partial(visit, app, clock))]
+        return [cost_of(partial(worker.push_many, jobs)), cost_of(partial(visit, app, clock))]
 
     plain = costs(jobs())
     # When the last item ends somebody looks whether its task is complete.
-    task.push(("the last", "", ""), delay=3_600)
+    task.push_many(("the last", "", ""), delay=3_600)
     # The first time its scripts are loaded, and the process learns that there are items.
     _, tracked = [costs([{**job, "item": task.ref("")} for job in jobs()]) for _ in range(2)]
 
@@ -379,11 +379,11 @@ def test_limits_cost_two_calls_a_visit_and_others_nothing(
     sent, costs = [], []
     for limits in (None, 3):
         worker = app.worker(queue_name=f"at-most-{limits}", shards_count=1, max_running=limits)(nothing)
-        worker.perform_async(jobs(10))
+        worker.push_many(jobs(10))
         shard = app.core.queue_of(worker).shards[0]
         app.drain()
         with Monitor(own_server) as monitor:
-            worker.perform_async(jobs(10))
+            worker.push_many(jobs(10))
             cost = partial(app.core.drainer.visit, shard, Budget(clock))
             costs.append(cost_of(cost))
             sent.append([_without_chance(asked, worker.worker) for asked in monitor.heard() if not asked.by_script])
@@ -412,9 +412,9 @@ def test_a_queue_that_waits_asks_each_queue_before_it_once_a_visit(
     app.operate.limits(app.workers[3]).set(max_running=1)
     for worker in app.workers[2:]:
         visit = partial(app.core.drainer.visit, app.core.queue_of(worker).shards[0], Budget(clock))
-        worker.perform_async(jobs(10))
+        worker.push_many(jobs(10))
         visit()
-        worker.perform_async(jobs(10))
+        worker.push_many(jobs(10))
         costs.append(cost_of(visit).scripts)
 
     assert [2 + 2 + 2, 2 + 2] == costs

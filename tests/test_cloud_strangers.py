@@ -49,7 +49,7 @@ print(json.dumps(statuses))
 PAGE = """async ([url, body]) => {
   const post = {method: "POST", body, headers: {"Content-Type": "text/plain"}};
   await fetch(url, {...post, mode: "no-cors"}).catch(() => null);
-  return await fetch(url, post).then(answer => answer.text(), () => "refused");
+  return await fetch(url, post).then(answer => answer.text(), () => "rejected");
 }"""
 
 
@@ -94,7 +94,7 @@ def test_a_web_page_cannot_call_it(cloud: LocalCloud, origin: str) -> None:
             for number, host in enumerate((HOST, "localhost", "abcdef01.execute-api.localhost"))
         ]
 
-    assert ["refused"] * 3 == read
+    assert ["rejected"] * 3 == read
     assert not [name for name in roles(cloud) if name.startswith("page-")]
 
 

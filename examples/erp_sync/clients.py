@@ -4,7 +4,7 @@ import os
 from typing import Any, Final
 
 from examples.erp_sync.http import Answer, ask
-from lowkiq_lambda import Failed, Later
+from lowkiq_lambda import Later, Rejected
 
 TOO_OLD: Final = 409
 REFUSED: Final = 422
@@ -19,14 +19,14 @@ class ErpError(Exception):
 def tell_erp(method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - any JSON
     """What the ERP answers.
 
-    Raises Later where it has too much to do, Failed where it refuses what it was told, and ErpError or Unreachable
+    Raises Later where it has too much to do, Rejected where it refuses what it was told, and ErpError or Unreachable
     where a retry may help. That it knows a newer version is no error: what was to be told is told.
     """
     answer = ask(method, os.environ["ERP_URL"] + path, body)
     if answer.status == THROTTLED:
         raise Later(float(answer.headers["retry-after"]), "the ERP throttles us")
     if answer.status == REFUSED:
-        raise Failed(_reason(answer))
+        raise Rejected(_reason(answer))
     if answer.status >= BROKEN:
         raise ErpError(f"{method} {path}: {answer.status}, {_reason(answer)}")
     return answer.body

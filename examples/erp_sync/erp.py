@@ -120,7 +120,7 @@ class Erp:
 
     def _put_product(self, sku: str, product: dict[str, Any]) -> Response:
         if product["picture"] is None:
-            return self._said("refused", REFUSED, f"{product['name']} has no picture")
+            return self._said("rejected", REFUSED, f"{product['name']} has no picture")
         self.products[sku] = product
         return self._done()
 

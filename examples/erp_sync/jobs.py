@@ -7,7 +7,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from examples.erp_sync.clients import ask_shop, tell_erp
-from lowkiq_lambda import Batch, BatchJob, Config, Gather, Job, Lowkiq, Rate, Worker
+from lowkiq_lambda import Batch, BatchJob, Config, Debounce, Job, Lowkiq, Rate, Worker
 
 # The server that the environment names, else one of its own for development.
 app = Lowkiq(Config.from_env({"LOWKIQ_REDIS_URL": "embedded:", **os.environ}))
@@ -57,7 +57,7 @@ class UpdateStock(TryAgainSoon, Worker[StockMoved]):
     """Collects movements and tells many products in one request; the ERP counts no movement twice."""
 
     batch_size = 50
-    gather = Gather(0.5, at_most=2)
+    debounce = Debounce(0.5, at_most=2)
     isolate = False  # what fails is the request, and not one of its products
 
     def perform(self, batch: Batch[StockMoved]) -> None:
@@ -76,7 +76,7 @@ class Reconcile(TryAgainSoon, Worker):
         after = job.cursor or ""
         while page := ask_shop(f"/orders?after={quote(after)}"):
             known = tell_erp("POST", "/versions", [order["id"] for order in page])
-            SyncOrder.perform_async(
+            SyncOrder.push_many(
                 Job(order["id"], OrderChanged(order["status"], order["total"]), score=order["version"])
                 for order in page
                 if known.get(order["id"], 0) < order["version"]
@@ -114,13 +114,13 @@ class FinishExport(TryAgainSoon, Worker):
     def perform_job(self, job: BatchJob) -> None:
         """Tell the ERP how many came through."""
         counts = app.tasks.get(job.id).progress().counts
-        tell_erp("PUT", f"/catalogues/{job.id}", {"listed": counts["done"], "refused": counts["failed"]})
+        tell_erp("PUT", f"/catalogues/{job.id}", {"listed": counts["done"], "rejected": counts["failed"]})
 
 
 def export_catalogue() -> str:
     """Begin an export of all products; the id of its task, which tells how far it is."""
     with app.task("catalogue", on_complete=(FinishExport, "")) as task:
-        task.push(
+        task.push_many(
             ExportProduct,
             [
                 {"id": each["sku"], "payload": Product(each["name"], each["picture"]), "item": each["name"]}

@@ -43,7 +43,7 @@ class Report:
         yield f"ERP        {', '.join(f'{count:,} {what}' for what, count in said.most_common()) or 'not asked'}"
         yield f"web app    killed {_several(self.kills, 'time')}"
         for catalogue in self.erp.catalogues.values():
-            yield f"catalogue  {catalogue['listed']:,} products listed, {catalogue['refused']:,} refused"
+            yield f"catalogue  {catalogue['listed']:,} products listed, {catalogue['rejected']:,} refused"
         for job in self.morgue:
             yield f"morgue     {job['queue']} {job['id']}: {(job['error'] or '').strip().splitlines()[0]}"
         if faults := self.faults():
@@ -79,7 +79,7 @@ class Report:
         wanted = {product["sku"] for product in self.shop.products if product["picture"]}
         if wanted != self.erp.products.keys():
             yield f"the catalogue of the ERP has {len(self.erp.products):,} products in place of {len(wanted):,}"
-        expected = {"listed": len(wanted), "refused": len(self.shop.products) - len(wanted)}
+        expected = {"listed": len(wanted), "rejected": len(self.shop.products) - len(wanted)}
         if [expected] != list(self.erp.catalogues.values()):
             yield f"the export ended as {list(self.erp.catalogues.values())} in place of {[expected]}"
 

@@ -95,7 +95,7 @@ class Demo:
             for start in range(0, len(history.changes), PUSHED_AT_ONCE):
                 wait(partial(_has_room, replay, start))
                 pushing = history.changes[start : start + PUSHED_AT_ONCE]
-                worker.perform_async([replay.job(change) for change in pushing])
+                worker.push_many([replay.job(change) for change in pushing])
             wait(partial(_is_empty, self.app))
             show(replay)
             return monotonic() - started_at

@@ -24,7 +24,7 @@ ANSWER: Final = 0.3
 """Seconds of an invocation that are left for its own answer."""
 
 _TARGET: Final = ("queue", "shard")
-_PROGRESS: Final = ("done", "retried", "buried", "held", "refused", "checkpointed")
+_PROGRESS: Final = ("done", "retried", "buried", "held", "rejected", "checkpointed")
 
 
 def continue_if_due(

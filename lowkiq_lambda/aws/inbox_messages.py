@@ -78,7 +78,7 @@ def jobs_in(
         raise UnreadableMessage(f"The message is for the queue {body.queue!r}, {lacking}.")
     for job in body.jobs:
         if "delay" in job:
-            job["perform_in"] = incoming.time + job.pop("delay")
+            job["due_at"] = incoming.time + job.pop("delay")
         if "item" in job:
             task, number, label = job["item"]
             job["item"] = ItemRef(b64decode(task), number, label)

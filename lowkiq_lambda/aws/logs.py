@@ -161,7 +161,7 @@ METRICS: Final = {
     "failed": CloudMetric(_DRAIN, "Ids that failed, after each settling: `retried` and `buried` together."),
     "retried": CloudMetric(_DRAIN, "Ids that failed and are to be tried again."),
     "buried": CloudMetric(_DRAIN, "Ids that failed for the last time."),
-    "refused": CloudMetric(_DRAIN, "Ids that ended with `Failed`, which is not a failure."),
+    "rejected": CloudMetric(_DRAIN, "Ids that ended with `Rejected`, which is not a failure."),
     "checkpointed": CloudMetric(_DRAIN, "Runs of a job with a cursor that came further and ended before their job."),
     "recovered": CloudMetric(_DRAIN, "Ids that a dead holder had left, and that wait again."),
     "batch_duration": CloudMetric(_DRAIN, "The mean of the batches of a settling.", "Seconds"),

@@ -6,19 +6,24 @@ For a process that cannot reach Redis, or may not wait for it. In a FIFO queue t
 import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from uuid import uuid4
+
+from msgspec import UNSET
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, MOST_JOBS, VERSION, body_of, packed_job
 from lowkiq_lambda.aws.sqs import BATCH_BYTES, InboxRefused, Message, Sqs
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, PushInterrupted
-from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import KEY_TTL, Checker
 from lowkiq_lambda.push.middlewares import Jobs, push_through
 from lowkiq_lambda.settings.config import Config
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import Id
 
 _URL: Final = re.compile(r"https?://[^/]+/.+")
 _REGION: Final = re.compile(r"https://sqs\.([a-z]{2}[a-z0-9-]+)\.")
@@ -72,16 +77,20 @@ class SqsInbox:
         """Whether the queue keeps the order of each id."""
         return self.url.endswith(".fifo")
 
-    def push(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
-        """What `perform_async` does, by way of the queue: checks, client middlewares, and no Redis.
+    def push_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
+        """What `push_many` of the worker does, by way of the queue: checks, client middlewares, and no Redis.
 
         Raises JobError and DeclarationError; InboxRefused where SQS took no job; PushInterrupted where it took a part.
         """
         worker = worker_of(worker)
         return push_through(_app_of(worker).client_middlewares, self._push, worker, jobs)
 
+    def push(self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+        """Queue one job by way of the queue, as `push_many` does with several."""
+        return self.push_many(worker, [one_job(id, payload, options)])[0]
+
     def take(self, worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
-        """What became of jobs that are checked and went through the client middlewares; errors as of `push`."""
+        """What became of jobs that are checked and went through the client middlewares; errors as of `push_many`."""
         try:
             return self._send(worker, jobs)
         except JobError as error:
@@ -154,13 +163,11 @@ def _refused(error: Exception) -> InboxRefused:
 
 def _pushed(worker: type[Worker[Any]], job: Mapping[str, Any], now: float) -> Pushed:
     job_id = id_text(job["id"])
-    return Pushed(
-        id=job_id, shard=shard_index(worker, job_id), merged=False, perform_in=_due_at(job, now), buffered=True
-    )
+    return Pushed(id=job_id, shard=shard_index(worker, job_id), merged=False, due_at=_due_at(job, now), buffered=True)
 
 
 def _due_at(job: Mapping[str, Any], now: float) -> float:
-    at, delay = job.get("perform_in"), job.get("delay", 0.0)
+    at, delay = job.get("due_at"), job.get("delay", 0.0)
     if at is not None:
         return float(at.timestamp() if hasattr(at, "timestamp") else at)
     return now + float(delay.total_seconds() if hasattr(delay, "total_seconds") else delay)

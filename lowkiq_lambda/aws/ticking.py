@@ -164,7 +164,7 @@ class _Seen(NamedTuple):
         names = [queue.worker.queue_name for queue in tick.queues]
         reader = ShardReader(tick.app.core.backend, tick.retry_for)
         found = untold(reader, tick.queues, tick.function_name)
-        holds = [queue.worker.dead_head == "hold" for queue in tick.queues]
+        holds = [queue.worker.dead_head == "block" for queue in tick.queues]
         numbers = {
             name: _published(one.metrics, may_hold) for name, one, may_hold in zip(names, found, holds, strict=True)
         }

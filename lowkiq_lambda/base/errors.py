@@ -104,7 +104,7 @@ class HandlerError(LowkiqError):
     """The handler did not run to its end: each middleware must call `call_next`, the handler must be sync."""
 
 
-class Failed(LowkiqError):
+class Rejected(LowkiqError):
     """The job cannot succeed, and a retry would not help: it ends."""
 
 

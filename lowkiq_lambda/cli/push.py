@@ -23,7 +23,7 @@ after --.
 """
 _EPILOGUE: Final = """
 FILES
-  A line of the file is a job as JSON, as perform_async takes it:
+  A line of the file is a job as JSON, as push_many takes it:
     {"id": 17, "payload": {"state": "paid"}, "score": 3}
   Lines are pushed in their order, a thousand in a call; empty ones are left
   out. If something is wrong with a line, the lines before it are pushed, and
@@ -90,7 +90,7 @@ def push(  # noqa: PLR0913 - the options of a command line
     delay: Annotated[
         float | None, Parameter(converter=number(0, _LATEST), help="Seconds until the job is due.")
     ] = None,
-    perform_in: Annotated[
+    due_at: Annotated[
         float | None, Parameter(converter=number(0, _LATEST), help="When the job is due, in Unix seconds.")
     ] = None,
     key: Annotated[
@@ -106,7 +106,7 @@ def push(  # noqa: PLR0913 - the options of a command line
     json: Annotated[bool, flag("Write what became of the job, or of the file, as JSON.")] = False,
 ) -> int:
     """Push; the exit code."""
-    fields: dict[str, Any] = {"score": score, "delay": delay, "perform_in": perform_in, "key": key, "key_ttl": key_ttl}
+    fields: dict[str, Any] = {"score": score, "delay": delay, "due_at": due_at, "key": key, "key_ttl": key_ttl}
     fields = {name: value for name, value in fields.items() if value is not None}
     if header:
         fields["headers"] = _headers(header)
@@ -157,7 +157,7 @@ def _headers(words: list[str]) -> dict[str, str]:
 
 
 def _line(pushed: Pushed, now: float) -> str:
-    due = pushed.perform_in - now
+    due = pushed.due_at - now
     when = f"due in {duration(due)}" if due > 1 else "due now"
     if pushed.repeated:
         became = "repeated: the key was pushed before, and nothing changed"

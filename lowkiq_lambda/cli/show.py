@@ -78,7 +78,7 @@ def _lines(details: JobDetails, now: float) -> Iterator[str]:
         yield f"in flight, in shard {processing.shard}"
         yield from _rest(processing)
     if waiting is not None:
-        due = _moment(waiting.perform_in, now)
+        due = _moment(waiting.due_at, now)
         yield f"waiting in shard {waiting.shard}, due {due}, {_failed(waiting.retry_count)}"
         yield from _rest(waiting)
     if buried is not None:

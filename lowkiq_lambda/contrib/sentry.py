@@ -15,7 +15,7 @@ from sentry_sdk.integrations import Integration
 from sentry_sdk.scope import Scope, use_isolation_scope
 
 from lowkiq_lambda.app import Lowkiq, for_each_app
-from lowkiq_lambda.base.errors import Failed
+from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.jobs.job import Outcome
@@ -119,7 +119,7 @@ class _Reporter:
             errors: dict[str, Error] = {}
             try:
                 yield
-            except (Later, Failed):
+            except (Later, Rejected):
                 raise
             except Exception as error:
                 errors = dict.fromkeys(batch, error)

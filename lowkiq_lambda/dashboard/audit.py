@@ -61,7 +61,7 @@ def note_refusal(context: RequestContext, status: int, reason: str) -> None:
     """Logs a request that was forbidden, or came with a wrong token; never the token."""
     request = context.request
     path = path_of(request.scope)[:_LONGEST_PATH]
-    fields = {"who": context.visitor_name, "action": "refused", "method": request.method, "path": path}
+    fields = {"who": context.visitor_name, "action": "rejected", "method": request.method, "path": path}
     _log(context, "%r: %s, %s %r, %d: %s", {**fields, "status": status, "reason": reason}, level=logging.WARNING)
 
 

@@ -74,8 +74,8 @@ def breakable(name: str) -> Markup:
 def with_code(sentence: str) -> Markup:
     """A sentence whose words in backticks are shown as code, as terminals and docs show them.
 
-    >>> with_code("It ended with `Failed` & <b>.")
-    Markup('It ended with <code>Failed</code> &amp; &lt;b&gt;.')
+    >>> with_code("It ended with `Rejected` & <b>.")
+    Markup('It ended with <code>Rejected</code> &amp; &lt;b&gt;.')
     """
     parts = (
         Markup("<code>{}</code>").format(part) if number % 2 else part

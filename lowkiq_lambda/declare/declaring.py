@@ -27,7 +27,7 @@ MAX_IN_FLIGHT: Final = 1_000
 MAX_SHARDS: Final = 100_000
 LONGEST_TURN: Final = 86_400
 MERGES: Final = ("min", "max", "never", LATEST)
-DEAD_HEADS: Final = ("skip", "hold", "drop", "latest")
+DEAD_HEADS: Final = ("skip", "block", "drop", "latest")
 
 _ARGUMENTS: Final = {
     "perform": "batch",
@@ -146,16 +146,17 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
     _check_word(name, "merge", worker.merge, MERGES)
     _check_word(name, "dead_head", worker.dead_head, DEAD_HEADS)
-    if worker.merge == LATEST and worker.dead_head == "hold":
+    if worker.merge == LATEST and worker.dead_head == "block":
         raise DeclarationError(
-            f'{name}.dead_head = "hold" makes no sense with merge = "latest": nothing waits behind it.'
+            f'{name}.dead_head = "block" makes no sense with merge = "latest": nothing waits behind it.'
         )
-    if worker.gather is not None:
-        from lowkiq_lambda.jobs.gather import Gather  # noqa: PLC0415 - imported lazily: cold start
+    if worker.debounce is not None:
+        from lowkiq_lambda.jobs.debounce import Debounce  # noqa: PLC0415 - imported lazily: cold start
 
-        gather: object = worker.gather
-        if not isinstance(gather, Gather):
-            raise DeclarationError(f"{name}.gather must be a Gather, as Gather(2.0, at_most=10.0), not {gather!r}.")
+        debounce: object = worker.debounce
+        if not isinstance(debounce, Debounce):
+            example = "as in Debounce(2.0, at_most=10.0)"
+            raise DeclarationError(f"{name}.debounce must be a Debounce, {example}, not {debounce!r}.")
     if has_limits(worker):
         from lowkiq_lambda.declare.declared_limits import check_limits  # noqa: PLC0415 - imported lazily: cold start
 
@@ -186,7 +187,7 @@ def _check_handlers(worker: type[Worker[Any]], name: str) -> None:
     _check_making(worker, name)
     for method in (*handlers, "retry_in", "retries_exhausted"):
         _check_function(worker, method, _ARGUMENTS[method])
-    for method in ("perform_async", "aperform_async", "push", "apush"):
+    for method in ("push_many", "apush_many", "push", "apush"):
         if not isinstance(inspect.getattr_static(worker, method), classmethod):
             raise DeclarationError(f"{name}.{method} hides what pushes its jobs: give it another name.")
 

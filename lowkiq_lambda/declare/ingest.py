@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Mapped: TypeAlias = "tuple[AnyWorker, Mapping[str, Any]]"
-"""A worker, and a job for it as `perform_async` takes it."""
+"""A worker, and a job for it as `push_many` takes it."""
 MappingFunction: TypeAlias = Callable[[Incoming], Iterable[Mapped] | None]
 F = TypeVar("F", bound=MappingFunction)
 

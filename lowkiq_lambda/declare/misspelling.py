@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from lowkiq_lambda.base.errors import DeclarationError
-from lowkiq_lambda.jobs.gather import Gather
+from lowkiq_lambda.jobs.debounce import Debounce
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.settings.config import EnvSettings, variable_of
 
@@ -19,7 +19,7 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "payloads_at_once": int,
     "turn": float,
     "cursor_version": int,
-    "gather": Gather,
+    "debounce": Debounce,
     "max_running": int,
     "rate": Rate,
     "waits_for": tuple,

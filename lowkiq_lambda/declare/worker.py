@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.rate import Rate
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
@@ -67,12 +67,12 @@ class BoundApp(Protocol):
         """All workers of the app."""
         ...
 
-    def push(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    def push_many(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Queue the jobs. Raises JobError, BackendError."""
         ...
 
-    async def apush(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        """As `push`, beside the event loop."""
+    async def apush_many(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+        """As `push_many`, beside the event loop."""
         ...
 
 
@@ -81,39 +81,40 @@ class Pushable(Generic[Q]):
 
     @overload
     @classmethod
-    def perform_async(
-        cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
-    ) -> list[Pushed]: ...
+    def push_many(cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]") -> list[Pushed]: ...
     @overload
     @classmethod
-    def perform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    def push_many(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
     @classmethod
-    def perform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `perform_in` or `delay`.
+    def push_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `due_at` or `delay`.
 
         Raises JobError, before anything is written, where a job cannot be queued; BackendError where Redis cannot
         take it; PushInterrupted, which tells what was written, where a large push breaks off.
         """
-        app, worker = _bound(cls, jobs, "perform_async")
-        return app.push(worker, jobs)
+        app, worker = _bound(cls, jobs, "push_many")
+        return app.push_many(worker, jobs)
 
     @overload
     @classmethod
-    async def aperform_async(
+    async def apush_many(
         cls: "type[Pushable[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
     ) -> list[Pushed]: ...
     @overload
     @classmethod
-    async def aperform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    async def apush_many(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
     @classmethod
-    async def aperform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """`perform_async` for code on an event loop: the push runs in another thread, so the loop goes on.
+    async def apush_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """`push_many` for code on an event loop: the push runs in another thread, so the loop goes on.
 
         It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
         learns whether the jobs were written: pushing them again is safe where equal payloads merge.
         """
-        app, worker = _bound(cls, jobs, "aperform_async")
-        return await app.apush(worker, jobs)
+        app, worker = _bound(cls, jobs, "apush_many")
+        return await app.apush_many(worker, jobs)
+
+    perform_async = push_many
+    """Lowkiq's name of it."""
 
     @overload
     @classmethod
@@ -128,11 +129,11 @@ class Pushable(Generic[Q]):
     def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
     @classmethod
     def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """Queue one job, as `perform_async` does with several, and raise what that raises.
+        """Queue one job, as `push_many` does with several, and raise what that raises.
 
         An option that is None is as if it were not given.
         """
-        return cls.perform_async([_job(id, payload, options)])[0]
+        return cls.push_many([one_job(id, payload, options)])[0]
 
     @overload
     @classmethod
@@ -147,8 +148,8 @@ class Pushable(Generic[Q]):
     async def apush(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
     @classmethod
     async def apush(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """`push` for code on an event loop; see `aperform_async`."""
-        return (await cls.aperform_async([_job(id, payload, options)]))[0]
+        """`push` for code on an event loop; see `apush_many`."""
+        return (await cls.apush_many([one_job(id, payload, options)]))[0]
 
 
 class Worker(Pushable[Q]):
@@ -176,7 +177,7 @@ class Worker(Pushable[Q]):
 
     With "latest" of all payloads of an id only the one with the largest score stays, and no smaller one runs after it.
     """
-    dead_head: ClassVar[Literal["skip", "hold", "drop", "latest"]] = "skip"
+    dead_head: ClassVar[Literal["skip", "block", "drop", "latest"]] = "skip"
     """What becomes of an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
     isolate: ClassVar[bool] = True
     """Whether ids that failed in company, nobody being named, run once more alone before anything is counted."""
@@ -187,7 +188,7 @@ class Worker(Pushable[Q]):
     cursor_version: ClassVar[int] = 1
     """Is kept with each cursor; where another one is found, `upgrade_cursor(self, cursor, version)` is called."""
 
-    gather: ClassVar["Gather | None"] = None
+    debounce: ClassVar["Debounce | None"] = None
     """How long a new id waits for more pushes before it is due; None for not at all."""
     max_running: ClassVar[int | None] = None
     """How many shards of the queue are visited at once at most, by all processes together; None for no such limit."""
@@ -216,7 +217,8 @@ class Worker(Pushable[Q]):
         """Called with the jobs that just went to the morgue, or are held; what it raises is logged, no more."""
 
 
-def _job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
+def one_job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
+    """The job as a mapping; an option that is None is as if it were not given."""
     given = {name: value for name, value in options.items() if value is not None}
     return {"id": id, **given} if payload is UNSET else {"id": id, "payload": payload, **given}
 
@@ -235,13 +237,13 @@ def _bound(pushable: "type[Pushable[Any]]", jobs: object, name: str) -> "tuple[B
 class JobOptions(TypedDict, total=False):
     """What a job may say beside its id and its payload.
 
-    `score`: its place among the payloads of the id. `perform_in`: when the id is due, Unix seconds or an aware
+    `score`: its place among the payloads of the id. `due_at`: when the id is due, Unix seconds or an aware
     datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job counts once.
     `headers`: texts that travel with it.
     """
 
     score: float | None
-    perform_in: "float | datetime | None"
+    due_at: "float | datetime | None"
     delay: "float | timedelta | None"
     key: str | None
     key_ttl: "float | timedelta | None"
@@ -254,7 +256,7 @@ class JobDict(TypedDict, Generic[P], total=False):
     id: "Required[Id]"
     payload: Required[P]
     score: float
-    perform_in: "float | datetime"
+    due_at: "float | datetime"
     delay: "float | timedelta"
     key: str
     key_ttl: "float | timedelta"
@@ -263,7 +265,7 @@ class JobDict(TypedDict, Generic[P], total=False):
 
 @dataclass(frozen=True, eq=False)
 class Job(Mapping[str, Any], Generic[P]):
-    """A job of `perform_async`; its fields mean what they mean in a dict, and None is as if not given.
+    """A job of `push_many`; its fields mean what they mean in a dict, and None is as if not given.
 
     It is a mapping of what is given.
     """
@@ -272,7 +274,7 @@ class Job(Mapping[str, Any], Generic[P]):
     payload: P = UNSET  # type: ignore[assignment]  # as if not given, unless the worker says that it has a type
     _: KW_ONLY
     score: float | None = None
-    perform_in: "float | datetime | None" = None
+    due_at: "float | datetime | None" = None
     delay: "float | timedelta | None" = None
     key: str | None = None
     key_ttl: "float | timedelta | None" = None
@@ -309,7 +311,7 @@ class FunctionWorker(Pushable[P]):
         return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
 
 
-for _name in ("perform_async", "aperform_async", "push", "apush"):
+for _name in ("push_many", "apush_many", "push", "apush"):
     # They are methods of the worker's class, and an object of this class has a worker.
     setattr(FunctionWorker, _name, property(attrgetter(f"worker.{_name}")))
 
@@ -323,10 +325,10 @@ class WorkerOptions(TypedDict, total=False):
     max_retry_count: int
     queue_name: str
     merge: Literal["min", "max", "never", "latest"]
-    dead_head: Literal["skip", "hold", "drop", "latest"]
+    dead_head: Literal["skip", "block", "drop", "latest"]
     isolate: bool
     payloads_at_once: int
-    gather: "Gather | None"
+    debounce: "Debounce | None"
     max_running: int | None
     rate: "Rate | None"
     waits_for: tuple[str, ...]

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
-from lowkiq_lambda.base.errors import BatchClosed, Failed
+from lowkiq_lambda.base.errors import BatchClosed, Rejected
 from lowkiq_lambda.declare.worker import P
 from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.jobs.retry import Later
@@ -53,7 +53,7 @@ class BatchJob(Generic[P]):
     id: str
     payloads: Sequence[P]
     scores: Sequence[float]
-    perform_in: float
+    due_at: float
     retry_count: float
     error: str | None
     repeated: bool
@@ -123,7 +123,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self._read_error = read_error
         self._marks: dict[str, BaseException | str | None] = {}
         self._returned: tuple[str, ...] = ()
-        self.refused_payloads: dict[str, dict[int | None, Failed]] = {}
+        self.rejected_payloads: dict[str, dict[int | None, Rejected]] = {}
         """What failed alone of an id, by its position."""
         self.notes: dict[str, list[str]] = {}
         self.iterations: dict[str, Iteration] = {}
@@ -163,10 +163,11 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     @property
     def failed(self) -> dict[str, BaseException | str]:
-        """The ids that have failed by themselves so far, each with its error. What ended with `Failed` has not."""
+        """The ids that have failed by themselves so far, each with its error. What ended with `Rejected` has not."""
         with self._lock:
             marks = {**self._marks}
-        return {job_id: mark for job_id, mark in marks.items() if mark is not None and not is_a(mark, (Later, Failed))}
+        no_failures = (Later, Rejected)
+        return {job_id: mark for job_id, mark in marks.items() if mark is not None and not is_a(mark, no_failures)}
 
     def job(self, job_id: str) -> BatchJob[P]:
         """All that is known of one id of the batch. Raises KeyError for another."""
@@ -176,7 +177,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             id=job_id,
             payloads=copy.copy(self._payloads[job_id]),
             scores=[score_of(entry) for entry in delivery.entries],
-            perform_in=delivery.perform_in if iteration is None else iteration.progress.perform_in,
+            due_at=delivery.due_at if iteration is None else iteration.progress.due_at,
             retry_count=delivery.retry_count,
             error=None if delivery.error is None else self._read_error(delivery.error),
             repeated=delivery.repeated,
@@ -234,15 +235,15 @@ class Batch(Mapping[str, list[P]], Generic[P]):
     def fail(
         self, job_id: str, error: BaseException | type[BaseException] | str, *, payload: int | None = None
     ) -> None:
-        """The id failed, and it alone; the others go on. With `Failed` it ends by that, and is not tried again.
+        """The id failed, and it alone; the others go on. With `Rejected` it ends by that, and is not tried again.
 
-        `payload`: the position of the one payload that failed so, for `Failed` alone: the others of the id end by what
-        becomes of the id. Raises ValueError for another error, IndexError where there is no such payload.
+        `payload`: the position of the one payload that failed so, for `Rejected` alone: the others of the id end as the
+        id does. Raises ValueError for another error, IndexError where there is no such payload.
         """
         # Whatever is passed, even None or a class, it is no success.
         reason: object = error() if is_a(error, type) and issubclass(error, BaseException) else error
         if payload is not None:
-            self._refuse(job_id, reason, payload)
+            self._reject(job_id, reason, payload)
             return
         if is_a(reason, BaseException):
             self._mark(job_id, reason)
@@ -276,17 +277,17 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             self._closed = True
             return self._marks, self._returned
 
-    def _refuse(self, job_id: str, error: object, payload: int) -> None:
+    def _reject(self, job_id: str, error: object, payload: int) -> None:
         if job_id not in self._deliveries:
             raise KeyError(f"{job_id!r} is not in this batch")
-        if not isinstance(error, Failed):
-            raise ValueError("payload: an id fails as a whole, unless it is with Failed")  # noqa: TRY004 - which argument
+        if not isinstance(error, Rejected):
+            raise ValueError("payload: an id fails as a whole, unless it is with Rejected")  # noqa: TRY004 - which argument
         if not 0 <= payload < len(self._payloads[job_id]):
             raise IndexError(f"{job_id!r} has no payload {payload}: it has {len(self._payloads[job_id])}")
         with self._lock:
             if self._closed:
                 raise BatchClosed
-            self.refused_payloads.setdefault(job_id, {})[payload] = error
+            self.rejected_payloads.setdefault(job_id, {})[payload] = error
 
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.base.error_text import call_safely, is_a, loggable
-from lowkiq_lambda.base.errors import Failed, HandlerError
+from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import AwaitedInParentAlone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.batch import Batch
@@ -99,7 +99,7 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         returned(await AwaitedInParentAlone(perform_job(batch.job(job_id))))
     except Later as later:
         batch.put_off(job_id, later)
-    except Failed as failed:
+    except Rejected as failed:
         batch.fail(job_id, failed)
     except BaseException as raised:
         error = told(raised)

@@ -104,7 +104,7 @@ class Burial(msgspec.Struct, frozen=True):
 
         `buried`: (id, entry, error) of each.
         """
-        message = "jobs are held" if self.worker.dead_head == "hold" else "jobs went to the morgue"
+        message = "jobs are held" if self.worker.dead_head == "block" else "jobs went to the morgue"
         logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in buried]))
         try:
             jobs = [self._morgue_job(*one) for one in buried]

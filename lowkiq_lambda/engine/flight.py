@@ -75,7 +75,7 @@ class Flight:
     def add(self, deliveries: Sequence[Delivery]) -> None:
         """They were claimed."""
         for delivery in deliveries:
-            self.since[delivery.id] = delivery.perform_in
+            self.since[delivery.id] = delivery.due_at
         self._count(deliveries, 1)
 
     def remove(self, deliveries: Sequence[Delivery]) -> None:

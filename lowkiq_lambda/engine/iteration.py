@@ -45,7 +45,7 @@ class Iteration:
         except msgspec.MsgspecError as error:
             raise CursorError(f"The cursor of the job cannot be read: {error}.") from error
         if not delivery.progress:
-            progress.perform_in = delivery.perform_in
+            progress.due_at = delivery.due_at
         return cls(progress)
 
     @property

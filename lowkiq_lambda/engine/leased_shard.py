@@ -187,7 +187,7 @@ class LeasedShard:
             fields = {**about(self.settings.worker, acquired.recovered_ids), "count": acquired.recovered}
             left_by = {"shard": self.session.shard.number, "owner": acquired.recovered_from}
             logger.warning("took over what another holder left in flight", extra=fields | left_by)
-        outcome: Outcome = "held" if self.settings.worker.dead_head == "hold" else "buried"
+        outcome: Outcome = "held" if self.settings.worker.dead_head == "block" else "buried"
         failed = len(acquired.buried)
         counts = Counter({"recovered": acquired.recovered, outcome: failed, "failed": failed})
         self._count(counts, lambda: [(job_id, outcome) for job_id, _ in acquired.buried])
@@ -249,7 +249,7 @@ def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Del
     batches = [*_cut(fresh, batch_size), *_cut(failed, batch_size), *_cut(blamed, 1)]
     exited = [delivery for delivery in deliveries if delivery.exit_count is not None]
     return [
-        *sorted(batches, key=lambda batch: batch[0].perform_in),
+        *sorted(batches, key=lambda batch: batch[0].due_at),
         *_cut(sorted(exited, key=lambda delivery: delivery.exit_count or 0), 1),
     ]
 

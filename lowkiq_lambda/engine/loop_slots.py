@@ -52,7 +52,7 @@ class LoopSlots:
         if plain:
             context.call = _CallInThread(call)
             self._threads.start(
-                lambda: variables.run(self._perform_in_thread, call, (plain, rest), deliveries, context, on_end)
+                lambda: variables.run(self._due_at_thread, call, (plain, rest), deliveries, context, on_end)
             )
             return
         context.call = call
@@ -75,7 +75,7 @@ class LoopSlots:
         else:
             on_end(Ended(task.result(), began_at, self._clock.monotonic()))
 
-    def _perform_in_thread(
+    def _due_at_thread(
         self,
         call: LoopCall,
         middlewares: tuple[Sequence[ServerMiddleware], Sequence[ServerMiddleware]],

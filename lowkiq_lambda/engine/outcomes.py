@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, shown, type_name
-from lowkiq_lambda.base.errors import Failed
+from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
@@ -57,7 +57,7 @@ class PendingOutcomes:
         """Note what came of a batch, by id."""
         if result.notes:
             self._note(result.notes)
-        if result.failed or result.unattributed or result.returned or result.later or result.refused:
+        if result.failed or result.unattributed or result.returned or result.later or result.rejected:
             self._add_each(batch, result, now())
             return
         for delivery in batch:
@@ -115,8 +115,8 @@ class PendingOutcomes:
             if delivery.id in result.failed:
                 failure = self._texts.failure(result.failed[delivery.id], blamed=in_company)
                 self._fail(delivery, failure, now, iteration)
-            elif delivery.id in result.refused:
-                self._refuse(delivery, result.refused[delivery.id])
+            elif delivery.id in result.rejected:
+                self._reject(delivery, result.rejected[delivery.id])
             elif delivery.id in result.later:
                 self._put_off(delivery, result.later[delivery.id], now, iteration, blamed=in_company)
             elif delivery.id in exited_ids and result.exit is not None:
@@ -151,15 +151,15 @@ class PendingOutcomes:
         if record[1] != "retried":
             self.buried.append((delivery.id, delivery.entries[0], failure.dumped))
 
-    def _refuse(self, delivery: Delivery, refused: Mapping[int | None, Failed]) -> None:
+    def _reject(self, delivery: Delivery, rejected: Mapping[int | None, Rejected]) -> None:
         reasons: list[object] = []
-        for payload, error in refused.items():
+        for payload, error in rejected.items():
             text, broken = call_safely(str, error)
             reasons += [
                 0 if payload is None else payload + 1,
                 self._message(headline(error) if broken is not None else text or ""),
             ]
-        self._records.append((delivery.id, "refused", *reasons))
+        self._records.append((delivery.id, "rejected", *reasons))
         self.payloads += len(delivery.entries)
 
     def _note(self, notes: Mapping[str, Sequence[str]]) -> None:
@@ -229,7 +229,7 @@ def failure_record(
 
 def _last_failure(dead_head: str, delivery: Delivery, failure: CountedFailure) -> OutcomeRecord:
     """As include/outcomes.lua reads it."""
-    if dead_head == "hold":
+    if dead_head == "block":
         return delivery.id, "held", failure.dumped, failure.signature, failure.brief
     rest = () if dead_head == "skip" else (dead_head,)
     return delivery.id, "buried", failure.dumped, failure.signature, failure.brief, *rest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import msgspec
 
 from lowkiq_lambda.base.error_text import call_safely, headline, is_a, loggable, own_error
-from lowkiq_lambda.base.errors import Failed, HandlerError
+from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import end_child_of, this_process
 from lowkiq_lambda.declare.worker import Worker, is_generator, shard_index
 from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
@@ -52,7 +52,7 @@ def hook_errors() -> Kinds:
 
 def no_failures() -> Kinds:
     """What a handler may end with that says how its jobs go on, and is no error."""
-    return (*interruptions(), Later, Failed)
+    return (*interruptions(), Later, Rejected)
 
 
 def _cancellation() -> Kinds:
@@ -74,7 +74,7 @@ class BatchResult(msgspec.Struct):
 
     `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `returned`: ids that go
     back as they were; `exited_ids`: those of them that may have exited. `exit`: the exception, no failure, that ended
-    the batch. `later`: ids that go on later; `iterations`: those of jobs with a cursor. `refused`: ids that ended with
+    the batch. `later`: ids that go on later; `iterations`: those of jobs with a cursor. `rejected`: ids that ended with
     business failures of payloads by their positions, or, as None, of all others. `notes`: what items are told.
     """
 
@@ -85,7 +85,7 @@ class BatchResult(msgspec.Struct):
     exited_ids: Sequence[str] = ()
     exit: BaseException | None = None
     later: Mapping[str, Later] = _NOTHING
-    refused: Mapping[str, Mapping[int | None, Failed]] = _NOTHING
+    rejected: Mapping[str, Mapping[int | None, Rejected]] = _NOTHING
     notes: Mapping[str, Sequence[str]] = _NOTHING
     iterations: "Mapping[str, Iteration]" = _NOTHING
 
@@ -143,7 +143,7 @@ class Performer(msgspec.Struct, frozen=True):
     ) -> BatchResult:
         """Close the batch. `error` came out of the middlewares; `exited` ended the handler, and is no failure."""
         marks, left = batch.close()
-        if error is None and not (marks or left or batch.notes or batch.refused_payloads):
+        if error is None and not (marks or left or batch.notes or batch.rejected_payloads):
             return result
         return self._sum_up(result, batch, error, exited)
 
@@ -175,28 +175,28 @@ class Performer(msgspec.Struct, frozen=True):
         if result.failed:
             result.later = {job_id: mark for job_id, mark in result.failed.items() if is_a(mark, Later)}
             result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in result.later}
-        self._refuse(result, batch)
+        self._reject(result, batch)
         return result
 
-    def _refuse(self, result: BatchResult, batch: Batch) -> None:
+    def _reject(self, result: BatchResult, batch: Batch) -> None:
         """Take what ended with a business failure out of what failed."""
-        if is_a(result.error, Failed) and not self.worker.isolate:
+        if is_a(result.error, Rejected) and not self.worker.isolate:
             result.failed, result.unattributed = (
                 {**result.failed, **dict.fromkeys(result.unattributed, result.error)},
                 (),
             )
-        wholly = {job_id: mark for job_id, mark in result.failed.items() if is_a(mark, Failed)}
+        wholly = {job_id: mark for job_id, mark in result.failed.items() if is_a(mark, Rejected)}
         result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in wholly}
         stays = {*result.failed, *result.later, *result.returned, *result.unattributed}
-        refused: dict[str, dict[int | None, Failed]] = {job_id: {None: error} for job_id, error in wholly.items()}
-        for job_id, own in batch.refused_payloads.items():
+        rejected: dict[str, dict[int | None, Rejected]] = {job_id: {None: error} for job_id, error in wholly.items()}
+        for job_id, own in batch.rejected_payloads.items():
             if job_id not in stays:
-                refused[job_id] = own | refused.get(job_id, {})
-        if not refused:
+                rejected[job_id] = own | rejected.get(job_id, {})
+        if not rejected:
             return
-        result.refused = refused
-        first = next(error for own in refused.values() for error in own.values())
-        logger.info("jobs ended, the first of them with %s", headline(first), extra=about(self.worker, list(refused)))
+        result.rejected = rejected
+        first = next(error for own in rejected.values() for error in own.values())
+        logger.info("jobs ended, the first of them with %s", headline(first), extra=about(self.worker, list(rejected)))
 
     def _undecodable(self, error: BaseException, delivery: Delivery) -> str:
         wrong = None
@@ -275,7 +275,7 @@ def _mark(worker: Worker, batch: Batch, job_id: str, error: BaseException) -> No
     if is_a(error, Later):
         batch.put_off(job_id, error)
         return
-    if not is_a(error, Failed):
+    if not is_a(error, Rejected):
         logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
     batch.fail(job_id, error)
 

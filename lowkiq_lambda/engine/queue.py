@@ -24,7 +24,7 @@ from lowkiq_lambda.store.shard.declarations import (
     replace_registered,
     shards_of,
 )
-from lowkiq_lambda.store.shard.keys import GATHERING, ShardRef
+from lowkiq_lambda.store.shard.keys import DEBOUNCING, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 
 logger = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ class Queue:
         return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration(""))))
 
     def _featured(self, shards: QueueShards) -> QueueShards:
-        return shards.with_features((GATHERING,)) if self.worker.gather else shards
+        return shards.with_features((DEBOUNCING,)) if self.worker.debounce else shards
 
 
 class QueueRegistry(dict[str, Queue]):

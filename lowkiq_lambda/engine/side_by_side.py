@@ -149,7 +149,7 @@ class ConcurrentVisit(ShardVisit):
         """Have the batch run in a slot, which posts its end; where there is none, it waits for one in use."""
         if claim.lone_suspect:
             self._shard.start(batch[0].id)
-        waited = self._shard.now() - batch[0].perform_in
+        waited = self._shard.now() - batch[0].due_at
         running = RunningBatch(self, batch, waited, is_suspect=claim.lone_suspect)
         # Before it begins: whatever comes between, it is waited for, or withdrawn.
         running.begun_at = self._settings.clock.monotonic()

@@ -192,7 +192,7 @@ class ShardVisit:
             timing.observe(ended - begun, clock.time())
         else:
             timing.observe_run(ended - begun)
-        shard.note_batch(ended - begun, claim.ahead + begun - batch[0].perform_in)
+        shard.note_batch(ended - begun, claim.ahead + begun - batch[0].due_at)
         if claim.left and ended - claim.settled_at >= self._settings.ack_interval and not ending.is_interrupted:
             shard.settle("part")
             claim.settled_at = ended

@@ -42,7 +42,7 @@ def share(items: Sequence[T], part: Sequence[int]) -> Sequence[T]:
 
 
 def parts(job_id: str, request: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
-    """Jobs for `perform_async` that share one request: ids `job_id/0`, `job_id/1` and so on.
+    """Jobs for `push_many` that share one request: ids `job_id/0`, `job_id/1` and so on.
 
     Each payload is the request with `"part": [i, n]`. As the number is in the payload, a later deploy with another
     number changes no job that is under way. Raises ValueError where `count` is not a whole number from 1, or the

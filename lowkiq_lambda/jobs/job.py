@@ -38,18 +38,18 @@ class Fields:
 class Pushed(Fields, msgspec.Struct, frozen=True):
     """What became of one job of a push.
 
-    `merged` tells that the id was waiting already: then its time stands, and `perform_in` (Unix seconds) shows it.
-    `repeated`: a job with this key was pushed before, so this one changed nothing; `perform_in` is that of the id, or
+    `merged` tells that the id was waiting already: then its time stands, and `due_at` (Unix seconds) shows it.
+    `repeated`: a job with this key was pushed before, so this one changed nothing; `due_at` is that of the id, or
     the time of the push where nothing of it waits.
     `buffered`: Redis does not have it yet: it waits in this process, in an outbox, or where the overflow keeps it; of
     what it will meet nothing is known. `superseded`: with `merge="latest"` a newer payload of the id waits, or was
-    done, so this one was not stored; `perform_in` as with `repeated`.
+    done, so this one was not stored; `due_at` as with `repeated`.
     """
 
     id: str
     shard: int
     merged: bool
-    perform_in: float
+    due_at: float
     repeated: bool = False
     buffered: bool = False
     superseded: bool = False
@@ -115,7 +115,7 @@ class JobView(Fields, msgspec.Struct, frozen=True):
 
     id: str
     payloads: Sequence[ScoredPayload]
-    perform_in: float
+    due_at: float
     retry_count: float
     error: str | None
     more_payloads: int = 0
@@ -139,14 +139,14 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
     progress: ProgressView | None = None
 
 
-Outcome: TypeAlias = Literal["done", "retried", "buried", "held", "refused", "returned", "suspected", "later", "saved"]
+Outcome: TypeAlias = Literal["done", "retried", "buried", "held", "rejected", "returned", "suspected", "later", "saved"]
 """What became of an id that was claimed, in one word from the handler's mark to the counters.
 
 `done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest
-payload went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `refused`:
-it ended with a business failure (`Failed`), which no retry would change; `returned`: as it was before the claim, as it
-did not come to its end; `suspected`: it failed in company, and runs alone before that counts; `later`: it goes on at a
-later time. `saved` is none by itself: it comes before another, and says how far the job has come.
+payload went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `rejected`:
+it ended with a business failure (`Rejected`), which no retry would change; `returned`: as it was before the claim, as
+it did not come to its end; `suspected`: it failed in company, and runs alone before that counts; `later`: it goes on
+later. `saved` is none by itself: it comes before another, and says how far the job has come.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]
@@ -172,7 +172,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     entries: list[bytes]
-    perform_in: float
+    due_at: float
     retry_count: float
     error: bytes | None = None
     blamed: bool = False

@@ -23,7 +23,7 @@ class JobProgress(msgspec.Struct, array_like=True):
     """How long it ran, up to its last save or the end of a run."""
     started_at: float = 0.0
     """When its first run began; Unix seconds."""
-    perform_in: float = 0.0
+    due_at: float = 0.0
     """When its first run was due; Unix seconds."""
     total: int | None = None
     """How many items it expects."""

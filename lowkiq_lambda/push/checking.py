@@ -33,8 +33,10 @@ from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.keys import HEADERS, MARKS, RECEIPTS, TRACKING
 from lowkiq_lambda.store.shard.layout import Layout, QueueShards
 
-PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
+PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "due_at", "delay"})
 FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers"}
+OF_LOWKIQ: Final = "perform_in"
+"""Lowkiq's name of `due_at`."""
 ITEM: Final = "item"
 """Of a job that is pushed through a task: its `ItemRef`."""
 KEY_TTL: Final = 86_400.0
@@ -42,9 +44,9 @@ KEY_TTL: Final = 86_400.0
 LONGEST_KEY_TTL: Final = 365 * 86_400.0
 MAX_KEY_BYTES: Final = 200
 EARLIEST: Final = 1_000_000_000.0
-"""September 2001: a smaller perform_in is no date that anybody plans for, but seconds from now."""
+"""September 2001: a smaller due_at is no date that anybody plans for, but seconds from now."""
 LATEST: Final = 253_402_300_800.0
-"""The year 10000: a larger perform_in is in milliseconds."""
+"""The year 10000: a larger due_at is in milliseconds."""
 
 NO_PAYLOAD: Final = ""
 
@@ -94,6 +96,7 @@ class Checker(msgspec.Struct, frozen=True):
         if type(job) is not dict and not isinstance(job, Mapping):
             raise JobError(f"a job is a mapping with an id, not {type(job).__name__}: did you mean [{{...}}]?")
         if not job.keys() <= FIELDS:
+            job = _renamed(job)
             _check_fields(job)
         if "id" not in job:
             raise JobError("is required", field="id")
@@ -101,7 +104,7 @@ class Checker(msgspec.Struct, frozen=True):
         score = _score(job["score"]) if "score" in job else None
         if score is None and self.needs_score:
             raise JobError('is required with merge="latest": give a version of the id that grows', field="score")
-        at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
+        at = self._due_at(job) if "due_at" in job or "delay" in job else None
         dumped = self._payload(job.get("payload", NO_PAYLOAD))
         if job.keys() <= PLAIN_FIELDS:
             return NewJob(position, job_id, packed(score, at, dumped), at)
@@ -123,10 +126,10 @@ class Checker(msgspec.Struct, frozen=True):
             raise JobError(f"dump_payload must return bytes, not {type(dumped).__name__}", field="payload")
         return dumped
 
-    def _perform_in(self, job: Mapping[str, Any]) -> float:
-        if "perform_in" in job and "delay" in job:
-            raise JobError("give perform_in (a time) or delay (from now), not both", field="delay")
-        at = _absolute(job["perform_in"]) if "perform_in" in job else self.now() + _delay(job["delay"])
+    def _due_at(self, job: Mapping[str, Any]) -> float:
+        if "due_at" in job and "delay" in job:
+            raise JobError("give due_at (a time) or delay (from now), not both", field="delay")
+        at = _absolute(job["due_at"]) if "due_at" in job else self.now() + _delay(job["delay"])
         if at >= LATEST:
             raise JobError("lies beyond the year 9999", field="delay")
         return at
@@ -154,21 +157,21 @@ def _score(score: object) -> bytes:
     return encode_score(float(score))
 
 
-def _absolute(perform_in: object) -> float:
-    if isinstance(perform_in, datetime):
-        if perform_in.tzinfo is None:
-            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field="perform_in")
-        perform_in = perform_in.timestamp()
-        if perform_in >= LATEST:
-            raise JobError("lies beyond the year 9999", field="perform_in")
-    if not is_number(perform_in) or not isinstance(perform_in, int | float):
-        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(perform_in)}", field="perform_in")
-    if perform_in < EARLIEST:
+def _absolute(due_at: object) -> float:
+    if isinstance(due_at, datetime):
+        if due_at.tzinfo is None:
+            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field="due_at")
+        due_at = due_at.timestamp()
+        if due_at >= LATEST:
+            raise JobError("lies beyond the year 9999", field="due_at")
+    if not is_number(due_at) or not isinstance(due_at, int | float):
+        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(due_at)}", field="due_at")
+    if due_at < EARLIEST:
         hint = "it is an absolute time in Unix seconds; for seconds from now use delay"
-        raise JobError(f"{_shown(perform_in)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="perform_in")
-    if perform_in >= LATEST:
-        raise JobError(f"{_shown(perform_in)} looks like milliseconds: give seconds", field="perform_in")
-    return float(perform_in)
+        raise JobError(f"{_shown(due_at)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="due_at")
+    if due_at >= LATEST:
+        raise JobError(f"{_shown(due_at)} looks like milliseconds: give seconds", field="due_at")
+    return float(due_at)
 
 
 def _delay(delay: object) -> float:
@@ -181,6 +184,15 @@ def _delay(delay: object) -> float:
     return float(delay)
 
 
+def _renamed(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The job by our names, if it has a key of Lowkiq's."""
+    if OF_LOWKIQ not in job:
+        return job
+    if "due_at" in job:
+        raise JobError("is Lowkiq's name for due_at: give one of them", field=OF_LOWKIQ)
+    return {"due_at" if name == OF_LOWKIQ else name: value for name, value in job.items()}
+
+
 def _check_fields(job: Mapping[str, Any]) -> None:
     unknown = next((str(name) for name in job if name not in FIELDS and name != ITEM), None)
     if unknown is not None:
@@ -189,7 +201,7 @@ def _check_fields(job: Mapping[str, Any]) -> None:
         known = FIELDS | {ITEM} if ITEM in job else FIELDS
         meant = "".join(f"did you mean {name}? A" for name in get_close_matches(unknown, sorted(known), 1)) or "a"
         raise JobError(f"no such field: {meant} job has {', '.join(sorted(known))}", field=unknown)
-    if not isinstance(job[ITEM], ItemRef):
+    if ITEM in job and not isinstance(job[ITEM], ItemRef):
         raise JobError("is for the jobs of a task: push them with `push` of the task", field=ITEM)
 
 

@@ -1,4 +1,4 @@
-"""`perform_async`: has jobs checked, and hands them to their shards."""
+"""`push_many`: has jobs checked, and hands them to their shards."""
 
 import struct
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class PushClient:
         self.shards: Final = shards
         """Those that the queue had when the client was made."""
         self._checker = checker_of(config, shards, lambda: backend.now(shards[0]))
-        gather = worker.gather
+        debounce = worker.debounce
         self.pusher = Pusher(
             backend,
             worker.queue_name,
@@ -42,7 +42,7 @@ class PushClient:
             config.retry_for,
             declare=declare,
             waker=waker,
-            gather=struct.pack(">dd", gather.quiet, gather.at_most) if gather else b"",
+            debounce=struct.pack(">dd", debounce.quiet, debounce.at_most) if debounce else b"",
         )
 
     def push(self, jobs: Jobs) -> list[Pushed]:

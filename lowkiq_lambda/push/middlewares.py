@@ -68,4 +68,4 @@ def _warn_if_on_loop(name: str) -> None:
     running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
     if running_loop is not None and running_loop() is not None:
         _warned_of_loop = True
-        logger.warning("%s.perform_async blocks the event loop: write `await %s.aperform_async(...)`", name, name)
+        logger.warning("%s.push_many blocks the event loop: write `await %s.apush_many(...)`", name, name)

@@ -237,8 +237,8 @@ class Redelivery:
         by_worker: dict[type[Worker[Any]], list[dict[str, Any]]] = {}
         for way, job in lost:
             resolved = {"score": job.since, **{name: value for name, value in job.given.items() if name != "delay"}}
-            if job.new.perform_in is not None:
-                resolved["perform_in"] = job.new.perform_in
+            if job.new.due_at is not None:
+                resolved["due_at"] = job.new.due_at
             by_worker.setdefault(way.worker, []).append(resolved)
         for worker, jobs in by_worker.items():
             fields = {"queue": worker.queue_name, "jobs": len(jobs)}

@@ -94,10 +94,8 @@ class BufferingClient:
         for chunk in chunks:
             since = self._score(chunk.shard, was_tried=chunk.token in errors)
             for job in chunk.jobs:
-                at = since if job.perform_in is None else job.perform_in
-                kept.append(
-                    (job.position, Pushed(job.id, chunk.shard.number, merged=False, perform_in=at, buffered=True))
-                )
+                at = since if job.due_at is None else job.due_at
+                kept.append((job.position, Pushed(job.id, chunk.shard.number, merged=False, due_at=at, buffered=True)))
             waiting = [Kept(job, jobs[job.position], since, next(_numbers)) for job in chunk.jobs]
             parcels.append(Parcel(chunk.shard, chunk.token, waiting, was_sent=chunk.token in errors))
         self._redelivery.keep(self._way, parcels)

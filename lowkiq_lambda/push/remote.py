@@ -16,7 +16,7 @@ from lowkiq_lambda.store.shard.declarations import (
 )
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.jobs.gather import Gather
+    from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.settings.config import Config
 
 _SPREAD: Final = "spread"
@@ -52,11 +52,11 @@ class Owner(Protocol):
 class RemoteWorker(FunctionWorker[Any]):
     """A worker of another program, by the name of its queue: it is pushed to, and nothing else."""
 
-    def __init__(self, core: Owner, queue_name: str, gather: "Gather | None") -> None:
+    def __init__(self, core: Owner, queue_name: str, debounce: "Debounce | None") -> None:
         self.queue_name: Final = queue_name
         self.__name__ = queue_name
         self._core = core
-        self._gather = gather
+        self._debounce = debounce
 
     @property
     def worker(self) -> type[Worker[Any]]:  # type: ignore[override]  # is found at the first push
@@ -65,7 +65,7 @@ class RemoteWorker(FunctionWorker[Any]):
         Raises NoSuchQueue where nobody has made it, QueueMismatch where its declaration cannot be read, BackendError.
         """
         return (
-            self._core.worker_named(self.queue_name) or remote_queue(self._core, self.queue_name, self._gather).worker
+            self._core.worker_named(self.queue_name) or remote_queue(self._core, self.queue_name, self._debounce).worker
         )
 
     def __call__(self, _batch: object) -> NoReturn:
@@ -79,10 +79,10 @@ class RemoteWorker(FunctionWorker[Any]):
 class RemoteQueue(Queue):
     """The queue of such a worker: where it has been made anew with other terms, it goes by them."""
 
-    def __init__(self, core: Owner, name: str, gather: "Gather | None", there: Registered) -> None:
+    def __init__(self, core: Owner, name: str, debounce: "Debounce | None", there: Registered) -> None:
         self._core = core
-        self._gather = gather
-        super().__init__(_made_as(core, name, gather, there), lambda: core.config.codec_name, core.advice)
+        self._debounce = debounce
+        super().__init__(_made_as(core, name, debounce, there), lambda: core.config.codec_name, core.advice)
         self.learn(there)
 
     def ensure_declared(self, backend: Backend, retry_for: float) -> None:
@@ -93,30 +93,30 @@ class RemoteQueue(Queue):
             there = read_registered(backend, self.worker.queue_name, retry_for)
             if there is None or there.agrees(self.declaration):
                 raise
-            self.worker = _made_as(self._core, self.worker.queue_name, self._gather, there)
+            self.worker = _made_as(self._core, self.worker.queue_name, self._debounce, there)
             self.learn(there)
             super().ensure_declared(backend, retry_for)
 
 
-def remote_queue(core: Owner, name: str, gather: "Gather | None") -> Queue:
+def remote_queue(core: Owner, name: str, debounce: "Debounce | None") -> Queue:
     """The queue of a worker that another program declares, as Redis has it; read once.
 
     Raises NoSuchQueue, QueueMismatch, BackendError.
     """
-    return core.queues.remembered(name, lambda: _read_queue(core, name, gather))
+    return core.queues.remembered(name, lambda: _read_queue(core, name, debounce))
 
 
-def _read_queue(core: Owner, name: str, gather: "Gather | None") -> RemoteQueue:
+def _read_queue(core: Owner, name: str, debounce: "Debounce | None") -> RemoteQueue:
     there = read_registered(core.backend, name, core.config.retry_for)
     if there is None:
         raise NoSuchQueue(
             f"Nobody has made the queue {name!r} on this server yet, so nobody knows its shards: the program that "
             "declares its worker makes it with its first push or drain."
         )
-    return RemoteQueue(core, name, gather, there)
+    return RemoteQueue(core, name, debounce, there)
 
 
-def _made_as(core: Owner, name: str, gather: "Gather | None", there: Registered) -> type[Worker[Any]]:
+def _made_as(core: Owner, name: str, debounce: "Debounce | None", there: Registered) -> type[Worker[Any]]:
     """A worker that declares just what the queue was made with. Raises QueueMismatch."""
     if not readable_shards(name, there):
         raise QueueMismatch(
@@ -126,7 +126,8 @@ def _made_as(core: Owner, name: str, gather: "Gather | None", there: Registered)
         )
     made_with = there.made_with
     terms = {"shards_count": made_with["shards_count"], "merge": made_with["merge"], "tenants": _tenants(made_with)}
-    return type(name, (Worker,), {**terms, "queue_name": name, "gather": gather, "app": core, "__module__": __name__})
+    body = {**terms, "queue_name": name, "debounce": debounce, "app": core, "__module__": __name__}
+    return type(name, (Worker,), body)
 
 
 def _tenants(made_with: Mapping[str, Any]) -> str | None:

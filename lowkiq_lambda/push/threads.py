@@ -1,4 +1,4 @@
-"""`aperform_async`: the same push, in a thread beside the event loop.
+"""`apush_many`: the same push, in a thread beside the event loop.
 
 A push waits for the server: less than a millisecond as a rule, up to `2 * redis_timeout` seconds in an outage. On a
 loop's own thread that would hold up all that runs on the loop.

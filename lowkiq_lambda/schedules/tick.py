@@ -96,7 +96,7 @@ class EntryTicker:
             "id": entry.id,
             "payload": entry.payload,
             "score": planned,
-            "perform_in": planned + entry.jitter_of(planned),
+            "due_at": planned + entry.jitter_of(planned),
         }
         checker = checker_of(self._core.config, worker.shards_count)
         ((new,),) = checker.check_all([job]).by_shard.values()

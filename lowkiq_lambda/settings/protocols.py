@@ -101,7 +101,7 @@ class Overflow(Protocol):
     def take(self, worker: type[Any], jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
         """A `Pushed` for each job, with `buffered`, in their order.
 
-        The jobs are as `perform_async` takes them, checked, and have passed the client middlewares. Raises
+        The jobs are as `push_many` takes them, checked, and have passed the client middlewares. Raises
         PushInterrupted, with positions in `jobs`, where only some were taken, another BackendError where none was.
         """
         ...
@@ -151,7 +151,7 @@ LoadError: TypeAlias = Callable[[bytes], str]
 OnBuffered: TypeAlias = Callable[[int], object]
 """Given how many jobs wait in the process for Redis."""
 OnLost: TypeAlias = Callable[[Any, list[dict[str, Any]]], object]
-"""Given a worker and jobs of it that were not delivered, such as its `perform_async` takes."""
+"""Given a worker and jobs of it that were not delivered, such as its `push_many` takes."""
 Mask: TypeAlias = Callable[[str, str, object], object]
 """Given a queue's name, an id and a payload: what people may see of the payload."""
 Hook: TypeAlias = Callable[[], object]

@@ -3,15 +3,18 @@
 import math
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+
+from msgspec import UNSET
 
 from lowkiq_lambda.base.errors import JobError
-from lowkiq_lambda.declare.worker import AnyWorker, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, one_job, worker_of
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.tasks.record import id_bytes
 from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.declare.worker import Id
     from lowkiq_lambda.tasks.operations import TaskOperations
 
 LABEL_BYTES: Final = 200
@@ -41,13 +44,13 @@ class Task:
         if kind is None:
             self.close()
 
-    def push(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    def push_many(self, worker: AnyWorker, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Push jobs, each an item of this task, until Redis has them all; their field `item` is a label for people.
 
         Raises what that does, and TaskClosed, with nothing written.
         """
         if isinstance(jobs, Mapping):
-            raise JobError("push takes a list of jobs, not one job: write push(worker, [{...}])")
+            raise JobError("push_many takes a list of jobs, not one job: write push_many(worker, [{...}])")
         listed = list(jobs)
         labels = [_label(position, job) for position, job in enumerate(listed)]
         queue = self._operations.core.queue_of(worker_of(worker))
@@ -62,6 +65,19 @@ class Task:
         return self._operations.core.push_or_raise(
             worker, [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
         )
+
+    def push(
+        self,
+        worker: AnyWorker,
+        id: "Id",
+        payload: object = UNSET,
+        *,
+        item: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Pushed:
+        """Push one job, an item of this task, as `push_many` does; `item` is a label for people."""
+        job = one_job(id, payload, options)
+        return self.push_many(worker, [job if item is None else {**job, "item": item}])[0]
 
     def close(self) -> None:
         """No more pushes from outside: when all items have ended, the task is complete. Harmless to repeat."""

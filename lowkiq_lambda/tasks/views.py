@@ -10,7 +10,7 @@ Status: TypeAlias = Literal[
 """What became of an item, so far.
 
 Open: `enqueued`, it waits, for the first time or again; `running`. Ended: `done`; `failed`, its handler raised
-`Failed`; `dead`, its retries are used up, or it was killed; `cancelled`, somebody deleted it, or cancelled the task;
+`Rejected`; `dead`, its retries are used up, or it was killed; `cancelled`, somebody deleted it, or cancelled the task;
 `superseded`, a newer payload of its id took its place; `merged`, it shares the payload, and so the fate, of the item
 `joined`; `lost`, its job is gone, as a key of Redis was evicted or deleted by hand.
 """

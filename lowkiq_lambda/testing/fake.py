@@ -28,7 +28,7 @@ class FakePush:
     id: str
     payload: Any
     score: float
-    perform_in: float
+    due_at: float
     key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,8 +74,8 @@ class FakeApp:
         results: dict[int, Pushed] = {}
         for number, shard_jobs in checker.check_all(plain).by_shard.items():
             for new in shard_jobs:
-                at = self.clock.time() if new.perform_in is None else new.perform_in
-                results[new.position] = Pushed(new.id, number, merged=False, perform_in=at)
+                at = self.clock.time() if new.due_at is None else new.due_at
+                results[new.position] = Pushed(new.id, number, merged=False, due_at=at)
         for position, job in enumerate(plain):
             pushed = results[position]
             self.pushes.append(
@@ -84,7 +84,7 @@ class FakeApp:
                     pushed.id,
                     load(dump(job.get("payload", NO_PAYLOAD))),
                     job.get("score", self.clock.time()),
-                    pushed.perform_in,
+                    pushed.due_at,
                     job.get("key"),
                     job.get("headers", {}),
                 )

@@ -54,7 +54,7 @@ def run_job(
         job_id,
         deepcopy(list(payloads)),
         scores,
-        perform_in=0.0,
+        due_at=0.0,
         retry_count=NEVER_FAILED,
         error=None,
         repeated=False,

@@ -26,9 +26,9 @@ class Drained:
     """What a drain did: lists of ids in the order in which it happened; one that had an outcome twice stands twice.
 
     `done`; `retried`: failed, and waits to be tried again; `buried`: failed for the last time; `held` for a dead head;
-    `refused`: ended with `Failed`; `interrupted`: went back as they were; `later`: go on later; `suspected`: run alone
-    before a failure counts. `recovered`: a dead process had them, and handlers were given them again. `calls`: what
-    handlers were given, (id, payloads) for each.
+    `rejected`: ended with `Rejected`; `interrupted`: went back as they were; `later`: go on later; `suspected`: run
+    alone before a failure counts. `recovered`: a dead process had them, and handlers were given them again. `calls`:
+    what handlers were given, (id, payloads) for each.
     """
 
     done: list[str] = field(default_factory=list)

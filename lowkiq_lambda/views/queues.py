@@ -35,7 +35,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     queue keeps its limits, or their tenant its rate. `paused`: the number of paused shards; `limited`: of those whose
     limits an operator has set.
     Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an id's last),
-    `refused` (ended with `Failed`, which is no failure), `checkpointed` (runs that ended before their job,
+    `rejected` (ended with `Rejected`, which is no failure), `checkpointed` (runs that ended before their job,
     which came further and goes on later), `payloads` (handed to the handler and done), and `superseded` (payloads that
     a newer one of their id replaced), and `trimmed` (payloads that a bound of the morgue removed: they are gone).
     `damaged`: records that were set aside.
@@ -52,7 +52,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     failed: int
     buried: int
-    refused: int
+    rejected: int
     checkpointed: int
     payloads: int
     paused: int
@@ -134,7 +134,7 @@ Span: TypeAlias = Literal["10m", "1h", "6h", "72h"]
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """How many ids ended, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on.
 
-    `ended`: done or refused; the totals of a queue count these two apart.
+    `ended`: done or rejected; the totals of a queue count these two apart.
     """
 
     began_at: float
@@ -352,13 +352,13 @@ class Tenants(msgspec.Struct, frozen=True):
 class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why an id runs, or does not run yet, read at one moment.
 
-    `perform_in`: when it is due; None if no payload waits. `ahead`: ids that come before it. `suspects_ahead`: suspects
+    `due_at`: when it is due; None if no payload waits. `ahead`: ids that come before it. `suspects_ahead`: suspects
     that come before it; None if it is not a suspect. `strikes`: how often its process died or fell silent while it ran
     alone. `probation`: it is in flight or a suspect, and nothing but a first crash tells against it: as a suspect of a
     worker with `concurrency` it runs once more, side by side with others like it. `buried_at`: the time of its last
     burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
-    come, if it is a started job that waits or is in flight. `gathers_until`: while the id
+    come, if it is a started job that waits or is in flight. `debounced_until`: while the id
     waits for more pushes, when it is due at the latest; else None. `held_since`: since when its head is held, until
     somebody releases it (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: the turn of its tenant, if it waits and its queue has tenants. `failures`: the last five since the id was
@@ -366,7 +366,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     shard: ShardDetails
-    perform_in: float | None = None
+    due_at: float | None = None
     retry_count: float = -1.0
     ahead: int = 0
     suspects_ahead: int | None = None
@@ -377,7 +377,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool = False
     least_version: int | None = None
     progress: ProgressView | None = None
-    gathers_until: float | None = None
+    debounced_until: float | None = None
     held_since: float | None = None
     limited: bool = False
     tenant: TenantTurn | None = None
@@ -386,4 +386,4 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_unknown(self) -> bool:
         """Whether the id has no payload: not waiting, in flight or in the morgue."""
-        return self.perform_in is None and not self.in_flight and self.buried_at is None
+        return self.due_at is None and not self.in_flight and self.buried_at is None

@@ -14,7 +14,7 @@ from tests.kit.workers import jobs_of
 
 def overdue(ids: str | Sequence[str]) -> list[dict[str, Any]]:
     """One job for each id, due by any clock: two clients may differ by microseconds about what time it is."""
-    return jobs_of(ids, perform_in=time.time() - 1)
+    return jobs_of(ids, due_at=time.time() - 1)
 
 
 class Install(Protocol):

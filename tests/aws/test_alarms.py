@@ -79,7 +79,7 @@ def test_a_burst_that_drains_keep_up_with_rings_nothing(
     minutes.install(app)
 
     minutes.go_on(5)
-    worker.perform_async(jobs_of([str(number) for number in range(8)]))
+    worker.push_many(jobs_of([str(number) for number in range(8)]))
     minutes.go_on(10)
 
     assert max(age or 0 for age in minutes["oldest_due_age"]) > 60
@@ -95,7 +95,7 @@ def test_jobs_that_wait_too_long_ring_until_they_are_done(
     minutes.install(app)
 
     minutes.go_on(5)
-    worker.perform_async(jobs_of([str(number) for number in range(40)]))
+    worker.push_many(jobs_of([str(number) for number in range(40)]))
     minutes.go_on(25)
 
     assert {"OldestDueAlarm": ["OK", "ALARM", "OK"]} == told(alarms, minutes)
@@ -111,7 +111,7 @@ def test_a_paused_queue_rings_nothing(alarms: Alarms, minutes: Minutes, make_app
     app = make_app()
     worker = declare(app, queue_name, Notes())
     minutes.install(app)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     app.operate.actions(worker).pause()
 
     minutes.go_on(15)
@@ -131,7 +131,7 @@ def test_jobs_that_die_ring_each_time(alarms: Alarms, minutes: Minutes, make_app
 
     minutes.go_on(7)
     for job_id in "ab":
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         minutes.go_on(60)
 
     assert 2 == sum(dead or 0 for dead in minutes["dead"])
@@ -147,7 +147,7 @@ def test_p9_a_morgue_that_loses_payloads_rings(
     minutes.install(app)
     minutes.go_on(7)
     for job_id in "abc":
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         minutes.go_on(10)
 
     assert 2 == app.operate.metrics()[queue_name].trimmed
@@ -167,7 +167,7 @@ def test_jobs_that_fail_and_are_done_later_ring_nothing(
 
     worker = declare(app, queue_name, fail_once, retry_in=lambda _self, _count: 30)
     minutes.install(app)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     minutes.go_on(10)
 
@@ -194,7 +194,7 @@ def make_late(minutes: Minutes, app: Lowkiq, queue_name: str) -> None:
     worker = declare(app, queue_name, lambda _batch: minutes.clock.advance(20), batch_size=1)
     minutes.install(app)
     minutes.go_on(5)
-    worker.perform_async(jobs_of([str(number) for number in range(40)]))
+    worker.push_many(jobs_of([str(number) for number in range(40)]))
     minutes.go_on(10)
 
 
@@ -266,7 +266,7 @@ def test_what_died_while_ticks_were_away_rings_with_the_first_of_them(
     minutes.install(app)
 
     minutes.go_on(5).go_on(10, ticks=False)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     daemon.drain()
     minutes.go_on(10)
 
@@ -278,7 +278,7 @@ def test_a_deploy_rings_nothing(alarms: Alarms, minutes: Minutes, make_app: Make
     """A minute without a tick, a new environment, and a queue more that has buried jobs long ago."""
     before, after, elsewhere = make_app(), make_app(), make_app()
     old = declare(elsewhere, f"{queue_name}-old", failing("a"), max_retry_count=0)
-    old.perform_async(jobs_of("a"))
+    old.push_many(jobs_of("a"))
     elsewhere.drain()
     for app in (before, after):
         declare(app, queue_name, Notes())
@@ -453,11 +453,11 @@ def test_e79_held_ids_ring_until_they_are_released(
 ) -> None:
     """E-79: an app whose workers hold nothing publishes nothing, and rings nothing."""
     app = make_app()
-    worker = declare(app, queue_name, Notes(failing("a")), max_retry_count=0, dead_head="hold")
+    worker = declare(app, queue_name, Notes(failing("a")), max_retry_count=0, dead_head="block")
     minutes.install(app)
 
     minutes.go_on(3)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     minutes.go_on(10)
     app.operate.actions(worker).release(["a"], "skip")
     minutes.go_on(5)

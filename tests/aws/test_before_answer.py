@@ -61,7 +61,7 @@ def test_spans_have_left_when_a_drain_answers(
     """They would wait until the next invocation, or for ever."""
     app = make_app()
     instrument(app, tracer_provider=providing(exporter))
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     drain.install(app)
     drain()
     assert [f"send {queue_name}", f"process {queue_name}"] == exporter.names
@@ -74,7 +74,7 @@ def test_an_exporter_that_hangs_holds_up_no_answer(
     app = make_app()
     provider = providing(exporter)
     instrument(app, tracer_provider=provider)
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     drain.install(app, reserve="0.05")
     exporter.opened.clear()
     assert {"done": 1} == drain()["counts"]
@@ -122,7 +122,7 @@ def test_a_drain_that_fails_calls_it_too(drain: DrainFunction, make_app: MakeApp
     def leave(_batch: Any) -> None:
         raise SystemExit(3)
 
-    declare(app, queue_name, leave).perform_async(jobs_of("a"))
+    declare(app, queue_name, leave).push_many(jobs_of("a"))
     drain.install(app)
     with pytest.raises(LowkiqError):
         drain()

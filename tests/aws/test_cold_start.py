@@ -33,7 +33,7 @@ class Context:
     get_remaining_time_in_millis = staticmethod(lambda: 60_000)
 
 app = function.environment().app
-app.push(app.workers[0], [{"id": "a", "payload": 1}])
+app.push_many(app.workers[0], [{"id": "a", "payload": 1}])
 drained = function.handler({"tick": True}, Context())["counts"]
 afterwards = {*sys.modules} - before
 found = {"loaded": [*loaded], "collector": collector, "drained": drained, "afterwards": [*afterwards]}

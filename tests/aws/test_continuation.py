@@ -60,7 +60,7 @@ def function(make_app: MakeApp, clock: ManualClock) -> Function:
 
 def test_a_drain_that_leaves_due_work_starts_its_successor(function: Function, queue_name: str) -> None:
     """For the same target, as the next generation."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
     event = {"queue": queue_name, "shard": 0}
 
     assert function.run(event)
@@ -72,7 +72,7 @@ def test_a_drain_that_leaves_due_work_starts_its_successor(function: Function, q
 def test_a_job_that_moved_its_cursor_is_gone_on_with(function: Function, queue_name: str) -> None:
     """E-33: the next drain has less to do, though no job was done."""
     items = Items(9, lambda _job, _item: function.clock.advance(1.0))
-    declare_items(function.app, queue_name, items).perform_async(jobs_of("a"))
+    declare_items(function.app, queue_name, items).push_many(jobs_of("a"))
     event = {"queue": queue_name, "shard": 0}
 
     assert function.run(event)
@@ -90,7 +90,7 @@ def test_a_job_that_stands_still_is_not_gone_on_with(function: Function, queue_n
             function.clock.advance(1.0)
             yield
 
-    declare(function.app, queue_name, function.notes, perform_job=perform_job).perform_async(jobs_of("a"))
+    declare(function.app, queue_name, function.notes, perform_job=perform_job).push_many(jobs_of("a"))
 
     assert not function.run({"queue": queue_name, "shard": 0})
 
@@ -103,7 +103,7 @@ def test_the_successor_gets_what_selects_its_shards_and_no_more(
     function: Function, queue_name: str, event: dict[str, Any], target: dict[str, Any]
 ) -> None:
     """An event from elsewhere means all shards, and so does its successor's."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
 
     assert function.run(event)
 
@@ -113,7 +113,7 @@ def test_the_successor_gets_what_selects_its_shards_and_no_more(
 def test_several_shards_have_one_successor_together(function: Function, queue_name: str) -> None:
     """The event selects them all, so one drain after the other does, not one for each shard."""
     worker = declare(function.app, queue_name, function.notes, shards_count=5)
-    worker.perform_async(jobs_of([str(number) for number in range(50)]))
+    worker.push_many(jobs_of([str(number) for number in range(50)]))
 
     assert function.run({"queue": queue_name})
 
@@ -122,7 +122,7 @@ def test_several_shards_have_one_successor_together(function: Function, queue_na
 
 def test_generations_follow_one_another_until_the_work_is_done(function: Function, queue_name: str) -> None:
     """E-32: a backlog larger than one invocation is worked off in a row."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
     event: dict[str, Any] = {"queue": queue_name, "shard": 0}
 
     while function.run(event):
@@ -144,10 +144,10 @@ def test_a_backlog_behind_a_handler_that_exits_has_a_successor(function: Functio
         function.clock.advance(3.0)
 
     worker = declare(function.app, f"{queue_name}-long", perform)
-    worker.perform_async(jobs_of("x"))
+    worker.push_many(jobs_of("x"))
     function.clock.advance(60)
-    worker.perform_async(jobs_of(IDS))
-    declare(function.app, queue_name, last_long).perform_async(jobs_of("m"))
+    worker.push_many(jobs_of(IDS))
+    declare(function.app, queue_name, last_long).push_many(jobs_of("m"))
 
     drain = function.drain({}, seconds=3.0)
 
@@ -174,10 +174,10 @@ def test_no_more_generations_than_the_settings_allow(function: Function, queue_n
 
     def push_more(_batch: Batch) -> None:
         function.clock.advance(1.0)
-        worker.perform_async(jobs_of(IDS, payload=function.clock.time()))
+        worker.push_many(jobs_of(IDS, payload=function.clock.time()))
 
     function.notes.then = push_more
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     event: dict[str, Any] = {"queue": queue_name, "shard": 0}
     while function.run(event):
         event = function.invocations.events[-1]
@@ -187,7 +187,7 @@ def test_no_more_generations_than_the_settings_allow(function: Function, queue_n
 
 def test_continuation_is_off_by_default(function: Function, queue_name: str) -> None:
     """Nothing in a drain calls an AWS API unless it is asked for."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
     function.settings = Settings()
 
     assert not function.run({"queue": queue_name})
@@ -197,8 +197,8 @@ def test_continuation_is_off_by_default(function: Function, queue_name: str) -> 
 def test_nothing_is_started_where_nothing_is_due(function: Function, queue_name: str) -> None:
     """Neither when all is done, nor for what is due later."""
     worker = declare(function.app, queue_name, function.notes)
-    worker.perform_async(jobs_of("a"))
-    worker.perform_async(jobs_of("b", delay=600))
+    worker.push_many(jobs_of("a"))
+    worker.push_many(jobs_of("b", delay=600))
 
     assert not function.run({"queue": queue_name}, seconds=30.0)
     assert [] == function.invocations.events
@@ -211,7 +211,7 @@ def test_a_drain_that_got_nothing_done_does_not_go_on(function: Function, queue_
         function.clock.advance(10.0)
         raise ValueError("the database is down")
 
-    declare(function.app, queue_name, fail_slowly, batch_size=5).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, fail_slowly, batch_size=5).push_many(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
 
     assert "out of time" == drain.reason
@@ -221,7 +221,7 @@ def test_a_drain_that_got_nothing_done_does_not_go_on(function: Function, queue_
 
 def test_a_drain_without_time_does_not_go_on(function: Function, queue_name: str) -> None:
     """An invocation that comes too late for anything starts no other."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
 
     assert not function.run({"queue": queue_name}, seconds=0.0)
     assert [] == function.notes.ids
@@ -240,7 +240,7 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
 
     other = make_app()
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of("a"))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of("a"))
     declare(other, queue_name, compete)
     other.drain()
 
@@ -250,7 +250,7 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
 def test_a_paused_shard_has_no_successor(function: Function, server: Server, queue_name: str) -> None:
     """Somebody who pauses a queue while it drains does not want it drained."""
     worker = declare(function.app, queue_name, function.notes)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     until = function.clock.time() + 60
     server.admin.hset(shard_of(function.app, worker, "a").key("meta"), "paused_until", until)
@@ -261,7 +261,7 @@ def test_a_paused_shard_has_no_successor(function: Function, server: Server, que
 @pytest.mark.parametrize("reason", ["held", "paused", "lease lost", "failed", "stopping", "empty"])
 def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reason: StopReason) -> None:
     """A shard that was left for another reason would be left for it again."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     drain.reasons = dict.fromkeys(drain.reasons, reason)
 
@@ -271,7 +271,7 @@ def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reas
 def test_a_shard_has_one_start_whoever_asks_for_it(function: Function, queue_name: str) -> None:
     """E-32: where a tick or a push has started a drain already, continuation starts no second one."""
     worker = declare(function.app, queue_name, function.notes)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     shard = shard_of(function.app, worker, "a")
     assert [shard] == wake(function.app.core.backend, [shard], 50.0, retry_for=0.0).shards
@@ -285,7 +285,7 @@ def test_a_refused_invocation_is_told_and_leaves_the_shard_free(
 ) -> None:
     """What was drained stands; the next schedule, push or tick goes on."""
     worker = declare(function.app, queue_name, function.notes)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     function.invocations.refusing = InvocationRefused("shop-drain was not started: no right.")
 
     assert not function.run({"queue": queue_name})
@@ -299,7 +299,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
     function: Function, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What cannot be noted is not started."""
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     gone = Lowkiq(Config(redis_url="redis://127.0.0.1:1"), clock=function.clock)
     monkeypatch.setattr(Core, "backend", gone.core.backend)
@@ -320,7 +320,7 @@ def test_the_drain_function_goes_on_where_its_settings_say_so(
 ) -> None:
     """LOWKIQ_CONTINUATIONS is all that it takes; the function's own name is what it starts."""
     monkeypatch.setattr(continuation, "shared_invoker", lambda: function.invocations)
-    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
     drain.install(function.app, continuations=2)
 
     told = [drain({"shard": 0, "generation": number}, seconds=6.0)["continued"] for number in range(3)]

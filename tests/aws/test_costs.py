@@ -117,7 +117,7 @@ def test_a_busy_hour_logs_what_is_paid_for(
     idle = size_of(hour.play(TICK), drain)
 
     for worker in hour.workers:
-        worker.perform_async(overdue([f"good-{number}" for number in range(100)]))
+        worker.push_many(overdue([f"good-{number}" for number in range(100)]))
     lines = hour.play(TICK)
     settles = len([line for line in lines if "done" in line and "_aws" in line])
     work = size_of(lines, drain) - idle
@@ -127,7 +127,7 @@ def test_a_busy_hour_logs_what_is_paid_for(
     assert metrics(month) >= len(billed(drain.blobs))
 
     for worker in hour.workers:
-        worker.perform_async(overdue(["bad"]))
+        worker.push_many(overdue(["bad"]))
     failed = [line for line in hour.play(TICK, 1) if line.get("level") in ("WARNING", "ERROR")]
     assert 2 == len(failed)
     for line in failed:
@@ -143,7 +143,7 @@ def test_a_busy_visit_of_a_shard_logs_what_is_paid_for(
     idle = size_of(hour.play({"shard": 0}, 1), drain)
 
     for worker in hour.workers:
-        worker.perform_async(overdue([f"good-{number}" for number in range(100)]))
+        worker.push_many(overdue([f"good-{number}" for number in range(100)]))
     lines = hour.play({"shard": 0}, 1)
     work = size_of(lines, drain) - idle
 

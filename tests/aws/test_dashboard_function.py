@@ -115,7 +115,7 @@ def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str) -> N
     """E-85: what the app's settings hide is hidden here, too, where nobody gives the dashboard anything else."""
     app = Lowkiq(Config(redis_url=server_url, mask=lambda queue, job_id, _payload: ["hidden", queue, job_id]))
     worker = app.worker(queue_name=queue_name, shards_count=3)(lambda _batch: None)
-    worker.perform_async([{"id": "a", "payload": "4111"}])
+    worker.push_many([{"id": "a", "payload": "4111"}])
 
     answer = client_of(app).ask(f"/api/v1/job?queue={queue_name}&id=a", authorization=f"Bearer {TOKEN}")
 

@@ -33,7 +33,7 @@ def test_it_drains_and_says_what_came_of_it(drain: DrainFunction, make_app: Make
     """Counts by outcome, why it ended, lags, and no lease is left."""
     app = make_app()
     worker = declare(app, queue_name, failing("b"), shards_count=2, max_retry_count=3)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     drain.install(app)
 
     assert {
@@ -53,7 +53,7 @@ def test_only_what_is_selected_is_drained(
     app = make_app()
     for name in ("one", "two"):
         worker = declare(app, f"{queue_name}-{name}", Notes(), shards_count=2)
-        worker.perform_async(jobs_of("abcdef"))
+        worker.push_many(jobs_of("abcdef"))
     event = {key: value.format(queue_name) if isinstance(value, str) else value for key, value in event.items()}
     drain.install(app)
 
@@ -78,7 +78,7 @@ def test_the_most_lagging_shard_comes_first(
     """DESIGN 6: whatever the order of declaration, what has waited longest is drained first."""
     app, notes = make_app(threads_per_node=1), Notes()
     for name, waited in (("a", 5), ("b", 50), ("c", 20)):
-        declare(app, f"{queue_name}-{name}", notes).perform_async([{"id": name, "perform_in": clock.time() - waited}])
+        declare(app, f"{queue_name}-{name}", notes).push_many([{"id": name, "due_at": clock.time() - waited}])
     drain.install(app)
 
     result = drain()
@@ -103,7 +103,7 @@ def test_p5_it_ends_before_its_time_is_over(
     """P5: with 13 s to go, 3 kept back and batches of 4 s, two run, and the shard is free again."""
     app = make_app()
     worker = declare(app, queue_name, Notes(lambda _batch: clock.advance(4)))
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     drain.install(app)
     started = clock.time()
 
@@ -129,7 +129,7 @@ def test_p5_a_coroutine_that_takes_too_long_is_cancelled(
             cleaned.extend(batch)
 
     worker = declare(app, queue_name, Notes(), perform=perform)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     drain.install(app)
 
     result = drain(seconds=13)
@@ -144,7 +144,7 @@ def test_p5_the_reserve_is_a_setting(
 ) -> None:
     """P5: LOWKIQ_RESERVE is what is kept back."""
     app = make_app()
-    declare(app, queue_name, Notes(lambda _batch: clock.advance(4))).perform_async(jobs_of("abcdef"))
+    declare(app, queue_name, Notes(lambda _batch: clock.advance(4))).push_many(jobs_of("abcdef"))
     drain.install(app, reserve=8)
 
     assert 1 == drain(seconds=13)["counts"]["done"]
@@ -155,7 +155,7 @@ def test_p5_an_event_that_comes_without_time_touches_nothing(
 ) -> None:
     """P5, E-30: it ends at once, and a warning says what to change."""
     app, notes = make_app(), Notes()
-    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    declare(app, queue_name, notes).push_many(jobs_of("a"))
     drain.install(app)
 
     result = drain(seconds=3)
@@ -209,7 +209,7 @@ def test_p8_what_is_held_paused_or_empty_takes_one_round_trip(  # noqa: PLR0913,
     worker = declare(app, queue_name, notes)
     drain.install(app)
     drain()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     obstacle(app, app.core.queue_of(worker).shards[0])
     trips = Trips(monkeypatch)
 
@@ -222,7 +222,7 @@ def test_what_others_hold_keeps_nobody_from_the_rest(drain: DrainFunction, make_
     """The result says which shards of a queue were left for which reason."""
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=3)
-    worker.perform_async(jobs_of("abcdefghi"))
+    worker.push_many(jobs_of("abcdefghi"))
     shards = app.core.queue_of(worker).shards
     hold(app, shards[0])
     pause(app, shards[1])
@@ -240,7 +240,7 @@ def test_a_shard_that_is_damaged_is_repaired_amid_the_drain(
     """What can be had of it is performed in the same invocation, as are the others, and nothing ends in an error."""
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=3)
-    worker.perform_async(jobs_of("abcdefghi"))
+    worker.push_many(jobs_of("abcdefghi"))
     damaged = app.core.queue_of(worker).shards[1]
     app.core.backend.client.set(damaged.key("due"), "not what it should be")
     drain.install(app)
@@ -256,7 +256,7 @@ def test_a_shard_that_refuses_stops_no_other(drain: DrainFunction, make_app: Mak
     """The others are drained, and then the invocation ends in an error that names the shard."""
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=3)
-    worker.perform_async(jobs_of("abcdefghi"))
+    worker.push_many(jobs_of("abcdefghi"))
     broken = app.core.queue_of(worker).shards[2]
     app.core.backend.client.hset(broken.key("meta"), "least_version", 99)
     drain.install(app)
@@ -279,7 +279,7 @@ def test_a_queue_that_is_declared_otherwise_stops_no_other(
     other.core.queue_of(declare(other, f"{queue_name}-drifted", Notes(), shards_count=7))
     app, notes = make_app(), Notes()
     declare(app, f"{queue_name}-drifted", notes, shards_count=3)
-    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    declare(app, queue_name, notes).push_many(jobs_of("a"))
     drain.install(app)
 
     with pytest.raises(DrainFailed, match=r"3 of 4 shards could not be drained, the rest was.*QueueMismatch"):
@@ -305,7 +305,7 @@ def test_a_node_that_is_down_stops_no_shard_of_another(drain: DrainFunction, clu
     drain.install(app)
     drain()
     ids = [str(n) for n in range(100)]
-    worker.perform_async(overdue(ids))
+    worker.push_many(overdue(ids))
     dead = cluster.node_for(app.core.queue_of(worker).shards[0].keys[0])
     lost = [shard for shard in app.core.queue_of(worker).shards if cluster.node_for(shard.keys[0]) is dead]
     dead.kill()
@@ -328,7 +328,7 @@ def test_a_redis_that_fails_for_a_moment_is_waited_for(
     worker = declare(app, queue_name, Notes())
     drain.install(app)
     drain()
-    worker.perform_async(overdue("a"))
+    worker.push_many(overdue("a"))
     server.admin.client_kill_filter(_type="normal", skipme=True)
 
     assert {"done": 1} == drain()["counts"]
@@ -344,7 +344,7 @@ def test_a_handler_that_wants_to_exit_fails_the_invocation_alone(
 
     app = make_app()
     worker = declare(app, queue_name, leave)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     drain.install(app)
 
     with pytest.raises(DrainFailed, match=rf"jobs were given back: shard 0 of '{queue_name}': SystemExit: 3"):
@@ -364,7 +364,7 @@ def test_what_a_handler_exits_with_is_cut_in_the_error(
         sys.exit("x" * 1_000_000)
 
     app = make_app()
-    declare(app, queue_name, leave).perform_async(jobs_of("a"))
+    declare(app, queue_name, leave).push_many(jobs_of("a"))
     drain.install(app)
 
     with pytest.raises(DrainFailed) as failed:
@@ -380,10 +380,10 @@ def test_a_warm_environment_connects_once_and_loads_no_script_again(
     server = make_server()
     app = Lowkiq(Config(redis_url=server.url))
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(overdue("a"))
+    worker.push_many(overdue("a"))
     drain.install(app)
     drain()
-    worker.perform_async(overdue("b"))
+    worker.push_many(overdue("b"))
     before = known_of(server)
 
     drain()
@@ -430,7 +430,7 @@ def test_a_thawed_environment_measures_its_clock_again(drain: DrainFunction, ser
     app.core.connections.new_time = ServerTime
     worker = declare(app, queue_name, Notes())
     drain.install(app)
-    worker.perform_async([{"id": "a", "delay": 0.3}])
+    worker.push_many([{"id": "a", "delay": 0.3}])
     assert "empty" == drain()["reason"]
     due_at = float(app.core.backend.client.zscore(app.core.queue_of(worker).shards[0].key("due"), "a") or 0.0)
     clock.freeze()
@@ -468,7 +468,7 @@ def test_a_thawed_environment_trusts_no_old_lease(
     worker = declare(app, queue_name, freeze_once)
     taken_over = Notes()
     declare(other, queue_name, taken_over)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     drain.install(app, metrics="queues")
 
     result = drain()
@@ -476,7 +476,7 @@ def test_a_thawed_environment_trusts_no_old_lease(
     assert [2] == [counts["done"] for counts in others_did]
     assert (["a"], "lease lost", {}) == (started, result["reason"], result["counts"])
     assert {} == drain.sums("done", "failed")
-    assert {"done": 1} == (worker.perform_async(jobs_of("c")) and drain()["counts"])
+    assert {"done": 1} == (worker.push_many(jobs_of("c")) and drain()["counts"])
 
 
 def test_invocations_at_once_for_one_shard_perform_each_job_once(
@@ -497,7 +497,7 @@ def test_invocations_at_once_for_one_shard_perform_each_job_once(
     drain.install(app)
     # What a process makes once is made by the first invocation: on Lambda no other one runs beside it there.
     drain({"shard": 0})
-    worker.perform_async(overdue([str(n) for n in range(200)]))
+    worker.push_many(overdue([str(n) for n in range(200)]))
     results, start = list[dict[str, Any]](), Barrier(4)
 
     def invoke() -> None:
@@ -521,7 +521,7 @@ def test_a_duplicate_that_comes_while_the_first_runs_is_harmless(
     """P1: the same event, delivered again amid the first's batch, finds the shard held and ends."""
     app, second = Lowkiq(Config(redis_url=server_url)), list[dict[str, Any]]()
     worker = declare(app, queue_name, Notes(lambda _batch: second.append(drain({"shard": 0}))))
-    worker.perform_async(overdue("a"))
+    worker.push_many(overdue("a"))
     drain.install(app)
 
     first = drain({"shard": 0})
@@ -533,7 +533,7 @@ def test_a_duplicate_that_comes_while_the_first_runs_is_harmless(
 def test_a_duplicate_that_comes_late_finds_nothing(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """An event that is delivered again after its work was done does nothing."""
     app, notes = make_app(), Notes()
-    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    declare(app, queue_name, notes).push_many(jobs_of("a"))
     drain.install(app)
     drain({"shard": 0})
 
@@ -552,7 +552,7 @@ def test_a_daemon_and_invocations_share_the_work(drain: DrainFunction, server_ur
 
     declare(function, queue_name, perform, shards_count=4)
     worker = declare(plain, queue_name, perform, shards_count=4)
-    worker.perform_async(overdue([str(n) for n in range(400)]))
+    worker.push_many(overdue([str(n) for n in range(400)]))
     drain.install(function)
     pushed_out = Event()
 
@@ -576,7 +576,7 @@ def test_p2_what_a_killed_invocation_left_is_recovered_by_the_next(
     app, dead = make_app(), make_app()
     died, notes = Mortal(dead), Notes()
     worker = declare(dead, queue_name, died.die)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     died.drain()
     declare(app, queue_name, notes)
     drain.install(app)
@@ -606,7 +606,7 @@ def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_d
     own = make_server()
     app = make_app(redis_url=own.url)
     declare(app, "a never used one", Notes(), shards_count=2)
-    declare(app, "used", Notes(), shards_count=2).perform_async(jobs_of("abcdef"))
+    declare(app, "used", Notes(), shards_count=2).push_many(jobs_of("abcdef"))
     own.admin.config_set("maxmemory", 1)
     drain.install(app)
 

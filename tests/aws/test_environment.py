@@ -217,7 +217,7 @@ def test_a_secret_is_read_once_and_names_redis(
     drain.install(app, redis_secret_arn=ARN)
     with secrets_manager(monkeypatch, {ARN: {"ARN": ARN, "Name": "shop", "SecretString": f"{server_url}\n"}}) as asked:
         drain()
-        worker.perform_async(overdue("a"))
+        worker.push_many(overdue("a"))
 
         assert {"done": 1} == drain()["counts"]
         assert ["secretsmanager.GetSecretValue"] == asked

@@ -97,7 +97,7 @@ def test_fourteen_shards_take_turns_in_an_account_of_ten(  # noqa: PLR0913, PLR0
     ids = [id for shard in range(SHARDS) for id in islice(ids_of(shard), each)]
     stack = DefaultStack(drain, app, clock, resources["DrainFunction"]["Properties"])
     if ids:
-        worker.perform_async(jobs_of(ids))
+        worker.push_many(jobs_of(ids))
 
     stack.play()
 

@@ -37,12 +37,12 @@ def test_sk2_an_invocation_under_load_ends_its_tour(app: Lowkiq, drain: DrainFun
         goes_on.wait(60)
 
     worker = app.worker(queue_name="queue", shards_count=3, batch_size=1)(perform)
-    worker.perform_async(overdue([str(number) for number in range(60)]))
+    worker.push_many(overdue([str(number) for number in range(60)]))
     drain.install(app, continuations=3)
     with ThreadPoolExecutor(1) as executor:
         answer = executor.submit(drain)
         (process,) = eventually(lambda: [one for one in app.operate.processes() if len(one.doing) == 3])
-        worker.perform_async(overdue(["more"]))
+        worker.push_many(overdue(["more"]))
         processes = app.operate.processes()
         is_known = processes.stop(process) if order == "stop" else processes.quiet(process)
         eventually(lambda: app.operate.processes()[0].quiet)
@@ -66,7 +66,7 @@ def test_the_next_invocation_of_the_environment_drains(app: Lowkiq, drain: Drain
         eventually(lambda: app.operate.processes()[0].quiet)
 
     worker = app.worker(queue_name="queue", shards_count=1, batch_size=1)(perform)
-    worker.perform_async(overdue("ab"))
+    worker.push_many(overdue("ab"))
     drain.install(app)
 
     reasons = [drain()["counts"] for _ in range(3)]
@@ -82,7 +82,7 @@ def test_sk1_the_beats_of_a_short_invocation_travel_with_its_calls(own_server: S
         drain.install(app)
         for ids in ("ab", "", "a"):
             with Monitor(own_server) as monitor:
-                worker.perform_async(overdue(ids))
+                worker.push_many(overdue(ids))
                 drain()
                 asked.append([(one.name, one.first.decode(), one.by_script) for one in monitor.heard()])
 
@@ -97,7 +97,7 @@ def test_a_beat_behind_the_last_look_is_taken_back(
 ) -> None:
     """SK-1: the thread may beat once more when the end is told already; the next call of the environment mends it."""
     worker = app.worker(queue_name="queue", shards_count=1)(print)
-    worker.perform_async(overdue("a"))
+    worker.push_many(overdue("a"))
     drain.install(app, stay=0)
     probe_each = app.core.drainer.probe_each
     alive = ProcessesRef().keys[0]

@@ -57,7 +57,7 @@ def test_what_is_pushed_meanwhile_is_drained_at_once(drain: DrainFunction, app: 
     drain.install(app, linger=1)
 
     with lingering(drain, app) as invocation:
-        worker.perform_async(jobs_of("abc"))
+        worker.push_many(jobs_of("abc"))
 
         assert performed.wait(30)
         assert {"done": 3} == invocation.result()["counts"]
@@ -73,7 +73,7 @@ def test_what_becomes_due_meanwhile_is_drained_in_time(drain: DrainFunction, app
             batch.fail("a", "not yet")
 
     worker = declare(app, queue_name, fail_once, retry_in=lambda _self, _count: 0.3)
-    worker.perform_async([{"id": "a", "delay": 0.3}])
+    worker.push_many([{"id": "a", "delay": 0.3}])
     drain.install(app, linger=1)
 
     result = drain(seconds=3 + LONG_ENOUGH)
@@ -85,7 +85,7 @@ def test_what_becomes_due_meanwhile_is_drained_in_time(drain: DrainFunction, app
 def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
     """P5: no sooner than its budget says, and well before Lambda would end it; its subscription is closed."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(overdue("a"))
+    worker.push_many(overdue("a"))
     drain.install(app, linger=1, reserve=22)
     before, began = listeners(app), time.monotonic()
 
@@ -105,8 +105,8 @@ def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowki
     drain.install(app, linger=1)
 
     with lingering(drain, app, event={"shard": 1}) as invocation:
-        worker.perform_async(jobs_of([others]))
-        worker.perform_async(jobs_of([mine]))
+        worker.push_many(jobs_of([others]))
+        worker.push_many(jobs_of([mine]))
 
         assert {"done": 1} == invocation.result()["counts"]
     assert {"due": 1, "jobs": 1} == left_behind(app, worker)
@@ -120,7 +120,7 @@ def test_a_subscription_that_is_lost_is_made_again(drain: DrainFunction, server:
 
     with lingering(drain, app) as invocation:
         server.admin.client_kill_filter(_type="pubsub")
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
 
         assert performed.wait(30)
         assert {"done": 1} == invocation.result()["counts"]
@@ -141,7 +141,7 @@ def test_work_is_found_by_polling_where_subscriptions_are_forbidden(
     with ThreadPoolExecutor(1) as pool:
         invocation = pool.submit(drain, None, 3 + LONG_ENOUGH)
         eventually(lambda: plain.core.backend.client.exists(f"lowkiq:{{{queue_name}}}:declaration"))
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
 
         assert performed.wait(30)
         assert {"done": 1} == invocation.result()["counts"]
@@ -156,7 +156,7 @@ def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(
     server = make_server()
     app = Lowkiq(Config(redis_url=server.url, poll_interval=0.2))
     worker = declare(app, queue_name, Notes())
-    worker.perform_async([{"id": "a", "delay": 2}])
+    worker.push_many([{"id": "a", "delay": 2}])
     drain.install(app, linger=1)
     probes, probe_each = list[object](), app.core.drainer.probe_each
 
@@ -183,7 +183,7 @@ def test_an_outage_amid_it_is_survived(drain: DrainFunction, make_server: MakeSe
 
     with lingering(drain, app) as invocation:
         server.restart()
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
 
         assert {"done": 1} == invocation.result()["counts"]
 

@@ -21,7 +21,7 @@ def app(make_app: MakeApp, queue_name: str) -> Lowkiq:
     """One with three queues of two shards, each shard with work."""
     app = make_app()
     for queue in QUEUES:
-        declare(app, f"{queue_name}-{queue}", Notes(), shards_count=2).perform_async(jobs_of("abcdef"))
+        declare(app, f"{queue_name}-{queue}", Notes(), shards_count=2).push_many(jobs_of("abcdef"))
     return app
 
 

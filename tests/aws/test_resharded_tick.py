@@ -32,7 +32,7 @@ def both(make_app: MakeApp, queue_name: str) -> Both:
 
 def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> None:
     """A tick of a process that knows the old shards finds them closed, and starts drains for the new ones."""
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     both.there.operate.reshard(both.mover, to=6)
     invocations = Invocations()
     queue = both.here.core.queue_of(both.worker)
@@ -67,7 +67,7 @@ def test_a_warm_function_obeys_an_event_for_a_shard_that_the_queue_was_given_sin
     drain.install(both.here)
     drain()
     both.there.operate.reshard(both.mover, to=6)
-    both.mover.perform_async(jobs_of(IDS))
+    both.mover.push_many(jobs_of(IDS))
     clock.advance(60)
 
     told = [drain({"queue": both.name, "shard": index}) for index in (5, 4, 3, 2, 1, 0)]
@@ -84,7 +84,7 @@ def test_burials_are_told_once_though_a_mover_died_between_two_counts(
     mover = declare(there, queue_name, failing(), shards_count=4)
     drain.install(app)
     drain(TICK)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     drain()
     drain(TICK)
 
@@ -99,7 +99,7 @@ def test_burials_are_told_once_though_a_mover_died_between_two_counts(
     drain(TICK)
     there.operate.reshard(mover, to=6)
     for job_id in ("1st", "2nd"):
-        worker.perform_async(jobs_of([job_id]))
+        worker.push_many(jobs_of([job_id]))
         drain()
         clock.advance(60)
         drain(TICK)

@@ -19,7 +19,7 @@ HANDLER: Final = "logs.logged.<locals>.handler"
 
 def check(drain: DrainFunction, app: Lowkiq, spine: Spine, event: dict[str, bool], **settings: object) -> None:
     """Invoke the function with one job in the app's first queue."""
-    app.push(app.workers[0], jobs_of("a"))
+    app.push_many(app.workers[0], jobs_of("a"))
     drain.install(app, **settings)
 
     assert 1 == drain(event)["counts"]["done"]

@@ -53,7 +53,7 @@ def test_a_retry_that_is_due_in_a_second_is_made_by_the_same_invocation(
     """By the real clock: it is performed when it is due, and not a minute later."""
     app = Lowkiq(Config(redis_url=server_url))
     staying = Staying(drain, app, SystemClock(), queue_name)
-    staying.declare(fails=1, retry_in=1.0).perform_async(jobs_of("a"))
+    staying.declare(fails=1, retry_in=1.0).push_many(jobs_of("a"))
 
     told, took = staying()
 
@@ -76,7 +76,7 @@ def test_only_what_is_due_within_the_setting_is_waited_for(
     staying: Staying, due_in: float, settings: dict[str, float], waited: float
 ) -> None:
     """LOWKIQ_STAY, 2 seconds by default; where nothing is due within them, not a moment is billed."""
-    staying.declare().perform_async(jobs_of("a", delay=due_in))
+    staying.declare().push_many(jobs_of("a", delay=due_in))
 
     told, took = staying(**settings)
 
@@ -87,7 +87,7 @@ def test_only_what_is_due_within_the_setting_is_waited_for(
 
 def test_an_idle_drain_looks_once(staying: Staying, monkeypatch: pytest.MonkeyPatch) -> None:
     """P8: when the next job is due was told by the look, so nobody asks again."""
-    staying.declare().perform_async(jobs_of("a", delay=600))
+    staying.declare().push_many(jobs_of("a", delay=600))
     probes: list[object] = []
     probe_each = staying.app.core.drainer.probe_each
 
@@ -103,7 +103,7 @@ def test_an_idle_drain_looks_once(staying: Staying, monkeypatch: pytest.MonkeyPa
 
 def test_p5_no_wait_goes_on_after_the_budget(staying: Staying) -> None:
     """P5: what is due when there is no more time for it is left to the next invocation, and not waited for."""
-    staying.declare().perform_async(jobs_of("a", delay=1.5))
+    staying.declare().push_many(jobs_of("a", delay=1.5))
 
     _, took = staying(seconds=3.0 + 1.0)
 
@@ -112,7 +112,7 @@ def test_p5_no_wait_goes_on_after_the_budget(staying: Staying) -> None:
 
 def test_a_job_that_fails_each_second_is_not_stayed_for_for_ever(staying: Staying) -> None:
     """The waits of an invocation are bounded in sum."""
-    staying.declare(fails=1_000, retry_in=0.5, max_retry_count=1_000).perform_async(jobs_of("a"))
+    staying.declare(fails=1_000, retry_in=0.5, max_retry_count=1_000).push_many(jobs_of("a"))
 
     _, took = staying()
 
@@ -126,7 +126,7 @@ def test_a_shard_that_somebody_else_has_is_not_waited_for(
 ) -> None:
     """When a lease or a pause ends is not when the work can be had."""
     worker = staying.declare()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     server.admin.hset(shard_of(staying.app, worker, "a").key("meta"), field, staying.clock.time() + 1.0)
 
     told, took = staying()
@@ -141,12 +141,12 @@ def test_p1_others_may_drain_the_shard_while_an_invocation_stays_for_it(
     worker = staying.declare(shards_count=1)
     others, notes = make_app(), Notes()
     declare(others, queue_name, notes, shards_count=1)
-    worker.perform_async([*jobs_of("c"), *jobs_of("a", delay=1.5)])
+    worker.push_many([*jobs_of("c"), *jobs_of("a", delay=1.5)])
     sleep = clock.sleep
 
     def slept(seconds: float) -> None:
         if not notes.ids:
-            worker.perform_async(jobs_of("b"))
+            worker.push_many(jobs_of("b"))
             others.drain(1.0)
         sleep(seconds)
 

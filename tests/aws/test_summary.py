@@ -41,9 +41,9 @@ def test_a_summary_is_two_metrics_in_one_line(
     first = declare(app, f"{queue_name}-first", failing("b"))
     second = declare(app, f"{queue_name}-second", Notes())
     drain.install(app)
-    first.perform_async(jobs_of("ab"))
+    first.push_many(jobs_of("ab"))
     clock.advance(7)
-    second.perform_async(jobs_of("abc"))
+    second.push_many(jobs_of("abc"))
     clock.advance(5)
 
     drain(TICK)
@@ -57,7 +57,7 @@ def test_payloads_that_the_morgue_lost_are_published(drain: DrainFunction, make_
     app = make_app(morgue_max_entries=1)
     worker = declare(app, queue_name, failing("a", "b", "c"), max_retry_count=0)
     drain.install(app)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     drain()
     drain(TICK)
@@ -72,7 +72,7 @@ def test_without_metrics_nothing_is_published_and_nothing_kept(
     app = make_app()
     worker = declare(app, queue_name, failing("a"), max_retry_count=0)
     drain.install(app, metrics="none")
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {} == drain(TICK)["tick"]
 
@@ -109,11 +109,11 @@ def test_each_burial_is_told_once_whoever_drained(
     drain.install(app)
     drain(TICK)
 
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     drain(TICK)
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     daemon.drain()
-    worker.perform_async(jobs_of("cd"))
+    worker.push_many(jobs_of("cd"))
     assert died.drain() is None
     outlive(app, clock, worker)
     for _ in range(3):
@@ -130,7 +130,7 @@ def test_a_tick_that_dies_before_it_has_told_loses_no_burial(
     worker = declare(app, queue_name, failing("a"), max_retry_count=0)
     drain.install(app)
     drain(TICK)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     drain()
 
     def die(*_arguments: object, **_options: object) -> None:
@@ -168,7 +168,7 @@ def test_burials_of_a_killed_process_are_told_by_a_later_one(server_url: str, qu
         "if __name__ == '__main__':\n"
         "    if sys.argv[1] == 'tick': handler({'tick': 'only'}, Context())\n"
         "    else:\n"
-        "        perform.perform_async([{'id': id, 'perform_in': time.time() - 9 + n} for n, id in enumerate('abc')])\n"
+        "        perform.push_many([{'id': id, 'due_at': time.time() - 9 + n} for n, id in enumerate('abc')])\n"
         "        handler({}, Context())\n"
     )
     environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_APP": "__main__:app", "LOWKIQ_ACK_INTERVAL": "0"}
@@ -203,7 +203,7 @@ def test_a_queue_that_is_declared_anew_counts_from_its_new_counter(
     drain(TICK)
 
     for job_id in "ab":
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         drain()
         drain(TICK)
 
@@ -238,7 +238,7 @@ def test_what_was_done_of_each_queue_stands_in_the_line_of_the_drain(
     busy = declare(app, queue_name, lambda batch: clock.advance(3 if "a" in batch else 1), batch_size=1)
     declare(app, f"{queue_name}-idle", Notes())
     drain.install(app)
-    busy.perform_async(jobs_of("abc"))
+    busy.push_many(jobs_of("abc"))
 
     drain(TICK)
 
@@ -257,7 +257,7 @@ def test_a_batch_that_fails_is_a_line_of_a_kilobyte(drain: DrainFunction, make_a
         raise ValueError("order 17 has no amount")
 
     app = make_app()
-    declare(app, queue_name, lambda _batch: deep(20)).perform_async(jobs_of("a"))
+    declare(app, queue_name, lambda _batch: deep(20)).push_many(jobs_of("a"))
     drain.install(app)
 
     drain()

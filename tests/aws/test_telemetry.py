@@ -40,7 +40,7 @@ def test_what_is_done_is_told_before_the_next_batch_starts(
         clock.advance(1)
 
     app = make_app()
-    declare(app, queue_name, note_what_was_told, batch_size=2).perform_async(jobs_of("abcdefgh"))
+    declare(app, queue_name, note_what_was_told, batch_size=2).push_many(jobs_of("abcdefgh"))
     drain.install(app)
 
     drain()
@@ -58,7 +58,7 @@ def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str
         f"@app.worker(queue_name={queue_name!r}, shards_count=1)\n"
         "def perform(batch):\n"
         "    if 'c' in batch: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "perform.perform_async([{'id': id, 'perform_in': time.time() - 9 + n} for n, id in enumerate('abcd')])\n"
+        "perform.push_many([{'id': id, 'due_at': time.time() - 9 + n} for n, id in enumerate('abcd')])\n"
         "from lowkiq_lambda.aws.drain_function import handler\n"
         "class Context:\n"
         "    function_name = invoked_function_arn = aws_request_id = 'shop-drain'\n"
@@ -92,9 +92,9 @@ def test_counts_are_those_of_the_result(
 ) -> None:
     """Processed, failed, and of the failed those that are tried again and those that are dead."""
     app = make_app()
-    declare(app, f"{queue_name}-retried", failing("b", "c")).perform_async(jobs_of("abc"))
-    declare(app, f"{queue_name}-dead", failing("b"), max_retry_count=0, batch_size=5).perform_async(jobs_of("ab"))
-    declare(app, f"{queue_name}-slow", Notes(lambda _batch: clock.advance(2))).perform_async(jobs_of("a"))
+    declare(app, f"{queue_name}-retried", failing("b", "c")).push_many(jobs_of("abc"))
+    declare(app, f"{queue_name}-dead", failing("b"), max_retry_count=0, batch_size=5).push_many(jobs_of("ab"))
+    declare(app, f"{queue_name}-slow", Notes(lambda _batch: clock.advance(2))).push_many(jobs_of("a"))
     drain.install(app)
 
     counts = drain()["counts"]
@@ -114,7 +114,7 @@ def test_what_a_dead_holder_left_is_told_as_recovered(
     dead, app, recovered = make_app(), make_app(), list[float]()
     died = Mortal(dead)
     worker = declare(dead, queue_name, died.die)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     died.drain()
     declare(app, queue_name, lambda _batch: recovered.extend(drain.values("recovered")))
     drain.install(app)
@@ -132,7 +132,7 @@ def test_what_was_buried_for_crashes_is_told_as_failed(
     dead, app = make_app(), make_app()
     died = Mortal(dead)
     worker = declare(dead, queue_name, died.die)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     declare(app, queue_name, Notes())
     drain.install(app)
     for _ in range(4):
@@ -156,7 +156,7 @@ def test_only_what_was_acknowledged_is_told(
 
     worker = declare(app, queue_name, lose_the_lease)
     declare(other, queue_name, Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     drain.install(app)
 
     assert ("lease lost", []) == (drain()["reason"], drain.values("done"))
@@ -174,7 +174,7 @@ def test_lag_and_reason_are_told_of_each_queue(
 
     app = make_app()
     slow = declare(app, f"{queue_name}-slow", take_ten_seconds)
-    slow.perform_async([{"id": job_id, "perform_in": clock.time() - 7} for job_id in "abc"])
+    slow.push_many([{"id": job_id, "due_at": clock.time() - 7} for job_id in "abc"])
     declare(app, f"{queue_name}-idle", Notes(), shards_count=3)
     drain.install(app)
 
@@ -196,7 +196,7 @@ def test_the_lag_that_is_left_is_told_also_where_a_batch_overran(
     """When the budget is over there is still the reserve, for one more look."""
     app = make_app()
     worker = declare(app, queue_name, Notes(lambda _batch: clock.advance(61)))
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     drain.install(app)
 
     result = drain(seconds=63)
@@ -224,7 +224,7 @@ def test_dimensions_are_queue_and_function_and_no_id_is_told(
     """Each value of a dimension is a metric that costs: neither an id nor a name of the environment makes one more."""
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "shop")
     app = make_app()
-    declare(app, queue_name, failing("id-of-a-job")).perform_async(jobs_of(["id-of-a-job", "id-of-another"]))
+    declare(app, queue_name, failing("id-of-a-job")).push_many(jobs_of(["id-of-a-job", "id-of-another"]))
     drain.install(app, metrics_namespace="shop/queues")
 
     drain()
@@ -244,7 +244,7 @@ def test_each_line_is_valid_embedded_metric_format(drain: DrainFunction, make_ap
     """A queue's name may be anything, a dimension's value may not; every metric that is named has its values."""
     name = f" {queue_name} äöü\n"
     app = make_app()
-    declare(app, name, Notes()).perform_async(jobs_of("a"))
+    declare(app, name, Notes()).push_many(jobs_of("a"))
     drain.install(app)
 
     drain()
@@ -259,7 +259,7 @@ def test_each_line_is_valid_embedded_metric_format(drain: DrainFunction, make_ap
 def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """A batch that fails is a line of JSON that names invocation and shard; it is said once."""
     app = make_app()
-    declare(app, queue_name, raising_with("a")).perform_async(jobs_of("a"))
+    declare(app, queue_name, raising_with("a")).push_many(jobs_of("a"))
     drain.install(app)
 
     drain()
@@ -302,7 +302,7 @@ def test_p6_an_observer_that_raises_stops_nothing(
 ) -> None:
     """P6: it is logged, and the drain goes on."""
     app, deaf = make_app(), Deaf()
-    declare(app, queue_name, Notes()).perform_async(jobs_of("abc"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("abc"))
     app.core.drainer.observer = deaf
     app.observers.append(Deaf())
 
@@ -318,7 +318,7 @@ def test_a_queue_without_a_line_of_its_own_has_none(drain: DrainFunction, make_a
     app: Lowkiq = make_app()
     worker = declare(app, f"{queue_name}-one", Notes())
     declare(app, f"{queue_name}-two", Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     drain.install(app)
 
     drain({"queue": f"{queue_name}-one", "shard": shard_of(app, worker, "a").index})

@@ -91,13 +91,13 @@ def test_each_queue_is_published_in_numbers(
     """Lag, length, morgue and the oldest due age, by queue, and over all of them by the function."""
     broken = declare(app, f"{queue_name}-broken", failing("a"), max_retry_count=0)
     other = declare(app, f"{queue_name}-other", Notes(), shards_count=3)
-    broken.perform_async(jobs_of("a"))
+    broken.push_many(jobs_of("a"))
     app.drain()
-    other.perform_async(jobs_of("abcd"))
+    other.push_many(jobs_of("abcd"))
     clock.advance(20)
-    broken.perform_async(jobs_of("b"))
+    broken.push_many(jobs_of("b"))
     clock.advance(10)
-    other.perform_async(jobs_of("e", delay=60))
+    other.push_many(jobs_of("e", delay=60))
 
     summary = tick(QUEUES)
 
@@ -116,10 +116,10 @@ def test_e79_held_ids_are_published_where_a_worker_may_hold(
     app: Lowkiq, tick: Ticker, queue_name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """E-79: of other queues nothing more is published than ever, as each metric costs."""
-    holding = declare(app, queue_name, Notes(failing("a", "b")), batch_size=2, max_retry_count=0, dead_head="hold")
+    holding = declare(app, queue_name, Notes(failing("a", "b")), batch_size=2, max_retry_count=0, dead_head="block")
     other = declare(app, f"{queue_name}-other", Notes())
-    holding.perform_async(jobs_of("ab"))
-    other.perform_async(jobs_of("c"))
+    holding.push_many(jobs_of("ab"))
+    other.push_many(jobs_of("c"))
     app.drain()
 
     tick(QUEUES)
@@ -140,7 +140,7 @@ def test_what_somebody_works_on_is_lag_but_not_left_alone(
         seen.append(tick(QUEUES)["queues"][queue_name])
 
     worker = declare(app, queue_name, Notes(work))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     clock.advance(5)
     app.drain()
 
@@ -186,10 +186,10 @@ def test_each_free_shard_with_due_work_gets_one_drain(
     late = declare(app, f"{queue_name}-late", Notes())
     busy = declare(app, f"{queue_name}-busy", Notes(), shards_count=30)
     idle = declare(app, f"{queue_name}-idle", Notes(), shards_count=3)
-    late.perform_async(jobs_of("a"))
+    late.push_many(jobs_of("a"))
     clock.advance(5)
-    busy.perform_async(jobs_of([str(number) for number in range(300)]))
-    idle.perform_async(jobs_of("abc", delay=5))
+    busy.push_many(jobs_of([str(number) for number in range(300)]))
+    idle.push_many(jobs_of("abc", delay=5))
     app.drain(0)
 
     assert {"due": 31, "started": 31} == tick()["drains"]
@@ -206,7 +206,7 @@ def test_two_ticks_at_once_start_one_drain_for_each_shard(
     """E-23: a tick may come twice, at the same moment too."""
     apps = [make_app() for _ in range(3)]
     workers = [declare(one, queue_name, Notes(), shards_count=20) for one in apps]
-    workers[0].perform_async(jobs_of([str(number) for number in range(200)]))
+    workers[0].push_many(jobs_of([str(number) for number in range(200)]))
     ready = Barrier(len(apps))
 
     def ticking(one: Lowkiq) -> None:
@@ -226,7 +226,7 @@ def test_a_tick_that_comes_again_starts_nothing_twice_and_the_next_minute_tries_
     app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str, invocations: Invocations
 ) -> None:
     """A start counts for less than a minute: then an invocation that was lost is made up for."""
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
     assert {"due": 1, "started": 1} == tick()["drains"]
     clock.advance(WINDOW - 1)
@@ -242,9 +242,9 @@ def test_a_shard_that_is_held_or_paused_gets_no_drain(
     """A held one has its drain; of a paused one nothing may be had."""
     paused = declare(app, f"{queue_name}-paused", Notes())
     held = declare(app, f"{queue_name}-held", Notes(lambda _batch: tick()))
-    paused.perform_async(jobs_of("a"))
+    paused.push_many(jobs_of("a"))
     server.admin.hset(shard_of(app, paused, "a").key("meta"), "paused_until", clock.time() + 60)
-    held.perform_async(jobs_of("ab"))
+    held.push_many(jobs_of("ab"))
 
     app.drain()
 
@@ -257,7 +257,7 @@ def test_jobs_of_a_dead_holder_get_a_drain(
     """E-14: a shard whose only jobs lie with a dead holder is not empty."""
     mortal = Mortal(app)
     worker = declare(app, queue_name, Notes(mortal.die))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert mortal.drain() is None
     assert {"due": 0, "started": 0} == tick()["drains"]
 
@@ -268,7 +268,7 @@ def test_jobs_of_a_dead_holder_get_a_drain(
 
 def test_fan_out_is_off_by_default(app: Lowkiq, tick: Ticker, queue_name: str, invocations: Invocations) -> None:
     """Without the option no AWS API is called, though a drain function is named."""
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
     assert {"queues"} == tick(Settings(drain_function="shop-drain")).keys()
     assert [] == invocations.accepted
@@ -276,7 +276,7 @@ def test_fan_out_is_off_by_default(app: Lowkiq, tick: Ticker, queue_name: str, i
 
 def test_a_function_starts_drains_of_itself(app: Lowkiq, tick: Ticker, queue_name: str) -> None:
     """Unless another function is named for that."""
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
     tick(Settings(fan_out=True))
 
@@ -291,10 +291,10 @@ def test_a_queue_that_was_made_otherwise_hides_no_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The others are published and drained, and then the invocation fails, so that somebody hears of it."""
-    declare(make_app(), f"{queue_name}-drifted", Notes(), shards_count=7).perform_async(jobs_of("a"))
+    declare(make_app(), f"{queue_name}-drifted", Notes(), shards_count=7).push_many(jobs_of("a"))
     declare(app, f"{queue_name}-drifted", Notes(), shards_count=5)
     fine = declare(app, f"{queue_name}-fine", Notes())
-    fine.perform_async(jobs_of("a"))
+    fine.push_many(jobs_of("a"))
 
     with pytest.raises(TickFailed, match="shards_count=7") as caught:
         tick()
@@ -307,7 +307,7 @@ def test_a_queue_that_was_made_otherwise_hides_no_other(
 def test_a_shard_that_refuses_hides_no_other(app: Lowkiq, tick: Ticker, server: Server, queue_name: str) -> None:
     """One wants a newer library than this environment has: its other shards, and others, have their drains."""
     worker = declare(app, queue_name, Notes(), shards_count=3)
-    worker.perform_async(jobs_of([str(number) for number in range(30)]))
+    worker.push_many(jobs_of([str(number) for number in range(30)]))
     server.admin.hset(app.core.queue_of(worker).shards[1].key("meta"), "least_version", 99)
 
     with pytest.raises(TickFailed, match="contract version 99"):
@@ -328,7 +328,7 @@ def test_a_task_that_fails_keeps_no_other_from_its_turn(
     def broken(_tick: object) -> None:
         raise ZeroDivisionError("oh")
 
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     monkeypatch.setattr(ticking, "publish_queues", broken)
 
     with pytest.raises(TickFailed, match="ZeroDivisionError: oh"):
@@ -341,7 +341,7 @@ def test_refused_invocations_fail_the_tick_and_are_made_up_for(
 ) -> None:
     """One sentence tells it for all; no shard counts as started, so that the next tick tries all of them."""
     worker = declare(app, queue_name, Notes(), shards_count=30)
-    worker.perform_async(jobs_of([str(number) for number in range(300)]))
+    worker.push_many(jobs_of([str(number) for number in range(300)]))
     invocations.refusing = InvocationRefused("shop-drain was not started: no right.")
 
     with pytest.raises(TickFailed) as caught:
@@ -357,7 +357,7 @@ def test_a_tick_whose_time_is_over_starts_nothing_that_it_could_not_finish(
     app: Lowkiq, tick: Ticker, queue_name: str, invocations: Invocations
 ) -> None:
     """What is left has no start noted, so it is free for the next tick; that the time was too short is told."""
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
     with pytest.raises(TickFailed, match="before 1 shards"):
         tick(seconds=FAN_OUT.reserve)
@@ -390,7 +390,7 @@ def test_tasks_have_an_order(app: Lowkiq) -> None:
 def test_jobs_that_a_duty_pushes_have_a_drain_in_the_same_tick(app: Lowkiq, tick: Ticker, queue_name: str) -> None:
     """The summary tells what the duty returned; the next tick of the same period finds nothing to do."""
     worker = declare(app, queue_name, Notes())
-    app.add_duty(Noted(act=lambda: [pushed.merged for pushed in worker.perform_async(jobs_of("a"))]))
+    app.add_duty(Noted(act=lambda: [pushed.merged for pushed in worker.push_many(jobs_of("a"))]))
     summary = tick()
 
     assert ({"sweep": [False]}, {"due": 1, "started": 1}) == (summary["duties"], summary["drains"])
@@ -405,7 +405,7 @@ def test_a_duty_that_fails_fails_the_tick_when_all_else_is_done(
     def fail() -> None:
         raise ValueError("is broken")
 
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     app.add_duty(Noted("broken", act=fail))
     app.add_duty(Noted("odd", act=lambda: {("a", "key"): object}))
     app.add_duty(Noted("set", act=lambda: {1}))

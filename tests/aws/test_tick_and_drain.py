@@ -39,7 +39,7 @@ def test_jobs_that_a_tick_brings_are_done_behind_it(drain: DrainFunction, make_a
     """The tick comes first; what it did is told with the drain."""
     app = ticking_app(make_app, drain)
     worker = declare(app, queue_name, notes := Notes())
-    app.add_duty(Noted(act=lambda: [one.merged for one in worker.perform_async(overdue("a"))]))
+    app.add_duty(Noted(act=lambda: [one.merged for one in worker.push_many(overdue("a"))]))
 
     told = drain(BOTH)
 
@@ -66,7 +66,7 @@ def test_a_tick_is_asked_for_in_so_many_words(
     drain: DrainFunction, make_app: MakeApp, queue_name: str, said: Any
 ) -> None:
     """Else nothing is done, as with any other event that is not understood."""
-    declare(ticking_app(make_app, drain), queue_name, notes := Notes()).perform_async(overdue("a"))
+    declare(ticking_app(make_app, drain), queue_name, notes := Notes()).push_many(overdue("a"))
 
     with pytest.raises(BadEvent, match="tick must be true, false or 'only'"):
         drain({"tick": said})
@@ -89,7 +89,7 @@ def test_a_target_is_checked_before_the_tick(drain: DrainFunction, make_app: Mak
 def test_a_tick_that_fails_keeps_no_job_waiting(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """Its error is that of the invocation, behind the drain."""
     app = ticking_app(make_app, drain)
-    declare(app, queue_name, notes := Notes()).perform_async(overdue("a"))
+    declare(app, queue_name, notes := Notes()).push_many(overdue("a"))
     app.add_duty(Noted("broken", act=failing))
 
     with pytest.raises(TickFailed, match="The duty 'broken' failed: ValueError: is broken"):
@@ -100,7 +100,7 @@ def test_a_tick_that_fails_keeps_no_job_waiting(drain: DrainFunction, make_app: 
 def test_both_are_told_where_both_fail(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """Nobody looks for the second cause when the first is mended."""
     app = ticking_app(make_app, drain)
-    declare(app, queue_name, leave).perform_async(overdue("a"))
+    declare(app, queue_name, leave).push_many(overdue("a"))
     app.add_duty(Noted("broken", act=failing))
 
     with pytest.raises(DrainFailed, match=r"Handlers exited.*The duty 'broken' failed"):
@@ -113,7 +113,7 @@ def test_only_what_cannot_begin_at_once_is_handed_over(
     """As many shards as are visited at once are drained here, the others each by an invocation of its own."""
     app = ticking_app(make_app, drain, fan_out=True)
     worker = declare(app, queue_name, notes := Notes(), shards_count=6)
-    worker.perform_async(overdue(MANY))
+    worker.push_many(overdue(MANY))
 
     told = drain(BOTH)
 
@@ -128,7 +128,7 @@ def test_a_minute_with_little_to_do_hands_nothing_over(
 ) -> None:
     """No invocation more is paid for."""
     app = ticking_app(make_app, drain, fan_out=True)
-    declare(app, queue_name, notes := Notes(), shards_count=2).perform_async(overdue(MANY))
+    declare(app, queue_name, notes := Notes(), shards_count=2).push_many(overdue(MANY))
 
     told = drain(BOTH)
 

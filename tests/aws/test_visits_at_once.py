@@ -56,7 +56,7 @@ class Spread:
         settings = {name: fields.pop(name) for name in ("threads_per_node", "ack_interval") if name in fields}
         app, ids = self._make_app(**settings), ids_in(shards, each)
         worker = declare(app, self._queue_name, handler, shards_count=shards, **fields)
-        worker.perform_async(overdue(ids))
+        worker.push_many(overdue(ids))
         self._drain.install(app, stay=0)
         return app, worker, ids
 
@@ -101,7 +101,7 @@ def test_one_shard_with_work_takes_no_thread(drain: DrainFunction, spread: Sprea
     _, worker, ids = spread(lambda _batch: threads.append(threading.current_thread()))
     drain()
     threads.clear()
-    worker.perform_async(overdue(ids[:1]))
+    worker.push_many(overdue(ids[:1]))
 
     assert {"done": 1} == drain()["counts"]
     assert [threading.current_thread()] == threads
@@ -110,7 +110,7 @@ def test_one_shard_with_work_takes_no_thread(drain: DrainFunction, spread: Sprea
 def test_a_drain_in_code_visits_one_shard_at_a_time(app: Lowkiq, queue_name: str) -> None:
     """`app.drain` is for tests and scripts: the order of what it does is known."""
     crowd = Crowd()
-    declare(app, queue_name, crowd, shards_count=AT_ONCE).perform_async(jobs_of(ids_in(AT_ONCE, 2)))
+    declare(app, queue_name, crowd, shards_count=AT_ONCE).push_many(jobs_of(ids_in(AT_ONCE, 2)))
 
     assert {"done": 2 * AT_ONCE} == app.drain()
     assert 1 == crowd.most
@@ -197,7 +197,7 @@ def test_p5_one_id_is_tried_and_not_one_in_each_visit(drain: DrainFunction, spre
     _, worker, ids = spread(take_long)
     drain(seconds=300.0)
     performed.clear()
-    worker.perform_async(jobs_of(ids, perform_in=clock.time() - 1))
+    worker.push_many(jobs_of(ids, due_at=clock.time() - 1))
 
     found = drain(seconds=8.0)
 
@@ -213,12 +213,12 @@ def test_p6_what_may_end_the_process_has_no_visit_beside_it(
     mortal = Mortal(app)
     crowd = Crowd(mortal.die)
     risk = declare(app, f"{queue_name}-risk", crowd)
-    risk.perform_async(jobs_of("x"))
+    risk.push_many(jobs_of("x"))
     assert mortal.drain() is None
     outlive(app, clock, risk)
     crowd.ended.clear()
     healthy = declare(app, queue_name, crowd, shards_count=3)
-    healthy.perform_async(jobs_of(ids_in(3), perform_in=clock.time() - 1))
+    healthy.push_many(jobs_of(ids_in(3), due_at=clock.time() - 1))
     drain.install(app, stay=0)
     alone = list[int]()
 
@@ -337,13 +337,13 @@ def test_new_work_is_noticed_while_others_are_visited(drain: DrainFunction, serv
             return
         gather(batch)
         if "long" in batch:
-            late.perform_async(overdue(["late"]))
+            late.push_many(overdue(["late"]))
             wait_for(came)
 
     with closing_app(Lowkiq(Config(redis_url=server_url, poll_interval=0.05))) as app:
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
-        first.perform_async(overdue(["long"]))
-        second.perform_async(overdue(["short"]))
+        first.push_many(overdue(["long"]))
+        second.push_many(overdue(["short"]))
         drain.install(app, stay=0)
 
         assert {"done": 3} == drain(seconds=60.0)["counts"]
@@ -359,14 +359,14 @@ def test_a_shard_that_is_visited_at_the_end_is_left(server_url: str, queue_name:
             return
         gather(batch)
         if "long" in batch:
-            late.perform_async(overdue(["late"]))
+            late.push_many(overdue(["late"]))
             wait_for(came)
             stop.set()
 
     with closing_app(Lowkiq(Config(redis_url=server_url, poll_interval=0.05))) as app:
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
-        first.perform_async([*overdue(["long"]), *jobs_of(["behind"], perform_in=time.time() - 0.5)])
-        second.perform_async(overdue(["short"]))
+        first.push_many([*overdue(["long"]), *jobs_of(["behind"], due_at=time.time() - 0.5)])
+        second.push_many(overdue(["short"]))
         drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=3)
         drain.run(Budget(SystemClock(), 60.0, stopping=stop.is_set))
 
@@ -397,7 +397,7 @@ def test_visits_at_once_keep_to_the_connections_of_their_threads(
         drain.install(app, stay=0)
         before = connections_to(own_server)
         for _ in range(3):
-            worker.perform_async(overdue(ids_in(20, 3)))
+            worker.push_many(overdue(ids_in(20, 3)))
             drain()
 
         # One more is for pushing.
@@ -413,10 +413,10 @@ def test_a_drain_may_go_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> 
     """A drain that visits several shards at once may run again, as any other."""
     crowd = Crowd(Gathering(3))
     worker = declare(app, queue_name, crowd, shards_count=3)
-    worker.perform_async(jobs_of(ids_in(3)))
+    worker.push_many(jobs_of(ids_in(3)))
     drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=3).run(Budget(clock, 60.0))
     clock.advance(1)
-    worker.perform_async(jobs_of(ids_in(3)))
+    worker.push_many(jobs_of(ids_in(3)))
     drain.run(Budget(clock, 60.0))
 
     assert (6, 3, "empty") == (drain.counts["done"], crowd.most, drain.reason)

@@ -55,7 +55,7 @@ def test_the_first_push_into_an_idle_shard_invokes_and_later_ones_do_not(
     worker = declare(app, queue_name, Notes())
 
     for number in range(5):
-        worker.perform_async(jobs_of("abc", payload=number))
+        worker.push_many(jobs_of("abc", payload=number))
         clock.advance(1.0)
 
     assert [("drain", {"queue": queue_name, "shard": 0})] == invocations.accepted
@@ -67,10 +67,10 @@ def test_each_idle_shard_is_woken_by_itself(app: Lowkiq, queue_name: str, invoca
     first, *others = (str(number) for number in range(100))
     alone = shard_of(app, worker, first).index
 
-    worker.perform_async(jobs_of([first]))
+    worker.push_many(jobs_of([first]))
     assert [{"queue": queue_name, "shard": alone}] == invocations.events
 
-    worker.perform_async(jobs_of(others))
+    worker.push_many(jobs_of(others))
     assert list(range(5)) == sorted(event["shard"] for event in invocations.events)
 
 
@@ -81,7 +81,7 @@ def test_a_shard_that_was_drained_is_woken_again(
     worker = declare(app, queue_name, Notes())
 
     for count in (1, 2, 3):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         assert count == len(invocations.accepted)
         app.drain()
         clock.advance(0.01)
@@ -92,15 +92,15 @@ def test_a_drain_that_does_not_come_is_started_again_after_the_window(
 ) -> None:
     """Lambda may lose an invocation: a push after the window starts another, though it is behind what waits."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     clock.advance(WINDOW - 0.5)
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     assert 1 == len(invocations.accepted)
 
     clock.advance(1.0)
-    worker.perform_async(jobs_of("c"))
-    worker.perform_async(jobs_of("d"))
+    worker.push_many(jobs_of("c"))
+    worker.push_many(jobs_of("d"))
     assert 2 == len(invocations.accepted)
 
 
@@ -112,7 +112,7 @@ def test_producers_that_push_at_once_invoke_once(make_app: MakeApp, queue_name: 
     def produce(worker: type[Worker], number: int) -> None:
         ready.wait()
         for payload in range(10):
-            worker.perform_async(jobs_of([f"{number}"], payload=payload))
+            worker.push_many(jobs_of([f"{number}"], payload=payload))
 
     threads = [Thread(target=produce, args=(worker, number)) for number, worker in enumerate(workers)]
     for thread in threads:
@@ -130,11 +130,11 @@ def test_a_shard_that_is_held_is_not_woken(
 
     def push_more(batch: Batch) -> None:
         if "a" in batch:
-            worker.perform_async(jobs_of("bc"))
+            worker.push_many(jobs_of("bc"))
 
     notes = Notes(push_more)
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     clock.advance(WINDOW + 1)
     app.drain()
 
@@ -148,15 +148,15 @@ def test_what_is_due_later_wakes_nobody(
     """A drain that is started now would find nothing; what is due at once wakes, though other work is due later."""
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async(jobs_of("a", delay=5))
+    worker.push_many(jobs_of("a", delay=5))
     assert [] == invocations.accepted
 
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     assert 1 == len(invocations.accepted)
 
     app.drain()
     clock.advance(4.0)
-    worker.perform_async(jobs_of("c", delay=30))
+    worker.push_many(jobs_of("c", delay=30))
     assert 1 == len(invocations.accepted)
 
 
@@ -167,11 +167,11 @@ def test_a_paused_shard_is_not_woken(
     worker = declare(app, queue_name, Notes())
     meta = shard_of(app, worker, "a").key("meta")
     server.admin.hset(meta, "paused_until", clock.time() + 60)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert [] == invocations.accepted
 
     clock.advance(61.0)
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     assert 1 == len(invocations.accepted)
 
 
@@ -181,14 +181,14 @@ def test_a_shard_whose_holder_died_is_woken_once_its_lease_has_ended(
     """E-14: what a dead holder left is work too."""
     mortal = Mortal(app)
     worker = declare(app, queue_name, Notes(mortal.die))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert mortal.drain() is None
 
-    worker.perform_async(jobs_of("b", delay=600))
+    worker.push_many(jobs_of("b", delay=600))
     assert 1 == len(invocations.accepted)
 
     outlive(app, clock, worker)
-    worker.perform_async(jobs_of("c", delay=300))
+    worker.push_many(jobs_of("c", delay=300))
     assert 2 == len(invocations.accepted)
 
 
@@ -200,16 +200,16 @@ def test_a_refused_invocation_fails_no_push_and_the_next_one_tries_again(
     invocations.refusing = InvocationRefused("drain was not started: no right.")
 
     with caplog.at_level(logging.WARNING):
-        (pushed,) = worker.perform_async(jobs_of("a"))
+        (pushed,) = worker.push_many(jobs_of("a"))
     assert not pushed.merged
     assert [f"Shard 0 of {queue_name} was not woken: drain was not started: no right."] == caplog.messages
 
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     assert 2 == invocations.refused
 
     invocations.refusing = None
-    worker.perform_async(jobs_of("c"))
-    worker.perform_async(jobs_of("d"))
+    worker.push_many(jobs_of("c"))
+    worker.push_many(jobs_of("d"))
     assert 1 == len(invocations.accepted)
     assert {"done": 4} == app.drain()
 
@@ -223,7 +223,7 @@ def test_a_plug_that_breaks_fails_no_push(make_app: MakeApp, queue_name: str, ca
     app = make_app(start_drain=broken)
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert [f"Shard 0 of {queue_name} was not woken: oh"] == caplog.messages
     assert {"done": 1} == app.drain()
@@ -237,13 +237,13 @@ def test_where_lambda_cannot_be_reached_pushes_do_not_wait_for_it_again(
     invocations.refusing = LambdaUnreachable()
 
     for _ in range(3):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
     assert 1 == invocations.refused
     assert "interface endpoint for lambda" in caplog.messages[0]
 
     invocations.refusing = None
     clock.advance(REST)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert 1 == len(invocations.accepted)
 
 
@@ -259,13 +259,13 @@ def test_a_wake_whose_answer_is_lost_fails_no_push(
     worker = declare(app, queue_name, Notes())
     fault_proxy.drop_reply_after(script("wake").sha.encode())
 
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     fault_proxy.wait_dropped()
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     assert [] == invocations.accepted
 
     clock.advance(WINDOW)
-    worker.perform_async(jobs_of("c"))
+    worker.push_many(jobs_of("c"))
     assert 1 == len(invocations.accepted)
 
 
@@ -282,7 +282,7 @@ def test_a_server_that_refuses_wakes_fails_no_push(
     app = make_app(redis_url=url)
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert [] == invocations.accepted
     assert caplog.messages[0].startswith(f"Shard 0 of {queue_name} was not woken: Redis refused the user")
@@ -294,7 +294,7 @@ def test_shards_of_a_full_server_can_be_woken(make_app: MakeApp, make_server: Ma
     own = make_server()
     app = make_app(redis_url=own.url, start_drain=None)
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     own.admin.config_set("maxmemory", 1)
     shard = shard_of(app, worker, "a")
 
@@ -309,10 +309,10 @@ def test_one_shard_that_cannot_be_asked_hides_no_other(
 ) -> None:
     """Each has its answer or its error."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    worker.perform_async(jobs_of([str(number) for number in range(20)]))
+    worker.push_many(jobs_of([str(number) for number in range(20)]))
     closed, other = app.core.queue_of(worker).shards
     app.drain()
-    worker.perform_async([{"id": str(number), "delay": 1} for number in range(20)])
+    worker.push_many([{"id": str(number), "delay": 1} for number in range(20)])
     server.admin.hset(closed.key("meta"), "closed", 1)
     clock.advance(2.0)
 
@@ -332,7 +332,7 @@ def test_the_environment_names_the_function(
     worker = declare(app, queue_name, Notes())
 
     for _ in range(2):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
 
     assert [("shop-drain", {"queue": queue_name, "shard": 0})] == invocations.accepted
     app.core.backend.client.close()
@@ -345,7 +345,7 @@ def test_shards_on_the_nodes_of_a_cluster_are_woken_alike(
     worker = declare(make_app(redis_url=cluster.url), queue_name, Notes(), shards_count=10)
 
     for payload in range(3):
-        worker.perform_async(jobs_of([str(number) for number in range(100)], payload=payload))
+        worker.push_many(jobs_of([str(number) for number in range(100)], payload=payload))
 
     assert list(range(10)) == sorted(event["shard"] for event in invocations.events)
 
@@ -355,7 +355,7 @@ def test_nobody_is_woken_by_default(make_app: MakeApp, queue_name: str, invocati
     app = make_app(start_drain=None)
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert [] == invocations.accepted
     assert not app.core.backend.client.hexists(shard_of(app, worker, "a").key("meta"), "woken_until")
@@ -364,7 +364,7 @@ def test_nobody_is_woken_by_default(make_app: MakeApp, queue_name: str, invocati
 def test_only_the_wake_that_is_noted_can_be_taken_back(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """Who gives up late takes nothing from the one who was told to start after him."""
     worker = declare(app, queue_name, Notes())
-    app.push(worker, jobs_of("a", delay=1))
+    app.push_many(worker, jobs_of("a", delay=1))
     clock.advance(1.0)
     shard = shard_of(app, worker, "a")
     ask = partial(wake, app.core.backend, [shard], WINDOW, 0.0)

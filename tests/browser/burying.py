@@ -9,6 +9,6 @@ from tests.kit.handlers import FailingHandler
 def bury(app: Lowkiq, worker: Any, handler: FailingHandler, jobs: list[dict[str, Any]]) -> None:
     """Let jobs fail for good."""
     handler.failing = {job["id"] for job in jobs}
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
     app.drain()
     handler.failing = set()

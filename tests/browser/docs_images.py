@@ -79,7 +79,7 @@ def busy(url: str, site: Lowkiq) -> Iterator[None]:
         app, worker = queue(
             "ImportPrices", lambda batch: batch.fail("price 4711", "no such currency"), max_retry_count=0
         )
-        worker.perform_async([{"id": "price 4711"}])
+        worker.push_many([{"id": "price 4711"}])
         app.drain(5.0)
 
         errors = iter(ERRORS)
@@ -91,7 +91,7 @@ def busy(url: str, site: Lowkiq) -> Iterator[None]:
         )
         payloads = [{"status": "paid", "total": "184.50 EUR"}, {"status": "shipped", "total": "184.50 EUR"}]
         moment = int(time.time()) - 8_000 + 0.2
-        worker.perform_async(
+        worker.push_many(
             [{"id": "order 48014", "score": moment + 61.7 * n, "payload": one} for n, one in enumerate(payloads)]
         )
         eventually(lambda: app.drain(1.0) and app.operate.metrics()["SyncOrders"].failed == len(ERRORS))
@@ -101,12 +101,12 @@ def busy(url: str, site: Lowkiq) -> Iterator[None]:
             if in_flight:
                 # In one shard, as a drain performs one shard at a time.
                 ids = [f"{n}" for n in range(100) if shard_for(f"{n}", 5) == 0][:in_flight]
-                worker.perform_async([{"id": job_id} for job_id in ids])
+                worker.push_many([{"id": job_id} for job_id in ids])
                 thread = Thread(target=app.drain, args=(60.0,))
                 stack.callback(thread.join)
                 thread.start()
                 eventually(app.operate.queries(worker).processing)
-            worker.perform_async([{"id": f"waiting {n}", "delay": 20 * (n % 4)} for n in range(waiting)])
+            worker.push_many([{"id": f"waiting {n}", "delay": 20 * (n % 4)} for n in range(waiting)])
         stack.callback(go_on.set)
         yield
 

@@ -13,7 +13,7 @@ from tests.kit.handlers import FailingHandler
 
 def test_sk21_a_job_is_found_by_keyboard_from_any_page(worker: Any, visit: Visit, complaints: list[str]) -> None:
     """SK-21: a slash or ctrl-k, the id and Enter lead to the job; a slash that is typed into a field stays there."""
-    worker.perform_async([{"id": "a/4711"}])
+    worker.push_many([{"id": "a/4711"}])
     page = visit("schedules")
     box = page.get_by_role("searchbox", name="Search ids, queues and pages")
 
@@ -57,7 +57,7 @@ def test_what_is_ticked_keeps_its_actions_in_sight(
 
 def test_an_id_is_copied(worker: Any, visit: Visit) -> None:
     """A button beside the id puts it into the clipboard."""
-    worker.perform_async([{"id": "order 4711", "payload": {"n": 1}}])
+    worker.push_many([{"id": "order 4711", "payload": {"n": 1}}])
     page = visit(f"job?queue={worker.queue_name}&id=order+4711", permissions=["clipboard-read", "clipboard-write"])
 
     page.get_by_role("button", name="Copy the id").click()

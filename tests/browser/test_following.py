@@ -44,7 +44,7 @@ def button(page: Page, name: str) -> Locator:
 
 def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
     """A push, a new due time, a failure, a burial and the end: badge, times, payloads and buttons follow."""
-    worker.perform_async([{"id": "a", "payload": "first", "score": 1, "delay": 3_600}])
+    worker.push_many([{"id": "a", "payload": "first", "score": 1, "delay": 3_600}])
     page = watch(visit, worker, "a")
     due = page.locator("main h2 + p time")
     expect(page.locator("article")).to_have_count(1)
@@ -52,7 +52,7 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
     expect(button(page, "Perform now")).to_be_visible()
     before = due.get_attribute("datetime")
 
-    worker.perform_async([{"id": "a", "payload": "second", "score": 2}])
+    worker.push_many([{"id": "a", "payload": "second", "score": 2}])
     app.operate.actions(worker).perform_all_jobs_now()
     pass_time(page)
     expect(page.locator("article")).to_have_count(2)
@@ -87,7 +87,7 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
 
 def test_what_a_person_does_outlives_a_refresh(worker: Any, visit: Visit) -> None:
     """An open part, a selected text that changes, a half typed id, and the focus."""
-    worker.perform_async([{"id": "a", "payload": number, "score": number, "delay": 3_600} for number in range(9)])
+    worker.push_many([{"id": "a", "payload": number, "score": number, "delay": 3_600} for number in range(9)])
     page = watch(visit, worker, "a")
     page.get_by_text("4 more").click()
     page.get_by_label("Id of the job").fill("half an i")
@@ -97,7 +97,7 @@ def test_what_a_person_does_outlives_a_refresh(worker: Any, visit: Visit) -> Non
     answer.evaluate(SELECT)
     selected = page.evaluate(SELECTED)
 
-    worker.perform_async([{"id": "a", "payload": 9, "score": 9}])
+    worker.push_many([{"id": "a", "payload": 9, "score": 9}])
     pass_time(page)
     expect(page.locator("article")).to_have_count(10)
 
@@ -113,7 +113,7 @@ def test_what_a_person_does_outlives_a_refresh(worker: Any, visit: Visit) -> Non
 
 def test_a_selected_text_is_brought_up_to_date_when_it_is_let_go(worker: Any, visit: Visit) -> None:
     """What is kept as it was for somebody who copies it is not kept for good."""
-    worker.perform_async([{"id": "a", "delay": 3_600}])
+    worker.push_many([{"id": "a", "delay": 3_600}])
     page = watch(visit, worker, "a")
     answer = page.locator(".answer")
     answer.evaluate(SELECT)

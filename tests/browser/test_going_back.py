@@ -50,7 +50,7 @@ def walk_back_and_forth(page: Page, first: Locator, last: Locator) -> None:
 def bury(app: Lowkiq, worker: Any, handler: FailingHandler, ids: list[str]) -> None:
     """Let jobs fail for good."""
     handler.failing = set(ids)
-    worker.perform_async([{"id": one} for one in ids])
+    worker.push_many([{"id": one} for one in ids])
     app.drain()
     handler.failing = set()
 
@@ -63,13 +63,13 @@ def lengths(app: Lowkiq, worker: Any) -> tuple[int, int]:
 
 def test_what_was_confirmed_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> None:
     """The page that says what was done stays where it is; what came under the id since is left alone."""
-    worker.perform_async([{"id": "a", "perform_in": 4e9}, {"id": "b", "perform_in": 4e9}])
+    worker.push_many([{"id": "a", "due_at": 4e9}, {"id": "b", "due_at": 4e9}])
     page = visit(f"waiting?queue={worker.queue_name}")
     page.get_by_label("Select a", exact=True).check()
     page.get_by_role("button", name="Delete", exact=True).click()
     confirm(page, "Delete")
     expect_done(page, "1 id was")
-    worker.perform_async([{"id": "a", "perform_in": 4e9}])
+    worker.push_many([{"id": "a", "due_at": 4e9}])
 
     walk_back_and_forth(page, page.get_by_label("Select b"), page.get_by_text("1 id was changed"))
 
@@ -79,13 +79,13 @@ def test_what_was_confirmed_is_not_sent_again(app: Lowkiq, worker: Any, visit: V
 @pytest.mark.parametrize("scripts", SCRIPTS, ids=["scripts", "no scripts"])
 def test_a_question_may_be_loaded_again(app: Lowkiq, worker: Any, visit: Visit, scripts: bool) -> None:  # noqa: FBT001 - a case
     """It is asked anew, of what is there now; with scripts or without, each way leads back to the list."""
-    worker.perform_async([{"id": "a", "perform_in": 4e9}])
+    worker.push_many([{"id": "a", "due_at": 4e9}])
     page = visit(f"waiting?queue={worker.queue_name}", java_script_enabled=scripts)
     page.get_by_role("button", name="Perform all now").click()
     question = page.get_by_text("1 id of the queue")
     expect(question).to_be_visible()
     walk_back_and_forth(page, page.get_by_role("link", name="a", exact=True), question)
-    worker.perform_async([{"id": "b", "perform_in": 4e9}])
+    worker.push_many([{"id": "b", "due_at": 4e9}])
 
     page.reload()
     expect(page.get_by_text("2 ids of the queue")).to_be_visible()
@@ -187,7 +187,7 @@ def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> No
 )
 def test_a_session_that_ends_on_a_page_leads_back_to_it(worker: Any, visit: Visit, path: str) -> None:
     """A page that refreshes itself goes to the form; whoever signs in again sees the page, not a part of it."""
-    worker.perform_async([{"id": "a", "perform_in": 4e9}])
+    worker.push_many([{"id": "a", "due_at": 4e9}])
     page = visit(path.format(worker.queue_name))
     page.clock.install()
     page.reload()
@@ -209,7 +209,7 @@ def test_a_session_that_ends_before_an_action_leads_back_to_the_question(
     app: Lowkiq, worker: Any, visit: Visit
 ) -> None:
     """What was not confirmed is asked again after signing in, and nothing was done; what was is done once."""
-    worker.perform_async([{"id": "a", "perform_in": 4e9}])
+    worker.push_many([{"id": "a", "due_at": 4e9}])
     page = visit(f"waiting?queue={worker.queue_name}")
     page.get_by_role("button", name="Perform all now").click()
     for _ in range(2):

@@ -63,7 +63,7 @@ def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: 
 
 def test_pages_lead_beyond_the_first_hundred(worker: Any, visit: Visit) -> None:
     """Paging shows every job once."""
-    worker.perform_async([{"id": f"{number:03}"} for number in range(250)])
+    worker.push_many([{"id": f"{number:03}"} for number in range(250)])
     page, seen = visit(f"waiting?queue={worker.queue_name}&by=id"), []
 
     for shown in (100, 100, 50):
@@ -94,7 +94,7 @@ def test_an_error_of_several_lines_is_its_first_in_lists_and_all_of_it_beside_th
 ) -> None:
     """A list says `Type: message`; the job's page has the lines of the traceback one below the other."""
     worker = app.worker(queue_name=queue_name, max_retry_count=3, retry_in=lambda _count: 60)(sync_order)
-    worker.perform_async([{"id": "order-77"}, {"id": "order-78"}])
+    worker.push_many([{"id": "order-77"}, {"id": "order-78"}])
     app.drain()
     app.operate.actions(worker.worker).perform_all_jobs_now()
     app.drain()

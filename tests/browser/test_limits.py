@@ -28,7 +28,7 @@ def limited(app: Lowkiq, queue_name: str) -> Any:
     worker = declare(app, queue_name, Notes(), shards_count=5, max_running=2, rate=Rate(1_000, per=90), weight=2.5)
     waiting = declare(app, f"{queue_name}-reports", Notes(), waits_for=(queue_name,))
     for each in (worker, waiting):
-        each.perform_async([{"id": number} for number in range(9)])
+        each.push_many([{"id": number} for number in range(9)])
     come(app, worker, 3, 1, 0, 4, want=500)
     return worker
 

@@ -45,7 +45,7 @@ PAGES = {
     "search": "waiting?queue={retried}&find=dead&text=warehouse",
     "search-nothing": "waiting?queue={queue}&find=no-such-id",
     "range-nothing": "waiting?queue={queue}&by=retry_count&range=gte&value=7",
-    "range-unreadable": "waiting?queue={queue}&by=perform_in&range=gte&value=tomorrow",
+    "range-unreadable": "waiting?queue={queue}&by=due_at&range=gte&value=tomorrow",
     "processing": "processing?queue={queue}",
     "morgue": "morgue?queue={queue}",
     "morgue-search-nothing": "morgue?queue={queue}&text=no+such+error",
@@ -78,7 +78,7 @@ SEEN_EACH_TIME = ("overview", "queue", "waiting", "processing", "morgue", "shard
 STATUSES = {"range-unreadable": ["400"], "no-such-page": ["404"], "no-such-queue": ["404"]}
 QUESTIONS: dict[str, tuple[Any, ...]] = {
     "searched": ("found:requeue", "queue", ("search", "find=dead&text=met+a+closed")),
-    "ranged": ("found:delete", "retried", ("search", "by=perform_in&range=gte&value=2025-01-15+08:00")),
+    "ranged": ("found:delete", "retried", ("search", "by=due_at&range=gte&value=2025-01-15+08:00")),
     "expedite": ("found:expedite", "retried"),
     "kill": ("found:kill", "retried"),
     "delete-failed": ("found:delete_failed", "retried"),
@@ -110,10 +110,10 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
 
     handler.failing, handler.words = {f"dead-{number}" for number in range(4)} | {LONG_ID}, "met a closed warehouse"
     for worker in (busy, retried):
-        worker.perform_async([{"id": name, "payload": {"to": name}} for name in sorted(handler.failing)])
+        worker.push_many([{"id": name, "payload": {"to": name}} for name in sorted(handler.failing)])
     app.drain()
     app.operate.actions(paused).pause(3_600)
-    paused.perform_async([{"id": "held-back"}])
+    paused.push_many([{"id": "held-back"}])
 
     leave_started(app, declare(app, names["started"], handler, shards_count=1))
 
@@ -122,13 +122,13 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
         looked.wait()
 
     handler.meanwhile, handler.failing = perform, set()
-    busy.perform_async([{"id": f"runs-{number}", "payload": [number]} for number in range(3)])
+    busy.push_many([{"id": f"runs-{number}", "payload": [number]} for number in range(3)])
     drain = threading.Thread(target=app.drain)
     drain.start()
     began.wait()
-    busy.perform_async([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
-    busy.perform_async([{"id": "a\0b"}])
-    busy.perform_async([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
+    busy.push_many([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
+    busy.push_many([{"id": "a\0b"}])
+    busy.push_many([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
     pulse = Pulse(app.core.drainer, "daemon", 4, print)
     pulse.beats.beat(pulse.told())
     target = "found by: last error contains 'met a closed warehouse'"
@@ -151,7 +151,7 @@ def leave_started(app: Lowkiq, worker: Any) -> None:
         total=100_000,
         reason="out of time",
     ).dump()
-    worker.perform_async([{"id": f"import-{number}", "payload": {"file": "prices.csv"}} for number in (1, 2, 3)])
+    worker.push_many([{"id": f"import-{number}", "payload": {"file": "prices.csv"}} for number in (1, 2, 3)])
     Starter(app, worker, "import-1", progress).settle(
         ("import-2", "saved", progress),
         ("import-3", "saved", progress),
@@ -237,7 +237,7 @@ def test_what_a_reader_sees_suits_everybody(look: Look, complaints: list[str]) -
     """As every page: a queue without actions, and the refusal of one that is tried all the same."""
     look("reader", "queue", "", password=READER)
     assert [] == complaints
-    look("refused", "queue", "actions/queue", ("do", "pause"), password=READER)
+    look("rejected", "queue", "actions/queue", ("do", "pause"), password=READER)
     assert [True] == ["403" in complaint for complaint in complaints]
     complaints.clear()
 

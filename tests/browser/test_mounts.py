@@ -57,7 +57,7 @@ def mounted(app: Lowkiq) -> Iterator[str]:
 @pytest.mark.nightly("the port of a daemon is part of each check")
 def test_behind_a_path_of_another_app(worker: Any, mounted: str, open_window: OpenWindow) -> None:
     """Every link, form, style and script stays below the path; so does the cookie."""
-    worker.perform_async([{"id": "later", "perform_in": 4e9}])
+    worker.push_many([{"id": "later", "due_at": 4e9}])
     page = open_window()
 
     walk(page, mounted, worker.queue_name)
@@ -76,7 +76,7 @@ def test_at_a_port_of_the_daemon(
     worker: Any = declare(app, queue_name, FailingHandler(), shards_count=2)
     environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_PASSWORD": OPERATOR}
     with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:
-        worker.perform_async([{"id": "later", "perform_in": 4e9}])
+        worker.push_many([{"id": "later", "due_at": 4e9}])
         walk(open_window(), f"http://127.0.0.1:{port_of(process)}/", queue_name)
         process.send(signal.SIGTERM)
 

@@ -18,7 +18,7 @@ def test_a_paused_queue_says_so_and_waits_until_it_is_resumed(app: Lowkiq, worke
     confirm(page, "Pause")
     expect(page.locator("tbody").get_by_text("paused", exact=True)).to_have_count(3)
 
-    worker.perform_async([{"id": "held-back"}])
+    worker.push_many([{"id": "held-back"}])
     app.drain()
     shards = page.url
     page.goto(shards.replace("shards", "job") + "&id=held-back")

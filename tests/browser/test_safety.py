@@ -63,7 +63,7 @@ def test_a_reader_is_shown_no_actions_and_refused_them(  # noqa: PLR0913, PLR091
 ) -> None:
     """Who may only look sees the same pages without buttons, and sends requests by hand in vain."""
     handler.failing = {"1"}
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     app.drain()
     page = visit(password=READER)
     for path in ("waiting?", "processing?", "morgue?", "shards?", "job?id=1&"):
@@ -115,7 +115,7 @@ def test_hostile_ids_payloads_and_errors_break_no_page(
     """Whatever an id, a payload or an error holds is text: it is shown, linked to and acted on as it is, never run."""
     handler.failing = set(HOSTILE_IDS)
     jobs = [{"id": name, "payload": {"text": name, "more": [name] * 3}} for name in HOSTILE_IDS]
-    worker.perform_async([*jobs, {"id": "large", "payload": "x" * 5_000_000}])
+    worker.push_many([*jobs, {"id": "large", "payload": "x" * 5_000_000}])
     handler.failing.add("large")
     app.drain()
     names = {*HOSTILE_IDS, "large"}

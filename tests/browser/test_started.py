@@ -38,7 +38,7 @@ def test_a_job_with_a_cursor_is_followed_until_it_is_done(app: Lowkiq, queue_nam
             yield {"row": item + 1, "note": "<b>"}
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job)
-    worker.perform_async([{"id": "prices", "payload": {"file": "prices.csv"}}])
+    worker.push_many([{"id": "prices", "payload": {"file": "prices.csv"}}])
     drain = threading.Thread(target=app.drain, daemon=True)
     drain.start()
     is_halfway.wait()

@@ -51,7 +51,7 @@ def test_tab_leads_through_every_page_in_order(
 ) -> None:
     """From the skip link to the last link: everything once, as it is read, marked, and hidden by nothing."""
     bury(app, worker, handler, [{"id": f"dead-{number}"} for number in range(20)])
-    worker.perform_async([{"id": f"later-{number}", "delay": 60} for number in range(20)])
+    worker.push_many([{"id": f"later-{number}", "delay": 60} for number in range(20)])
     page = visit(viewport=size)
     # A refresh that changes nothing. One that is refused is a complaint, and a slow machine is here for long enough.
     page.route(
@@ -128,7 +128,7 @@ def test_many_are_put_back_without_scripts(
 def test_a_time_is_typed_as_it_is_shown(worker: Any, visit: Visit) -> None:
     """In the viewer's zone: what is due in the hour before is not found, and the field still says what was typed."""
     at = 1_800_000_000  # 2027-01-15 08:00 UTC, 09:00 in Vienna
-    worker.perform_async([{"id": "before", "perform_in": at - 1_800}, {"id": "behind", "perform_in": at + 1_800}])
+    worker.push_many([{"id": "before", "due_at": at - 1_800}, {"id": "behind", "due_at": at + 1_800}])
     page = visit(f"waiting?queue={worker.queue_name}")
     expect(page.get_by_label("Value")).to_be_hidden()
     page.get_by_label("Order by").select_option("due time")
@@ -156,9 +156,9 @@ def test_a_time_is_all_of_what_was_typed(
     """A second, a minute or a day of the viewer, from its beginning and up to its end; as a list has it, too."""
     at = 1_800_000_000  # 2027-01-15 08:00 UTC, 09:00 in Vienna
     times = {"before": -9 * 3_600 - 0.5, "midnight": -9 * 3_600, "second": 58.4, "behind": 86_400}
-    worker.perform_async([{"id": name, "perform_in": at + ahead} for name, ahead in times.items()])
+    worker.push_many([{"id": name, "due_at": at + ahead} for name, ahead in times.items()])
     for way, found in (("from a value on, ascending", upwards), ("up to a value, descending", downwards)):
-        page = visit(f"waiting?queue={worker.queue_name}&by=perform_in")
+        page = visit(f"waiting?queue={worker.queue_name}&by=due_at")
         page.get_by_label("Range", exact=True).select_option(way)
         page.get_by_label("Value").fill(typed)
         page.get_by_role("button", name="Show").click()
@@ -169,8 +169,8 @@ def test_a_time_is_all_of_what_was_typed(
 def test_a_time_out_of_a_list_is_found_by_it(worker: Any, visit: Visit) -> None:
     """What a list has as the title of a time may be pasted into the field, in a browser of whatever language."""
     at = 1_800_000_000
-    worker.perform_async([{"id": "before", "perform_in": at - 1}, {"id": "behind", "perform_in": at + 1}])
-    page = visit(f"waiting?queue={worker.queue_name}&by=perform_in", locale="ar-EG")
+    worker.push_many([{"id": "before", "due_at": at - 1}, {"id": "behind", "due_at": at + 1}])
+    page = visit(f"waiting?queue={worker.queue_name}&by=due_at", locale="ar-EG")
     shown = page.locator("tbody tr").nth(1).locator("time").get_attribute("title") or ""
     page.get_by_label("Range", exact=True).select_option("from a value on, ascending")
     page.get_by_label("Value").fill(shown)

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from lowkiq_lambda import BatchJob, Failed, Lowkiq, Worker
+from lowkiq_lambda import BatchJob, Lowkiq, Rejected, Worker
 from lowkiq_lambda.tasks.task import Task
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
@@ -20,7 +20,7 @@ def enrol(_worker: Worker, job: BatchJob) -> None:
     if number == 5:
         raise ValueError("the shop answered 503: Service Unavailable, and did so again when it was asked again")
     if number % 7 == 0:
-        raise Failed(f"the seller of product {number} is not qualified for this category")
+        raise Rejected(f"the seller of product {number} is not qualified for this category")
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def task(app: Lowkiq, queue_name: str) -> Task:
     worker = declare(app, queue_name, Notes(), perform_job=enrol, shards_count=3, max_retry_count=0)
     task = app.task("Enrol the products of Globex")
     with task:
-        task.push(worker, [{"id": f"product {number}", "item": f"row {number}"} for number in range(1, 11)])
-        task.push(worker, [{"id": f"{'long-name-of-a-product-' * 6} 14", "item": "the-longest-label-of-all-" * 4}])
-        task.push(worker, [{"id": f"later {number}", "delay": 3_600} for number in range(41, 44)])
+        task.push_many(worker, [{"id": f"product {number}", "item": f"row {number}"} for number in range(1, 11)])
+        task.push_many(worker, [{"id": f"{'long-name-of-a-product-' * 6} 14", "item": "the-longest-label-of-all-" * 4}])
+        task.push_many(worker, [{"id": f"later {number}", "delay": 3_600} for number in range(41, 44)])
     app.drain()
     return task
 

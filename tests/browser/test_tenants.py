@@ -19,10 +19,10 @@ def queue(app: Lowkiq) -> str:
     """A queue whose tenants wait for their turn, rest, are paused, or have nothing to do before an hour."""
     name = f"SyncShop-{uuid4().hex[:8]}"
     worker = declare(app, name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=3_600), shards_count=2)
-    worker.perform_async(jobs_of([f"globex:order {number}" for number in range(5)]))
+    worker.push_many(jobs_of([f"globex:order {number}" for number in range(5)]))
     app.drain()
-    worker.perform_async(jobs_of(["acme:1", "acme:2", f"{'long-name-of-a-shop-' * 6}:1", "plain"]))
-    worker.perform_async([{"id": "hooli:1", "perform_in": time.time() + 3_600}, {"id": "initech:1"}])
+    worker.push_many(jobs_of(["acme:1", "acme:2", f"{'long-name-of-a-shop-' * 6}:1", "plain"]))
+    worker.push_many([{"id": "hooli:1", "due_at": time.time() + 3_600}, {"id": "initech:1"}])
     app.operate.actions(worker).pause_tenant("initech", 900)
     return name
 

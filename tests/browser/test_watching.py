@@ -63,7 +63,7 @@ def test_numbers_follow_a_replay_by_themselves(app: Lowkiq, worker: Any, visit: 
     row = page.get_by_role("row", name=worker.queue_name)
     expect(total(page, "Waiting")).to_have_text("0")
 
-    worker.perform_async([{"id": number} for number in range(300)])
+    worker.push_many([{"id": number} for number in range(300)])
     pass_time(page)
     expect(total(page, "Waiting")).to_have_text("300")
     expect(row.get_by_role("cell").nth(5)).to_have_text("300")
@@ -83,7 +83,7 @@ def test_a_hidden_page_asks_for_nothing(worker: Any, visit: Visit) -> None:
 
     page.evaluate(HIDE, True)  # noqa: FBT003 - the script's argument
     expect(page.get_by_role("status")).to_have_text("paused")
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     pass_time(page, LONG)
     assert [] == asked
 
@@ -95,7 +95,7 @@ def test_a_hidden_page_asks_for_nothing(worker: Any, visit: Visit) -> None:
 def test_a_page_whose_answer_is_late_says_how_old_its_numbers_are(worker: Any, visit: Visit) -> None:
     """P9: it is not "live" until somebody gives up waiting, and is so again with the answer."""
     page, held = watch(visit), list[Route]()
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     pass_time(page)
     expect(total(page, "Waiting")).to_have_text("1")
 
@@ -117,7 +117,7 @@ def test_a_page_whose_answer_is_late_says_how_old_its_numbers_are(worker: Any, v
 def test_a_page_says_when_redis_is_away(durable: Server, worker: Any, visit: Visit, complaints: list[str]) -> None:
     """It keeps what it showed last, says that this is stale and why, and goes on by itself when Redis is back."""
     page = watch(visit)
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     pass_time(page)
     expect(total(page, "Waiting")).to_have_text("1")
 
@@ -132,7 +132,7 @@ def test_a_page_says_when_redis_is_away(durable: Server, worker: Any, visit: Vis
     assert [] == found + look_around(fresh, "redis-away-fresh")
 
     durable.start()
-    worker.perform_async([{"id": 2}])
+    worker.push_many([{"id": 2}])
     pass_time(page)
     expect(page.get_by_role("status")).to_have_text("live")
     expect(page.locator("#notice")).to_be_empty()
@@ -144,10 +144,10 @@ def test_a_page_says_when_redis_is_away(durable: Server, worker: Any, visit: Vis
 def test_an_answer_that_is_not_ours_is_not_put_into_the_page(worker: Any, visit: Visit, complaints: list[str]) -> None:
     """A gateway's error, or none at all, leaves the page as it is; it says so, and not that Redis is away."""
     page = watch(visit)
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     pass_time(page)
     expect(total(page, "Waiting")).to_have_text("1")
-    worker.perform_async([{"id": 2}])
+    worker.push_many([{"id": 2}])
 
     answers: dict[str, Callable[[Route], None]] = {
         "no answer (502)": lambda route: route.fulfill(status=502, json={"message": "Internal server error"}),
@@ -176,7 +176,7 @@ def test_the_focus_stays_while_numbers_change(worker: Any, visit: Visit) -> None
     link = page.get_by_role("link", name=worker.queue_name)
     link.focus()
 
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     pass_time(page)
 
     expect(total(page, "Waiting")).to_have_text("1")
@@ -187,7 +187,7 @@ def test_the_focus_stays_while_numbers_change(worker: Any, visit: Visit) -> None
 def test_numbers_and_times_have_one_form(worker: Any, visit: Visit, locale: str) -> None:
     """Whatever the browser's language: English numbers, times as they are typed, and their zone named."""
     at = 1_800_000_000  # 2027-01-15 08:00 UTC, 09:00 in Vienna
-    worker.perform_async([{"id": number, "perform_in": at} for number in range(1_200)])
+    worker.push_many([{"id": number, "due_at": at} for number in range(1_200)])
     page = visit(f"waiting?queue={worker.queue_name}", locale=locale)
 
     expect(page.get_by_role("heading", name="Waiting")).to_contain_text("1,200")
@@ -197,7 +197,7 @@ def test_numbers_and_times_have_one_form(worker: Any, visit: Visit, locale: str)
 
 def test_the_chart_speaks_of_seconds_alone(app: Lowkiq, worker: Any, visit: Visit) -> None:
     """What stands beside the pointer is a rate, as what stands at the upper edge is."""
-    worker.perform_async([{"id": number} for number in range(300)])
+    worker.push_many([{"id": number} for number in range(300)])
     app.drain()
     app.core.drainer.history.flush()
     page = visit()

@@ -76,7 +76,7 @@ def visit(orders: Orders, reach: Reach) -> Ended:
 def push(orders: Orders, reach: Reach) -> Ended:
     """Push the jobs in one call."""
     app = orders.scenario.app(reach)
-    app.push(app.workers[0], orders.jobs)
+    app.push_many(app.workers[0], orders.jobs)
     return Ended()
 
 

@@ -123,7 +123,7 @@ class Patient:
     def _push(self, *ids: str) -> None:
         """Each with a payload that no other has."""
         jobs = [{"id": job_id, "payload": f"{job_id} {len(self.pushed) + at}"} for at, job_id in enumerate(ids)]
-        self.worker.perform_async(jobs)
+        self.worker.push_many(jobs)
         self.pushed |= {job["payload"] for job in jobs}
 
     @property
@@ -145,7 +145,7 @@ class Patient:
         queries.processing()
         queries.processing_page()
         queries.range_by_id()
-        queries.range_by_perform_in()
+        queries.range_by_due_at()
         queries.range_by_retry_count()
         queries.morgue_range_by_id()
         queries.morgue_range_by_updated_at()

@@ -41,7 +41,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.fetch(["a", "b"])
     queries.morgue_fetch(["a", "b"])
     queries.range_by_id()
-    queries.range_by_perform_in()
+    queries.range_by_due_at()
     queries.range_by_retry_count()
     queries.morgue_range_by_id()
     queries.morgue_range_by_updated_at()

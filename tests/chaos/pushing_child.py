@@ -28,14 +28,14 @@ def main(url: str, queue_name: str, ending: str, seconds: str) -> None:
     app = Lowkiq(Config(redis_url=url, redis_timeout=0.3, when_unavailable="buffer", on_lost=tell_lost))
     worker = app.worker(queue_name=queue_name, shards_count=1)(print)
     for number in range(3):
-        worker.perform_async([{"id": "a", "payload": number}])
+        worker.push_many([{"id": "a", "payload": number}])
     say("kept")
     sys.stdin.readline()
     if ending == "fork":
         child = os.fork()
         if child == 0:
             say("child", app.flush(0))
-            (pushed,) = worker.perform_async([{"id": "b", "payload": "child"}])
+            (pushed,) = worker.push_many([{"id": "b", "payload": "child"}])
             say("child", pushed.buffered)
             # As a program ends, with all that it does at its end.
             sys.exit()

@@ -162,7 +162,7 @@ class ShardLife:
         return performed
 
     def _push(self, *jobs: tuple[Any, ...]) -> Step:
-        fields = ("id", "payload", "perform_in")
+        fields = ("id", "payload", "due_at")
         given = [dict(zip(fields, job, strict=False)) for job in jobs]
         if HEADERS in self._shard.features:
             given = [{**job, "headers": {"number": str(number)}} for number, job in enumerate(given)]

@@ -76,7 +76,7 @@ def numbered(ids: str | Sequence[str], *numbers: int) -> list[dict[str, Any]]:
 def push(scenario: Scenario, jobs: Sequence[dict[str, Any]]) -> None:
     """Push them from this process; the queue is declared then, also where there are none."""
     with opened(scenario) as app:
-        app.push(app.workers[0], jobs)
+        app.push_many(app.workers[0], jobs)
 
 
 def shard_of(scenario: Scenario, index: int = 0) -> ShardRef:

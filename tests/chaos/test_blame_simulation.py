@@ -99,7 +99,7 @@ def simulation(server: Server) -> Iterator[Simulation]:
 def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_name: str, seed: int) -> None:
     """E-50: 2,000 healthy jobs in windows of 20, a kill every 1.5 s: all are performed, in not much more time."""
     simulation.rng, simulation.life = Random(seed), LIFE
-    simulation.declare(queue_name).perform_async([{"id": number} for number in range(JOBS)])
+    simulation.declare(queue_name).push_many([{"id": number} for number in range(JOBS)])
     end = simulation.run()
     assert {} == end["morgue"] == end["trouble"]
     assert JOBS == len(simulation.begun)
@@ -113,7 +113,7 @@ def test_p6_an_id_that_kills_is_buried_alone(simulation: Simulation, queue_name:
     simulation.rng, simulation.life = Random(seed), LIFE
     simulation.killers = {"poison"}
     worker = simulation.declare(queue_name)
-    worker.perform_async([{"id": number, "payload": "poison" if number == 777 else ""} for number in range(JOBS)])
+    worker.push_many([{"id": number, "payload": "poison" if number == 777 else ""} for number in range(JOBS)])
     end = simulation.run()
     assert ["777"] == list(end["morgue"])
     assert simulation.killed["777"] <= 1 + STRIKES
@@ -125,8 +125,8 @@ def test_p6_the_payload_that_kills_is_found_by_halving(simulation: Simulation, q
     """E-50: of an id with eight payloads that one is buried, the others are performed in order."""
     simulation.killers = {killer}
     worker = simulation.declare(queue_name)
-    worker.perform_async([{"id": "x", "payload": number, "score": number} for number in range(1, 9)])
-    worker.perform_async([{"id": number} for number in range(50)])
+    worker.push_many([{"id": "x", "payload": number, "score": number} for number in range(1, 9)])
+    worker.push_many([{"id": number} for number in range(50)])
     end = simulation.run()
     assert {"x": [str(killer)]} == {id_: [one.payload for one in buried[2]] for id_, buried in end["morgue"].items()}
     assert is_in_order(simulation.begun["x"])

@@ -34,7 +34,7 @@ def test_s3_a_producer_pushes_through_a_frozen_server(own_server: Server, queue_
 
         def push() -> bool:
             number = next(numbers)
-            return worker.perform_async([{"id": number % IDS, "payload": number}])[0].buffered
+            return worker.push_many([{"id": number % IDS, "payload": number}])[0].buffered
 
         direct = [push() for _ in range(20)]
         with own_server.frozen():
@@ -72,7 +72,7 @@ class NumberPusher:
             job_id = str(self.rng.randrange(IDS))
             self.pushed[job_id].append((self.name, number))
             jobs.append({"id": job_id, "payload": [self.name, number]})
-        self.worker.perform_async(jobs)
+        self.worker.push_many(jobs)
 
 
 def disturb(rng: Random, server: Server, proxy: FaultProxy) -> None:

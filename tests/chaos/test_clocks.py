@@ -40,7 +40,7 @@ class ByHand:
 
     def learn_the_pace(self) -> None:
         """Perform something quick, after which several batches are claimed at once."""
-        self.worker.perform_async(numbered("z", 1))
+        self.worker.push_many(numbered("z", 1))
         self.visit()
         self.batches.clear()
 
@@ -68,7 +68,7 @@ def test_a_wall_clock_that_jumps_ends_the_trust_in_a_lease(by_hand: ByHand) -> N
 
     by_hand.learn_the_pace()
     by_hand.during = freeze
-    by_hand.worker.perform_async(numbered("ab", 1, 2))
+    by_hand.worker.push_many(numbered("ab", 1, 2))
     assert "lease lost" == by_hand.visit()
     assert [False, True] == stopping
     assert [{"a": [1, 2]}] == by_hand.batches
@@ -90,7 +90,7 @@ def test_a_monotonic_clock_that_runs_on_ends_the_trust_until_the_server_confirms
 
     by_hand.learn_the_pace()
     by_hand.during = oversleep
-    by_hand.worker.perform_async(numbered("ab", 1))
+    by_hand.worker.push_many(numbered("ab", 1))
     assert "empty" == by_hand.visit()
     assert [False, True, False, True] == stopping
 
@@ -98,9 +98,9 @@ def test_a_monotonic_clock_that_runs_on_ends_the_trust_until_the_server_confirms
 def test_p3_a_server_clock_that_jumps_back_reverses_nothing(by_hand: ByHand) -> None:
     """E-7: after a failover to a server whose clock is behind, payloads keep their order, and new ids their turn."""
     clock = by_hand.clock
-    by_hand.worker.perform_async([{"id": "a", "payload": 1}])
+    by_hand.worker.push_many([{"id": "a", "payload": 1}])
     clock.set_wall(clock.time() - 3_600.0)
-    by_hand.worker.perform_async([{"id": "a", "payload": 2}, {"id": "b", "payload": 1}])
+    by_hand.worker.push_many([{"id": "a", "payload": 2}, {"id": "b", "payload": 1}])
     assert "empty" == by_hand.visit()
     assert [{"b": [1]}] == by_hand.batches
     clock.advance(3_600.0)
@@ -112,13 +112,13 @@ def test_what_a_faster_clock_queued_as_due_is_not_too_early_for_a_slower_one(by_
     """E-6: a probe finds it, and so does a drain; what waits on purpose goes on waiting."""
     clock, worker = by_hand.clock, by_hand.worker
     (shard,) = by_hand.app.core.drainer.shards()
-    worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1, "delay": 0.01}])
+    worker.push_many([{"id": "a", "payload": 1}, {"id": "b", "payload": 1, "delay": 0.01}])
     clock.set_wall(clock.time() - 0.1)
     (state,) = by_hand.app.core.drainer.probe([shard])
     assert (True, None, 0.0) == (state.has_work, state.obstacle, state.lag)
     assert "empty" == by_hand.visit()
     assert [{"a": [1]}] == by_hand.batches
-    worker.perform_async([{"id": "c", "payload": 1}])
+    worker.push_many([{"id": "c", "payload": 1}])
     clock.set_wall(clock.time() - 0.2)
     assert not by_hand.app.core.drainer.probe([shard])[0].has_work
     assert "empty" == by_hand.visit()

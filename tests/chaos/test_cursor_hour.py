@@ -27,7 +27,7 @@ def test_an_hour_of_items_in_invocations_of_a_minute(app: Lowkiq, clock: ManualC
 
     items = Items(HOUR, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a", payload="v"))
+    worker.push_many(jobs_of("a", payload="v"))
     orderly, ended_at = 0, list[float]()
     for invocation in range(200):
         began, following = clock.monotonic(), items.done[-1][1] + 1 if items.done else 0

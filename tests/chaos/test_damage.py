@@ -112,11 +112,11 @@ def test_a_push_that_meets_damage_is_applied_once(patient: Patient) -> None:
     performed = Notes()
     worker = declare(patient.app, f"{patient.queue_name} never", performed, merge="never", batch_size=10)
     jobs = [{"id": job_id, "payload": "one"} for job_id in ("new", "old")]
-    worker.perform_async(jobs[1:])
+    worker.push_many(jobs[1:])
     key = patient.app.core.queue_of(worker).shards[0].key("box")
     patient.admin.rpush(key, "alien")
 
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
 
     patient.drain()
     assert [{"new": ["one"], "old": ["one", "one"]}] == performed.batches
@@ -172,7 +172,7 @@ def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_damage(
     """P7: no lease of anybody can end so late: the shard is free after one TTL, and people hear of it."""
     performed = Notes()
     worker = declare(app, queue_name, performed)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     (shard,) = app.core.queue_of(worker).shards
     if where == "until":
         server.admin.hset(shard.key("meta"), "until", clock.time() + 1e9)
@@ -196,7 +196,7 @@ def test_a_repair_finds_an_end_that_nobody_can_have_written(
 ) -> None:
     """It is one record, told and kept; one that a holder of the caller's lease time could have written is none."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     meta = app.core.queue_of(worker).shards[0].key("meta")
     server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl)
     assert 0 == app.operate.actions(worker).repair()

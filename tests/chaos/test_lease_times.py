@@ -206,7 +206,7 @@ def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
         second = holders.new()
         second.take()
         second.write([], "release")
-        holders.push([{"id": job_id, "perform_in": clock.time() - 100} for job_id in "acd"])
+        holders.push([{"id": job_id, "due_at": clock.time() - 100} for job_id in "acd"])
         clock.advance(age)
 
         taken = holders.backend._execute(acquiring)

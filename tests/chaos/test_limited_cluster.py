@@ -41,7 +41,7 @@ def test_limits_fail_closed_where_only_the_queues_node_is_away(cluster: Cluster,
 
     with closing_app(Lowkiq(Config(redis_url=cluster.url, lease_ttl=1.5))) as app:
         worker = declare(app, name, outlast_the_place, batch_size=1, max_running=1)
-        worker.perform_async(jobs_of("abc"))
+        worker.push_many(jobs_of("abc"))
         shard = app.core.queue_of(worker).shards[0]
         result = app.core.drainer.visit(shard, Budget(SystemClock(), 60.0))
         with pytest.raises(BackendUnavailable):

@@ -99,7 +99,7 @@ def test_x30_never_more_handlers_than_allowed_whatever_happens_to_daemons(
     """X-30: kills and stops let no third handler in, keep none out for longer than a lease, and lose no job."""
     app, chance, notes = worker.app, random.Random(5), RaceNotes(tmp_path / "notes")
     assert isinstance(app, Lowkiq)
-    worker.perform_async(jobs_of([str(number) for number in range(JOBS)]))
+    worker.push_many(jobs_of([str(number) for number in range(JOBS)]))
     await_more(notes)
     for harm in (daemons.kill, daemons.kill, daemons.freeze, daemons.kill):
         harm(chance.randrange(3))

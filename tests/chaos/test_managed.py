@@ -110,7 +110,7 @@ def test_everything_works_for_that_user(
     shards = app.core.drainer.shards()
     with Notifications(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as subscription:
         subscription.open()
-        worker.perform_async([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
+        worker.push_many([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
         assert set(eventually(lambda: subscription.receive(0.1).shards)) == set(shards)
     assert 100 == len(app.operate.queries(worker).range_by_id())
     assert 50 == app.drain()["failed"]
@@ -129,17 +129,17 @@ def test_everything_works_for_that_user(
 def test_the_next_token_is_for_the_next_connection(account: Account, app: Lowkiq, queue_name: str) -> None:
     """Who is signed in stays so when the token ends; who was cut off comes back with a new one, and misses nothing."""
     worker = declared(app, queue_name, shards_count=2)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     before = account.connections()
     first = account.let_in()
     account.clock.advance(RENEWED_AFTER)
 
     second = account.let_in()
-    worker.perform_async([{"id": "b", "payload": 1}])
+    worker.push_many([{"id": "b", "payload": 1}])
     assert before == account.connections()
 
     account.cut()
-    worker.perform_async([{"id": "c", "payload": 1}])
+    worker.push_many([{"id": "c", "payload": 1}])
     assert {"done": 3} == app.drain()
     assert first != second
     assert not set(before) & set(account.connections())
@@ -148,17 +148,17 @@ def test_the_next_token_is_for_the_next_connection(account: Account, app: Lowkiq
 def test_a_token_that_is_not_taken_is_told(account: Account, app: Lowkiq, queue_name: str) -> None:
     """A role that may not connect, or a wrong clock, is an error at once which says so and shows no token."""
     worker = declared(app, queue_name)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     account.let_in()
     account.clock.advance(RENEWED_AFTER)
     account.cut()
 
     with pytest.raises(BackendDenied, match="invalid username-password pair") as raised:
-        worker.perform_async([{"id": "b", "payload": 1}])
+        worker.push_many([{"id": "b", "payload": 1}])
 
     assert "X-Amz" not in str(raised.value)
     account.let_in()
-    worker.perform_async([{"id": "b", "payload": 1}])
+    worker.push_many([{"id": "b", "payload": 1}])
     assert {"done": 2} == app.drain()
 
 
@@ -169,8 +169,8 @@ def test_no_call_has_too_many_arguments(managed_cache: ManagedCache, app: Lowkiq
     # One of the two shards has more ids than a call may name, and the other few.
     ids = [name for number, name in enumerate(names) if number % 20 == 0 or shard_for(name, 2) == 0]
     with Monitor(managed_cache.node) as monitor:
-        worker.perform_async([{"id": job_id, "payload": "x" * (n**3 % 4_001)} for n, job_id in enumerate(ids)])
-        worker.perform_async([{"id": "many", "payload": number} for number in range(5_000)])
+        worker.push_many([{"id": job_id, "payload": "x" * (n**3 % 4_001)} for n, job_id in enumerate(ids)])
+        worker.push_many([{"id": "many", "payload": number} for number in range(5_000)])
         see_all_pages(app, worker)
         drain_all(app, worker)
         see_all_pages(app, worker)
@@ -200,7 +200,7 @@ def see_all_pages(app: Lowkiq, worker: FunctionWorker) -> None:
     queries = app.operate.queries(worker)
     for look in (
         queries.range_by_id,
-        queries.range_by_perform_in,
+        queries.range_by_due_at,
         queries.range_by_retry_count,
         queries.morgue_range_by_id,
         queries.morgue_range_by_updated_at,
@@ -241,7 +241,7 @@ def test_scripts_of_a_limited_queue_name_their_keys(managed_cache: ManagedCache,
     """The same for what is kept of the queue, in a slot of its own."""
     worker = declared(app, queue_name, shards_count=1, max_running=1, rate=Rate(10, per=60))
     with Monitor(managed_cache.node) as monitor:
-        worker.perform_async([{"id": "a"}])
+        worker.push_many([{"id": "a"}])
         app.drain()
         running = visits_running(app.core.backend, queue_name, 0.0)
         asked = monitor.heard()
@@ -259,16 +259,18 @@ def test_scripts_of_tasks_name_their_keys(managed_cache: ManagedCache, app: Lowk
 
     def handler(batch: Batch) -> None:
         # A closed task asks whether an item of it runs.
-        called.append(bool(task.push(worker, [{"id": f"child of {job_id}"} for job_id in batch if len(job_id) == 1])))
+        called.append(
+            bool(task.push_many(worker, [{"id": f"child of {job_id}"} for job_id in batch if len(job_id) == 1]))
+        )
 
     worker = declare(app, queue_name, handler, batch_size=1)
     with Monitor(managed_cache.node) as monitor:
-        task.push(worker, [{"id": "a", "item": "row 1"}])
+        task.push_many(worker, [{"id": "a", "item": "row 1"}])
         task.close()
         app.drain()
         task.items()
         cancelled = app.task("cancelled")
-        cancelled.push(worker, [{"id": "b"}])
+        cancelled.push_many(worker, [{"id": "b"}])
         operations = cancelled._operations
         items = operations.items_of(operations.records.get(cancelled.id))
         verified = items.verify(lambda: 1.0)

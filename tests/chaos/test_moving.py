@@ -48,7 +48,7 @@ def test_the_judge_of_a_course_finds_each_fault() -> None:
         good._replace(buried={"bad-b": [1], "a": [2]}),
         good._replace(asleep=[]),
         good._replace(asleep=ASLEEP * 2),
-        good._replace(asleep=[ASLEEP[0]._replace(perform_in=6.0)]),
+        good._replace(asleep=[ASLEEP[0]._replace(due_at=6.0)]),
     ]
 
     assert [] == faults(good)

@@ -42,7 +42,7 @@ class SteadyProducer:
 
     def _push(self) -> None:
         while not self._over.wait(0.005):
-            self._worker.perform_async([{"id": job_id, "payload": self.pushed + 1} for job_id in IDS])
+            self._worker.push_many([{"id": job_id, "payload": self.pushed + 1} for job_id in IDS])
             self.pushed += 1
 
     @contextmanager

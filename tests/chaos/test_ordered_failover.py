@@ -46,7 +46,7 @@ class Producer:
         while not stop.is_set():
             job_id = str(len(self.accepted))
             with suppress(BackendError):
-                self._worker.perform_async([{"id": job_id}])
+                self._worker.push_many([{"id": job_id}])
                 self.accepted[job_id] = time.monotonic()
         close_app(self._app)
 

@@ -90,7 +90,7 @@ class Replay:
             for at in range(0, len(jobs), CHUNK):
                 is_next = partial(self._is_next, fewest_disturbances * at / len(jobs))
                 eventually(is_next, timeout=60.0)
-                self.worker.perform_async(jobs[at : at + CHUNK])
+                self.worker.push_many(jobs[at : at + CHUNK])
             eventually(self.is_done, timeout=60.0)
         finally:
             self.finished.set()

@@ -126,7 +126,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused_in_a_sentence(server: 
         opened(on(proxy.bare_url, scenario)) as app,
         pytest.raises(BackendError, match="TLS certificate is not accepted"),
     ):
-        app.push(app.workers[0], numbered("a", 1))
+        app.push_many(app.workers[0], numbered("a", 1))
 
 
 @pytest.mark.parametrize(("user", "says"), [("", "required"), (":wrong@", "invalid")])
@@ -137,7 +137,7 @@ def test_a_missing_or_wrong_password_is_said_at_once(
     server = make_server()
     server.admin.config_set("requirepass", "right")
     with opened(on(f"redis://{user}{server.host}:{server.port}/0", scenario)) as app:
-        for refused in (lambda: app.push(app.workers[0], numbered("a", 1)), lambda: app.drain(10.0)):
+        for refused in (lambda: app.push_many(app.workers[0], numbered("a", 1)), lambda: app.drain(10.0)):
             with pytest.raises(BackendDenied, match=says) as raised:
                 refused()
             assert "wrong@" not in str(raised.value)
@@ -148,7 +148,7 @@ def test_a_user_who_may_not_publish_pushes_all_the_same(make_server: MakeServer,
     server = make_server()
     silent = on(server.add_user("silent", "~lowkiq:*", "resetchannels", "+@all"), scenario)
     with opened(silent) as app:
-        (pushed,) = app.push(app.workers[0], numbered("a", 1))
+        (pushed,) = app.push_many(app.workers[0], numbered("a", 1))
     assert ("a", False) == (pushed.id, pushed.merged)
     assert any("notify" in str(entry["object"]) for entry in server.admin.acl_log())
     with opened(on(server.url, scenario)) as app:

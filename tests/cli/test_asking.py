@@ -47,7 +47,7 @@ def process(shop: ShopOfCommands) -> Iterator[str]:
 
 def orders(shop: ShopOfCommands, process: str) -> list[list[str]]:
     """All that can be asked for, where there is something to change."""
-    shop.worker.perform_async([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
+    shop.worker.push_many([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
     shop.app.drain()
     shop.app.operate.resharding(shop.worker).accept(9)
     return [words for made in ASK.values() for words in made(shop.queue, process)]
@@ -142,7 +142,7 @@ def test_a_redrive_begins_when_the_answer_is_given(
 
     code, out, _ = shop.run("redrive", shop.queue, "--filter", "all", "--rate", "1")
 
-    first = min(job.perform_in for job in shop.app.operate.queries(shop.worker).fetch(["bad 1", "bad 2"]))
+    first = min(job.due_at for job in shop.app.operate.queries(shop.worker).fetch(["bad 1", "bad 2"]))
     assert 0 == code
     assert "Redrive 2 ids in the morgue of " in out
     assert answered[0] <= first

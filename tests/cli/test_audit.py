@@ -39,7 +39,7 @@ def test_a_sound_queue_passes(app: Lowkiq, worker: type[Worker], capsys: pytest.
     words = ["audit", worker.queue_name, "--app", SPEC]
     codes = [main(words)]
     app.operate.actions(worker).journal("all")
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
     codes += [main(words), main([*words, "--record", "0.01"])]
     told = capsys.readouterr().out.splitlines()
@@ -55,7 +55,7 @@ def test_a_violation_is_told_with_its_rule(
 ) -> None:
     """A payload that somebody has deleted by hand is missing."""
     app.operate.actions(worker).journal("all")
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     shard = app.core.queue_of(worker).shards.home_of("a")
     app.core.backend.client.delete(shard.key("jobs"), shard.key("due"))
 

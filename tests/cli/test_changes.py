@@ -17,7 +17,7 @@ ONE_IN_EACH_SHARD: Final = ("0", "2", "7")
 
 def buried(shop: ShopOfCommands, *ids: str) -> None:
     """These ids, whose names begin with `bad`, are in the morgue."""
-    shop.worker.perform_async(jobs_of(ids))
+    shop.worker.push_many(jobs_of(ids))
     shop.app.drain()
 
 
@@ -40,7 +40,7 @@ def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfComma
 
 def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfCommands) -> None:
     """A script that forgot --yes neither waits for ever nor deletes what nobody confirmed."""
-    shop.worker.perform_async(jobs_of("ab"))
+    shop.worker.push_many(jobs_of("ab"))
 
     code, out, told = shop.run("delete", shop.queue, "--all")
 
@@ -54,7 +54,7 @@ def test_what_runs_is_told_apart_from_what_is_not_there(shop: ShopOfCommands) ->
     """A long job cannot be deleted while it runs: the command says so, and what makes it stop."""
     name, ended = f"{shop.queue}-long", list[tuple[int, str, str]]()
     running = declare(shop.app, name, lambda _batch: ended.append(shop.run("delete", name, "a", "b", "--yes")))
-    running.perform_async(jobs_of("a"))
+    running.push_many(jobs_of("a"))
     shop.app.drain()
 
     ((code, out, told),) = ended
@@ -66,7 +66,7 @@ def test_what_runs_is_told_apart_from_what_is_not_there(shop: ShopOfCommands) ->
 def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
     """--all is all that waits, all that waits for later, or all of the morgue; what is not there is said, by 1 too."""
     buried(shop, "bad 1", "bad 2", "bad 3")
-    shop.worker.perform_async([{"id": "now"}, {"id": "later", "delay": 600}])
+    shop.worker.push_many([{"id": "now"}, {"id": "later", "delay": 600}])
 
     ended = [
         shop.run("delete", shop.queue, "--morgue", "bad 1", "--yes"),
@@ -100,7 +100,7 @@ def test_what_broke_off_says_how_far_it_came(
     shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
 ) -> None:
     """What is changed stays changed and is counted, and a second run does the rest."""
-    shop.worker.perform_async(jobs_of(ONE_IN_EACH_SHARD))
+    shop.worker.push_many(jobs_of(ONE_IN_EACH_SHARD))
 
     def broken_off(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
         for step in steps(actions, action):
@@ -119,7 +119,7 @@ def test_what_broke_off_says_how_far_it_came(
 
 def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> None:
     """Both ask; a pause may have an end; while it lasts nothing is performed."""
-    shop.worker.perform_async(jobs_of("a"))
+    shop.worker.push_many(jobs_of("a"))
     type_in("no\n")
     refused = shop.run("pause", shop.queue)
     type_in("yes\n")
@@ -146,7 +146,7 @@ def test_a_tenant_of_a_queue_without_tenants_is_refused(shop: ShopOfCommands) ->
 
 def test_the_dashboard_tells_who_did_it(shop: ShopOfCommands) -> None:
     """What the command line changes stands among the past actions, with the user of the process."""
-    shop.worker.perform_async(jobs_of("ab"))
+    shop.worker.push_many(jobs_of("ab"))
     shop.run("delete", shop.queue, "a", "--yes")
     shop.run("pause", shop.queue, "--yes")
 

@@ -22,7 +22,7 @@ def test_the_dashboard_is_served_until_a_signal_and_jobs_wait(server: Server, qu
     try:
         with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
             worker = app.worker(queue_name=queue_name, shards_count=2)(print)
-            worker.perform_async([{"id": 1}])
+            worker.push_many([{"id": 1}])
             with urlopen(f"http://127.0.0.1:{port_of(process)}/sign-in") as answer:
                 status = answer.status
             process.send(signal.SIGTERM)

@@ -20,9 +20,9 @@ from tests.kit.workers import jobs_of
 
 def test_outcomes_are_counted_and_a_death_is_a_failure(shop: ShopOfCommands) -> None:
     """Where all went well it ends with 0; where a job died with 1."""
-    shop.worker.perform_async(jobs_of("abc"))
+    shop.worker.push_many(jobs_of("abc"))
     well = shop.run("drain", "--seconds", "60")
-    shop.worker.perform_async(jobs_of(["bad", "d"]))
+    shop.worker.push_many(jobs_of(["bad", "d"]))
     died = shop.run("drain", "--queue", "SyncOrder", "--json", "--log-level", "critical")
 
     assert (0, "done       3\n", "") == well
@@ -33,8 +33,8 @@ def test_outcomes_are_counted_and_a_death_is_a_failure(shop: ShopOfCommands) -> 
 def test_only_the_queue_that_is_asked_for_is_drained(shop: ShopOfCommands) -> None:
     """The jobs of the others wait."""
     other = shop.app.worker(queue_name=f"{shop.queue}-other")(lambda _batch: None)
-    shop.worker.perform_async(jobs_of("ab"))
-    other.perform_async(jobs_of("cd"))
+    shop.worker.push_many(jobs_of("ab"))
+    other.push_many(jobs_of("cd"))
 
     assert (0, "done       2\n", "") == shop.run("drain", "--queue", f"{shop.queue}-other")
     assert {"done": 2} == shop.app.drain()
@@ -47,7 +47,7 @@ def test_a_handler_that_exits_is_no_end_of_the_command(shop: ShopOfCommands) -> 
         raise SystemExit(0)
 
     leaving = shop.app.worker(queue_name=f"{shop.queue}-leaving")(leave)
-    leaving.perform_async(jobs_of("a"))
+    leaving.push_many(jobs_of("a"))
 
     code, out, told = shop.run("drain", "--log-level", "critical")
 
@@ -61,7 +61,7 @@ def test_an_exit_without_a_text_is_told_by_its_kind(shop: ShopOfCommands) -> Non
     def leave(_batch: Batch) -> None:
         raise GeneratorExit
 
-    shop.app.worker(queue_name=f"{shop.queue}-leaving")(leave).perform_async(jobs_of("a"))
+    shop.app.worker(queue_name=f"{shop.queue}-leaving")(leave).push_many(jobs_of("a"))
 
     code, _, told = shop.run("drain", "--log-level", "critical")
 
@@ -79,7 +79,7 @@ def test_a_shard_that_another_process_holds_is_not_told_as_nothing_due(shop: Sho
     with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as other:
         body = {"queue_name": shop.queue, "shards_count": 3, "max_retry_count": 0}
         other.worker(type("SyncOrder", (Worker,), {**body, "perform": lambda _self, batch: hold(batch)}))
-        shop.worker.perform_async(jobs_of("a"))
+        shop.worker.push_many(jobs_of("a"))
         holder = Thread(target=other.drain)
         holder.start()
         assert began.wait(60)
@@ -101,7 +101,7 @@ def test_ctrl_c_gives_back_what_ran(shop: ShopOfCommands) -> None:
             raise KeyboardInterrupt
 
     worker = shop.app.worker(queue_name=f"{shop.queue}-long")(interrupted)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert 130 == shop.run("drain", "--log-level", "critical")[0]
     assert ["a"] == [job.id for job in shop.app.operate.queries(worker).fetch(["a"])]
@@ -139,7 +139,7 @@ def test_a_drain_that_is_told_to_end_gives_back_what_runs(
     }
     with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
         worker = app.worker(queue_name=queue_name)(lambda _batch: None)
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         drain = subprocess.Popen(
             [sys.executable, "-m", "lowkiq_lambda", "drain", "--app", "waiting:app", "--log-level", "error"],
             cwd=tmp_path,

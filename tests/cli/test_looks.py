@@ -20,7 +20,7 @@ from tests.kit.workers import jobs_of
 
 def test_a_table_has_a_line_for_each_queue(shop: ShopOfCommands) -> None:
     """Numbers for people, and what is odd about a queue behind them; the same for programs, as the API has it."""
-    shop.worker.perform_async([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
+    shop.worker.push_many([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
     shop.app.drain()
     shop.app.operate.actions(shop.worker).pause()
 
@@ -54,9 +54,9 @@ def test_watching_ends_with_ctrl_c(shop: ShopOfCommands, monkeypatch: pytest.Mon
 
 def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:
     """What waits, what is buried, the failures in a line each, and why; the same for programs, as the API has it."""
-    shop.worker.perform_async([{"id": "bad", "payload": {"n": 1}, "score": 1}])
+    shop.worker.push_many([{"id": "bad", "payload": {"n": 1}, "score": 1}])
     shop.app.drain()
-    shop.worker.perform_async([{"id": "bad", "payload": {"n": 2}, "score": 2, "delay": TWO_DAYS}])
+    shop.worker.push_many([{"id": "bad", "payload": {"n": 2}, "score": 2, "delay": TWO_DAYS}])
 
     code, out, _ = shop.run("show", shop.queue, "bad")
     details = msgspec.json.decode(shop.run("show", shop.queue, "bad", "--json")[1], type=JobDetails)
@@ -79,7 +79,7 @@ def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:
 def test_what_the_mask_hides_is_hidden(shop: ShopOfCommands) -> None:
     """A terminal shows no more than the dashboard does, and a mask that fails shows nothing."""
     shop.app.core.configure(mask=lambda _queue, _id, _payload: "hidden")
-    shop.worker.perform_async([{"id": "17", "payload": "secret", "score": 1}])
+    shop.worker.push_many([{"id": "17", "payload": "secret", "score": 1}])
     masked = shop.run("show", shop.queue, "17")[1]
 
     assert '  score 1: "hidden"\n' in masked
@@ -88,7 +88,7 @@ def test_what_the_mask_hides_is_hidden(shop: ShopOfCommands) -> None:
 
 def test_why_a_job_waits_is_told_in_a_sentence(shop: ShopOfCommands) -> None:
     """The dashboard's words, and when something happens next; the same for programs."""
-    shop.worker.perform_async([{"id": "17", "delay": 7200}])
+    shop.worker.push_many([{"id": "17", "delay": 7200}])
 
     code, out, _ = shop.run("why", shop.queue, "17")
     diagnosis = msgspec.json.decode(shop.run("why", shop.queue, "17", "--json")[1], type=Diagnosis)
@@ -101,7 +101,7 @@ def test_why_a_job_waits_is_told_in_a_sentence(shop: ShopOfCommands) -> None:
 
 def test_why_names_the_next_commands(shop: ShopOfCommands) -> None:
     """What is typed next, with the words that the shell needs around them; and a program is told none."""
-    shop.worker.perform_async([{"id": "bad job"}, {"id": "-17", "delay": 7200}])
+    shop.worker.push_many([{"id": "bad job"}, {"id": "-17", "delay": 7200}])
     shop.app.drain()
 
     dead, later = shop.run("why", shop.queue, "bad job")[1], shop.run("why", shop.queue, "--", "-17")[1]
@@ -118,8 +118,8 @@ def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
     """Of the whole queue, or of a tenant, whatever it is called."""
     tenants = {"queue_name": f"{shop.queue}-t", "tenants": "spread", "perform": lambda _self, _batch: None}
     spread: Any = shop.app.worker(type("SyncShop", (Worker,), tenants))
-    shop.worker.perform_async([{"id": "17"}])
-    spread.perform_async([{"id": "-my shop:17"}])
+    shop.worker.push_many([{"id": "17"}])
+    spread.push_many([{"id": "-my shop:17"}])
     shop.app.operate.actions(shop.worker).pause()
     shop.app.operate.actions(spread).pause_tenant("-my shop")
 
@@ -132,7 +132,7 @@ def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
 
 def test_why_tells_how_a_held_id_is_released(shop: ShopOfCommands) -> None:
     """No command does it: the dashboard and Python do."""
-    holding = {"queue_name": f"{shop.queue}-h", "max_retry_count": 0, "dead_head": "hold"}
+    holding = {"queue_name": f"{shop.queue}-h", "max_retry_count": 0, "dead_head": "block"}
     holds: Any = shop.app.worker(type("Holds", (Worker,), {**holding, "perform": lambda _self, _batch: 1 / 0}))
     holds.push("17")
     shop.app.drain()
@@ -155,7 +155,7 @@ def test_an_unknown_id_ends_with_1(shop: ShopOfCommands, command: str) -> None:
 
 def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: ShopOfCommands) -> None:
     """Who has edited a declaration still finds the jobs, and is told of the difference; what is pushed is refused."""
-    shop.worker.perform_async(jobs_of("abc"))
+    shop.worker.push_many(jobs_of("abc"))
     with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as edited:
         edited.worker(queue_name=shop.queue, shards_count=2)(print)
         vars(sys.modules[MODULE])["app"] = edited
@@ -176,7 +176,7 @@ def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: Sh
 
 def test_a_queue_that_the_app_does_not_have_is_found_on_the_server(shop: ShopOfCommands) -> None:
     """Of another app on the server, or of a worker that was deleted: what was made can be looked at, and ended."""
-    shop.worker.perform_async(jobs_of("ab"))
+    shop.worker.push_many(jobs_of("ab"))
     with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as other:
         vars(sys.modules[MODULE])["app"] = other
 
@@ -193,7 +193,7 @@ def test_a_queue_that_the_app_does_not_have_is_found_on_the_server(shop: ShopOfC
 def test_a_first_failure_is_told_as_such(shop: ShopOfCommands) -> None:
     """Once is no number of times."""
     failing = shop.app.worker(queue_name=f"{shop.queue}-failing")(handle)
-    failing.perform_async([{"id": "bad"}])
+    failing.push_many([{"id": "bad"}])
     shop.app.drain()
 
     assert shop.run("show", f"{shop.queue}-failing", "bad")[1].splitlines()[0].endswith(", failed once")

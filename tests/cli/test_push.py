@@ -41,7 +41,7 @@ def test_a_job_is_pushed_and_what_became_of_it_is_told(shop: ShopOfCommands) -> 
 
 
 def test_a_push_tells_programs_all_that_pushed_has(shop: ShopOfCommands) -> None:
-    """--json writes the object that perform_async returns; a key is pushed once."""
+    """--json writes the object that push_many returns; a key is pushed once."""
     words = ["push", shop.queue, "17", "--key", "a", "--key-ttl", "60", "--header", "trace=1", "--json"]
     code, out, _ = shop.run(*words)
     repeated = msgspec.json.decode(shop.run(*words)[1], type=Pushed)
@@ -84,7 +84,7 @@ def test_what_the_push_refuses_is_a_misuse(shop: ShopOfCommands) -> None:
     """A job that cannot be, such as one for two times, ends with 2 and the words of the push."""
     code, _, told = shop.run("push", shop.queue, "17", "--delay", "1", "--perform-in", "2000000000")
 
-    assert (2, True) == (code, told.startswith("error: delay: give perform_in (a time) or delay"))
+    assert (2, True) == (code, told.startswith("error: delay: give due_at (a time) or delay"))
 
 
 def test_all_jobs_of_a_file_are_pushed(shop: ShopOfCommands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def worker(server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
         made = app.worker(queue_name=queue_name, max_retry_count=0, shards_count=2, batch_size=1)(perform)
-        made.perform_async(jobs_of("abc"))
+        made.push_many(jobs_of("abc"))
         app.drain()
         vars(module)["app"] = app
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -115,12 +115,10 @@ def test_nothing_has_to_run_while_a_rate_is_kept(worker: type[Worker], capsys: p
     assert 0 == main(["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
     capsys.readouterr()
     app = sys.modules["app_to_redrive"].app
-    waiting = app.operate.queries(worker).range_by_perform_in()
-    due_at = sorted(job.perform_in for job in waiting)
+    waiting = app.operate.queries(worker).range_by_due_at()
+    due_at = sorted(job.due_at for job in waiting)
 
     assert [100.0, 100.0] == [round(after - before) for before, after in pairwise(due_at)]
     assert {"failed": 1, "buried": 1} == {name: count for name, count in app.drain().items() if count}
-    assert 2 == app.operate.actions(worker).bury(
-        [job.id for job in waiting if job.perform_in > due_at[0]], error="not now"
-    )
+    assert 2 == app.operate.actions(worker).bury([job.id for job in waiting if job.due_at > due_at[0]], error="not now")
     assert 3 == app.operate.metrics()[worker.queue_name].morgue_length

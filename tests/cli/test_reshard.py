@@ -26,7 +26,7 @@ def app(server: Server, queue_name: str, clock: ManualClock, monkeypatch: pytest
     module = ModuleType(MODULE)
     with closing_app(Lowkiq(Config(redis_url=server.url), clock=clock)) as made:
         worker = declare(made, queue_name, Notes(), shards_count=4)
-        worker.perform_async(jobs_of([f"id {number}" for number in range(20)]))
+        worker.push_many(jobs_of([f"id {number}" for number in range(20)]))
         vars(module)["app"] = made
         monkeypatch.setitem(sys.modules, MODULE, module)
         yield made

@@ -67,14 +67,14 @@ class OrderShop:
     def push(self, *jobs: dict[str, Any]) -> None:
         """Commit a transaction that writes the jobs and nothing else."""
         with self.sessions.begin() as session:
-            self.outbox.push(session, self.worker, jobs)
+            self.outbox.push_many(session, self.worker, jobs)
 
     def change(self, order: str) -> None:
         """Commit a change of the order: its new version is the payload of the job."""
         with self.sessions.begin() as session:
             changed = update(Order).where(Order.id == order).values(version=Order.version + 1)
             version = session.scalar(changed.returning(Order.version))
-            self.outbox.push(session, self.worker, [{"id": order, "payload": version}])
+            self.outbox.push_many(session, self.worker, [{"id": order, "payload": version}])
 
     @property
     def rows(self) -> int:
@@ -115,5 +115,5 @@ def opened(shop: OrderShop, *orders: str) -> Iterator[OrderShop]:
 def session_with(shop: OrderShop, *jobs: dict[str, Any]) -> Session:
     """A session that has written the jobs, and not yet committed."""
     session = shop.sessions()
-    shop.outbox.push(session, shop.worker, jobs)
+    shop.outbox.push_many(session, shop.worker, jobs)
     return session

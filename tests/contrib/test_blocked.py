@@ -139,7 +139,7 @@ def test_p3_nothing_overtakes_what_redis_did_not_take(shop: OrderShop, monkeypat
 
     shop.push(*orders("a", "b", "a", "b"))
     with shop.sessions.begin() as session:
-        shop.outbox.push(session, second, orders("a"))
+        shop.outbox.push_many(session, second, orders("a"))
     monkeypatch.setattr(shop.app.core, "push_past_middlewares", broken)
 
     with pytest.raises(OutboxBlocked, match="broken off"):
@@ -156,7 +156,7 @@ def test_what_only_waits_in_the_client_keeps_its_row(shop: OrderShop, monkeypatc
     """A client that buffers would lose it with its process."""
 
     def buffered(_worker: Any, jobs: Any) -> list[Pushed]:
-        return [Pushed(job["id"], 0, merged=False, perform_in=0.0, buffered=job["id"] == "b") for job in jobs]
+        return [Pushed(job["id"], 0, merged=False, due_at=0.0, buffered=job["id"] == "b") for job in jobs]
 
     shop.push(*orders("a", "b"))
     monkeypatch.setattr(shop.app.core, "push_past_middlewares", buffered)

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
 from lowkiq_lambda import BackendUnavailable, DeclarationError, JobError, Worker
-from lowkiq_lambda.contrib.django import lowkiq_app, perform_async_on_commit, push_on_commit
+from lowkiq_lambda.contrib.django import lowkiq_app, push_many_on_commit, push_on_commit
 from lowkiq_lambda.contrib.django.apps import ConnectionsOfBatch
 from lowkiq_lambda.contrib.django.installed import kit_settings
 from tests.contrib.django_fixtures import site_environment
@@ -151,7 +151,7 @@ def test_a_commit_that_fails_pushes_nothing(site: ModuleType) -> None:
 def test_a_push_waits_for_the_database_that_it_names(site: ModuleType) -> None:
     """`using` is that of on_commit: the transactions of two databases end each for itself."""
     with transaction.atomic(), transaction.atomic(using="other"):
-        perform_async_on_commit(site.ShipOrder, [{"id": "a"}, {"id": "b"}], using="other")
+        push_many_on_commit(site.ShipOrder, [{"id": "a"}, {"id": "b"}], using="other")
         push_on_commit(site.ShipOrder, "c")
         assert [] == drained(site)
         transaction.set_rollback(True)
@@ -172,7 +172,7 @@ def test_what_is_pushed_is_what_was_given(site: ModuleType) -> None:
     jobs = [{"id": 7, "payload": payload}]
 
     with transaction.atomic():
-        perform_async_on_commit(site.ShipOrder, jobs)
+        push_many_on_commit(site.ShipOrder, jobs)
         payload["lines"].append(2)
         jobs.clear()
 
@@ -188,9 +188,9 @@ def test_a_mistake_is_told_at_the_call(site: ModuleType) -> None:
 
     with transaction.atomic():
         with pytest.raises(JobError, match="id"):
-            perform_async_on_commit(site.ShipOrder, [{"id": 1}, {"payload": 2}])
+            push_many_on_commit(site.ShipOrder, [{"id": 1}, {"payload": 2}])
         with pytest.raises(JobError, match="list of jobs"):
-            perform_async_on_commit(site.ShipOrder, {"id": 1})
+            push_many_on_commit(site.ShipOrder, {"id": 1})
         with pytest.raises(JobError, match="payload"):
             push_on_commit(site.TellCustomer, 1, {"status": 3})
         with pytest.raises(DeclarationError, match="not bound to an app"):

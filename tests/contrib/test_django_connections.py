@@ -45,7 +45,7 @@ def test_a_batch_gives_its_connection_back(app: Lowkiq, queue_name: str) -> None
             raise ValueError("bad")
 
     assert_open: list[bool] = []
-    ship.perform_async([{"id": "good"}, {"id": "bad"}])
+    ship.push_many([{"id": "good"}, {"id": "bad"}])
     app.drain()
 
     assert [True, True] == assert_open
@@ -106,7 +106,7 @@ def test_coroutine_handlers_have_connections_of_their_own(app: Lowkiq, queue_nam
     async def ship(_batch: Batch) -> None:
         await sync_to_async(use)()
 
-    ship.perform_async([{"id": "a"}, {"id": "b"}])
+    ship.push_many([{"id": "a"}, {"id": "b"}])
     counts = app.drain()
 
     assert 2 == counts["done"]

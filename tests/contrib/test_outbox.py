@@ -43,9 +43,9 @@ def test_a_rollback_pushes_nothing(shop: OrderShop) -> None:
     """Neither the job nor a wake-up is left, also where the session commits something else later."""
     session = session_with(shop, {"id": "7"})
     session.rollback()
-    shop.outbox.push(session, shop.worker, [{"id": "8"}])
+    shop.outbox.push_many(session, shop.worker, [{"id": "8"}])
     with session.begin_nested():
-        shop.outbox.push(session, shop.worker, [{"id": "9"}])
+        shop.outbox.push_many(session, shop.worker, [{"id": "9"}])
     session.rollback()
     session.execute(select(Order))
     session.commit()
@@ -59,9 +59,9 @@ def test_a_savepoint_wakes_nobody(shop: OrderShop) -> None:
     """Its release is no commit, and what it took back is not pushed."""
     with shop.sessions() as session:
         with session.begin_nested():
-            shop.outbox.push(session, shop.worker, [{"id": "kept"}])
+            shop.outbox.push_many(session, shop.worker, [{"id": "kept"}])
         nested = session.begin_nested()
-        shop.outbox.push(session, shop.worker, [{"id": "taken back"}])
+        shop.outbox.push_many(session, shop.worker, [{"id": "taken back"}])
         nested.rollback()
         woken_before = shop.woken
         session.commit()
@@ -77,11 +77,11 @@ def test_a_savepoint_wakes_nobody(shop: OrderShop) -> None:
 def test_a_bad_job_is_refused_before_the_commit(shop: OrderShop, bad: dict[str, Any]) -> None:
     """As by a direct push: the error is the same, names the position, and nothing of the call is written."""
     with pytest.raises(JobError) as direct:
-        shop.app.push(shop.worker, [{"id": "good"}, bad])
+        shop.app.push_many(shop.worker, [{"id": "good"}, bad])
 
     with shop.sessions() as session:
         with pytest.raises(JobError) as refused:
-            shop.outbox.push(session, shop.worker, [{"id": "good"}, bad])
+            shop.outbox.push_many(session, shop.worker, [{"id": "good"}, bad])
         session.commit()
 
     assert (str(direct.value), 1) == (str(refused.value), refused.value.position)
@@ -92,7 +92,7 @@ JOBS: Sequence[dict[str, Any]] = (
     {"id": 7},
     {"id": "a", "payload": {"b": [1, 2.5, None, "ß"], "a": True}, "score": 17},
     {"id": "a", "payload": {"b": 1}, "score": 16.5},
-    {"id": "late", "payload": 1, "perform_in": 1_900_000_000.5, "score": 2**53},
+    {"id": "late", "payload": 1, "due_at": 1_900_000_000.5, "score": 2**53},
     {"id": "later", "payload": 2, "delay": 60, "score": -1},
     {"id": "delta", "payload": 3, "delay": timedelta(minutes=2), "score": 0},
     {"id": "keyed", "payload": 4, "key": "k", "key_ttl": timedelta(hours=1), "score": 1},
@@ -109,11 +109,11 @@ CODEC: dict[str, Any] = {
 def test_what_is_pushed_equals_a_direct_push(
     make_app: MakeApp, sqlite_url: str, queue_name: str, clock: ManualClock, settings: dict[str, Any]
 ) -> None:
-    """Ids, payloads, scores and times are in Redis as if `perform_async` had been called at the time of the insert."""
+    """Ids, payloads, scores and times are in Redis as if `push_many` had been called at the time of the insert."""
     app = make_app(**settings)
     direct = declare(app, f"direct-{queue_name}", Notes())
     with opened(OrderShop(app, engine_for(sqlite_url), queue_name, clock)) as shop:
-        app.push(direct, [{"score": number, **job} for number, job in enumerate(JOBS, 1)])
+        app.push_many(direct, [{"score": number, **job} for number, job in enumerate(JOBS, 1)])
         shop.push(*JOBS)
         clock.advance(50.0)
         shop.outbox.sweep()
@@ -132,7 +132,7 @@ def test_a_key_counts_through_the_outbox(shop: OrderShop) -> None:
     shop.push({"id": "7", "payload": 1, "key": "evt-1"}, {"id": "7", "payload": 2, "key": "evt-1"})
     shop.outbox.sweep()
 
-    [pushed] = shop.app.push(shop.worker, [{"id": "7", "payload": 3, "key": "evt-1"}])
+    [pushed] = shop.app.push_many(shop.worker, [{"id": "7", "payload": 3, "key": "evt-1"}])
     shop.app.drain()
 
     assert pushed.repeated
@@ -195,7 +195,7 @@ def test_what_the_session_changed_is_locked_before_the_row_gets_its_serial(shop:
         order = session.get_one(Order, "7")
         order.version = 8
         event.listen(shop.engine, "before_cursor_execute", lambda *args: statements.append(args[2].split()[0]))
-        shop.outbox.push(session, shop.worker, [{"id": "7"}])
+        shop.outbox.push_many(session, shop.worker, [{"id": "7"}])
         session.commit()
 
     assert ["UPDATE", "INSERT"] == statements
@@ -228,7 +228,7 @@ def test_client_middlewares_run_in_the_transaction_and_not_again(shop: OrderShop
 
     shop.app.client_middlewares.append(stamp)
     with shop.sessions.begin() as session:
-        [pushed] = shop.outbox.push(session, shop.worker, [{"id": "7", "payload": 1}])
+        [pushed] = shop.outbox.push_many(session, shop.worker, [{"id": "7", "payload": 1}])
     shop.app.drain()
 
     assert [([{"id": "7", "payload": 1}], [True])] == seen
@@ -240,18 +240,18 @@ def test_a_session_of_another_kind_and_a_foreign_worker_are_refused(shop: OrderS
     """A scoped session will do; what is no session, or a worker of another app, is told in a sentence."""
     foreign = declare(make_app(), "foreign", Notes())
     scoped = scoped_session(shop.sessions)
-    shop.outbox.push(scoped, shop.worker, [{"id": "7"}])
+    shop.outbox.push_many(scoped, shop.worker, [{"id": "7"}])
     waiting = shop.outbox.waiting(scoped)
     scoped.commit()
 
     assert (1, True) == (waiting.rows, shop.woken)
     with pytest.raises(TypeError, match="an outbox takes a Session, not str"):
-        shop.outbox.push("session", shop.worker, [])  # type: ignore[arg-type]  # that is the mistake
+        shop.outbox.push_many("session", shop.worker, [])  # type: ignore[arg-type]  # that is the mistake
     with shop.sessions() as session:
         with pytest.raises(DeclarationError, match="is not a worker of this app"):
-            shop.outbox.push(session, foreign, [{"id": "7"}])
+            shop.outbox.push_many(session, foreign, [{"id": "7"}])
         with pytest.raises(JobError, match="takes a list of jobs"):
-            shop.outbox.push(session, shop.worker, {"id": "7"})  # type: ignore[dict-item]  # as above
+            shop.outbox.push_many(session, shop.worker, {"id": "7"})  # type: ignore[dict-item]  # as above
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def write(shop: OrderShop, seed: int) -> None:
         order = rng.choice(ORDERS)
         if rng.random() < 0.2:
             session = shop.sessions()
-            shop.outbox.push(session, shop.worker, [{"id": order, "payload": "taken back"}])
+            shop.outbox.push_many(session, shop.worker, [{"id": order, "payload": "taken back"}])
             session.rollback()
         shop.change(order)
 
@@ -86,12 +86,12 @@ def test_p3_a_smaller_serial_that_is_committed_later_goes_first(
     monkeypatch.setattr(rows, "SLICE_ROWS", 1)
     with busy_shop(server_url, postgres_url, queue_name) as shop:
         with shop.sessions.begin() as session:
-            shop.outbox.push(session, shop.worker, [{"id": "a", "payload": 1}])
+            shop.outbox.push_many(session, shop.worker, [{"id": "a", "payload": 1}])
             session.flush()
             shop.change("b")
             slices = shop.outbox._relay.slices()
             next(slices)
-        shop.outbox.push(session := shop.sessions(), shop.worker, [{"id": "a", "payload": 2}])
+        shop.outbox.push_many(session := shop.sessions(), shop.worker, [{"id": "a", "payload": 2}])
         session.commit()
         next(slices)
 
@@ -125,7 +125,7 @@ def test_an_async_session_pushes_too(server_url: str, postgres_url: str, queue_n
         async def request() -> None:
             engine = create_async_engine(postgres_url)
             async with AsyncSession(engine) as session:
-                await session.run_sync(shop.outbox.push, shop.worker, [{"id": "a", "payload": 1}])
+                await session.run_sync(shop.outbox.push_many, shop.worker, [{"id": "a", "payload": 1}])
                 await session.commit()
             await engine.dispose()
 
@@ -138,11 +138,11 @@ def test_an_async_session_pushes_too(server_url: str, postgres_url: str, queue_n
 def test_a_conflict_takes_the_job_back(busy: OrderShop) -> None:
     """Where the database refuses the transaction, the job is gone with it, and the session can be used again."""
     session = busy.sessions()
-    busy.outbox.push(session, busy.worker, [{"id": "a", "payload": 1}])
+    busy.outbox.push_many(session, busy.worker, [{"id": "a", "payload": 1}])
     with pytest.raises(DBAPIError):
         session.connection().exec_driver_sql("INSERT INTO orders (id, version) VALUES ('a', 1)")
     session.rollback()
-    busy.outbox.push(session, busy.worker, [{"id": "a", "payload": 2}])
+    busy.outbox.push_many(session, busy.worker, [{"id": "a", "payload": 2}])
     session.commit()
     busy.app.drain()
 

@@ -51,4 +51,4 @@ mount_dashboard(web, "/lowkiq", jobs)
 @web.post("/orders/{order}", response_model=None)
 def take(order: int, status: str, request: Request) -> dict[str, Any]:
     """Push the order's job."""
-    return {"pushed": Ship.perform_async([{"id": order, "payload": status}]), "database": request.state.database}
+    return {"pushed": Ship.push_many([{"id": order, "payload": status}]), "database": request.state.database}

@@ -72,10 +72,10 @@ def test_refusals_leave_a_line(make_browser: MakeBrowser, lines: list[dict[str, 
 
     told = [(line["who"], line["method"], line["path"], line["status"], line["action"]) for line in lines]
     assert [
-        ("rita", "POST", PAUSE, 403, "refused"),
-        ("olga", "POST", PAUSE, 403, "refused"),
-        ("olga", "POST", PAUSE, 403, "refused"),
-        ("nobody", "POST", "/sign-in", 403, "refused"),
+        ("rita", "POST", PAUSE, 403, "rejected"),
+        ("olga", "POST", PAUSE, 403, "rejected"),
+        ("olga", "POST", PAUSE, 403, "rejected"),
+        ("nobody", "POST", "/sign-in", 403, "rejected"),
     ] == told
     reasons = "This account can view pages", "The form's token is invalid", "A page of another site"
     assert all(line["reason"].startswith(reason) for line, reason in zip(lines, reasons, strict=False))
@@ -87,7 +87,7 @@ def test_an_export_leaves_a_line(
     make_browser: MakeBrowser, app: Lowkiq, queue_name: str, lines: list[dict[str, Any]]
 ) -> None:
     """It has the payloads of a list, so a reader who takes them is on record, with what was sought."""
-    app.push(app.workers[0], [{"id": "a", "payload": "secret"}])
+    app.push_many(app.workers[0], [{"id": "a", "payload": "secret"}])
     reader = make_browser(READER)
     assert 200 == reader.get(f"/export?queue={queue_name}&list=waiting&format=csv&find=prefix&text=a").status
     assert 400 == reader.get(f"/export?queue={queue_name}&list=nothing&format=csv").status
@@ -109,7 +109,7 @@ def test_wrong_tokens_are_limited_and_leave_a_line(
 
     assert [401] * WRONG_TOKENS == [ask(browser, f"guess-{number}") for number in range(WRONG_TOKENS)]
     assert WRONG_TOKENS == len(lines)
-    assert {("refused", 401, "127.0.0.1")} == {(line["action"], line["status"], line["address"]) for line in lines}
+    assert {("rejected", 401, "127.0.0.1")} == {(line["action"], line["status"], line["address"]) for line in lines}
     assert not [line for line in lines if "guess" in line["text"]]
 
     refused = browser.get("/api/v1/stats", authorization=f"Bearer {SECRET}")
@@ -134,7 +134,7 @@ def test_a_reader_tries_no_more_tokens_than_a_stranger(
     assert 303 == reader.sign_in(SECRET).status
 
     assert [200] * 4 == [reader.get("/", authorization=f"Bearer guess-{number}").status for number in range(4)]
-    assert [("rita", 401)] * 3 == [(line["who"], line["status"]) for line in lines if line["action"] == "refused"]
+    assert [("rita", 401)] * 3 == [(line["who"], line["status"]) for line in lines if line["action"] == "rejected"]
 
     fields = {"queue": "any", "do": "pause"}
     refused = reader.send(PAUSE, fields, authorization=f"Bearer {SECRET}2")
@@ -149,7 +149,7 @@ def test_a_token_that_no_dashboard_asked_for_is_no_guess(
     browser.sign_in(SECRET)
 
     assert 200 == browser.get("/", authorization="Bearer of-the-proxy").status
-    assert not [line for line in lines if line["action"] == "refused"]
+    assert not [line for line in lines if line["action"] == "rejected"]
 
 
 def test_wrong_tokens_are_counted_by_all_processes_together(make_browser: MakeBrowser) -> None:

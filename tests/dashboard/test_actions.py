@@ -87,7 +87,7 @@ def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptu
     desk.bury([{"id": "x" * 5_000}, *({"id": n} for n in range(20))])
 
     go_on(browser, ask(browser, desk, "picked:requeue", "x" * 5_000, *map(str, range(20))))
-    go_on(browser, ask(browser, desk, "found:delete", by="perform_in", range="gte", value="5"))
+    go_on(browser, ask(browser, desk, "found:delete", by="due_at", range="gte", value="5"))
     desk.bury([{"id": "a"}])
     go_on(browser, ask(browser, desk, "found:requeue"))
 
@@ -321,7 +321,7 @@ def test_a_queue_of_many_shards(
 ) -> None:
     """Selected and all, shard after shard; an action state for other shards is refused."""
     worker = declare(app, queue_name, handler, shards_count=5)
-    worker.perform_async([{"id": n, "delay": 60 + n} for n in range(100)])
+    worker.push_many([{"id": n, "delay": 60 + n} for n in range(100)])
     browser = make_browser()
 
     def order(do: str, *ids: str) -> Answer:
@@ -339,7 +339,7 @@ def test_a_queue_of_many_shards(
 
 @pytest.mark.parametrize(
     "search",
-    [{"by": "perform_in", "range": "gte", "value": "soon"}, {"by": "retry_count", "range": "lte", "value": "x"}],
+    [{"by": "due_at", "range": "gte", "value": "soon"}, {"by": "retry_count", "range": "lte", "value": "x"}],
 )
 def test_a_search_that_is_none(browser: Browser, desk: Desk, search: dict[str, str]) -> None:
     """What is no value means nothing: not everything."""
@@ -385,7 +385,7 @@ def test_a_state_goes_on_however_long_the_ids_are(
     random = Random(1)
     long = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60_000)) for _ in range(58)]
     desk.push([{"id": job_id, "delay": 60} for job_id in long])
-    answer, taken = ask(browser, desk, "found:delete", by="perform_in", range="gte", value="0"), 0
+    answer, taken = ask(browser, desk, "found:delete", by="due_at", range="gte", value="0"), 0
     while "action_state" in answer.text:
         assert len(action_state(answer)) <= LARGEST_STATE
         answer, taken = go_on(browser, answer), taken + 1
@@ -568,7 +568,7 @@ def test_nothing_selected(browser: Browser, desk: Desk) -> None:
             "retry count at most '0'",
         ),
         (
-            {"by": "perform_in", "range": "lte", "value": "2031-01-15 08:00"},
+            {"by": "due_at", "range": "lte", "value": "2031-01-15 08:00"},
             "due before 2031-01-15 08:01:00 UTC",
             "due before 2031-01-15T08:01:00.000Z",
         ),

@@ -36,7 +36,7 @@ def test_a_queue_is_paused_and_resumed(
 ) -> None:
     """Asked first, then done; and each is noted."""
     caplog.set_level(logging.INFO, AUDIT)
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     assert "1 shard , with 1 waiting id" in asked(browser, worker, "pause").words
     assert (None, []) == (paused_for(app, worker), caplog.records)
 
@@ -81,7 +81,7 @@ def test_a_holder_is_evicted(
         answers.append(browser.get(f"/job?queue={worker.queue_name}&id=a"))
 
     handler.meanwhile = meanwhile
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     app.drain()
     assert buttons[0] in pages[0].text
     assert "is accepted any more" not in pages[1].words

@@ -54,7 +54,7 @@ def _robot(app: Lowkiq, clock: ManualClock, secret: str, **options: Any) -> Robo
 def bury(app: Lowkiq, worker: Any, handler: FailingHandler, count: int) -> None:
     """So many ids end in the morgue."""
     handler.failing = {str(n) for n in range(count)}
-    worker.perform_async([{"id": n} for n in range(count)])
+    worker.push_many([{"id": n} for n in range(count)])
     app.drain()
 
 
@@ -66,7 +66,7 @@ def mortal(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
 
 def test_stats_are_those_of_lowkiq(robot: Robot, app: Lowkiq, worker: Any, queue_name: str, clock: ManualClock) -> None:
     """`/api/v1/stats` has length, morgue length and lag, in total and by worker, and nothing else (L-46, LN-20)."""
-    worker.perform_async([{"id": 1}, {"id": 2}])
+    worker.push_many([{"id": 1}, {"id": 2}])
     clock.advance(5)
 
     numbers = {"length": 2, "morgue_length": 0, "lag": 5.0}
@@ -83,7 +83,7 @@ def test_stats_without_workers_are_zeros(robot: Robot) -> None:
 
 def test_queues_and_shards_are_told_in_numbers(robot: Robot, mortal: Any, queue_name: str) -> None:
     """Each queue with the number of its shards, each shard with its index."""
-    mortal.perform_async([{"id": n} for n in range(20)])
+    mortal.push_many([{"id": n} for n in range(20)])
 
     (queue,) = robot.read("queues").json["queues"]
     shards = robot.read("shards", queue=queue_name).json["shards"]
@@ -99,8 +99,8 @@ def test_a_queue_that_was_made_otherwise_darkens_no_other(
     """What many queues are asked for is answered with 200, and says why one is not there; that one alone is a 409."""
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
     wrong = f"{queue_name}-wrong"
-    declare(app, wrong, FailingHandler(), merge="max").perform_async([{"id": 1}])
-    worker.perform_async([{"id": 1}])
+    declare(app, wrong, FailingHandler(), merge="max").push_many([{"id": 1}])
+    worker.push_many([{"id": 1}])
     sound = declare(other, queue_name, FailingHandler())
     other.every(60, sound, id="nightly", name="sync")
     declare(other, wrong, FailingHandler(), merge="min")
@@ -123,11 +123,11 @@ def test_a_queue_that_was_made_otherwise_darkens_no_other(
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("by", ["id", "perform_in", "retry_count"])
+@pytest.mark.parametrize("by", ["id", "due_at", "retry_count"])
 def test_pages_go_on_from_their_cursor(robot: Robot, mortal: Any, queue_name: str, by: str, order: str) -> None:
     """Page by page each job comes once, in order, whatever is in its id; the cursor says nothing that is needed."""
     ids = HOSTILE + [f"job-{n}" for n in range(17)]
-    mortal.perform_async([{"id": job_id, "delay": 10 * (position // 3)} for position, job_id in enumerate(ids)])
+    mortal.push_many([{"id": job_id, "delay": 10 * (position // 3)} for position, job_id in enumerate(ids)])
 
     found, query = list[str](), dict[str, Any](queue=queue_name, order=order, limit=4)
     while True:
@@ -148,7 +148,7 @@ def test_a_search_goes_on_from_its_cursor(robot: Robot, mortal: Any, handler: Fa
     """By the beginning of ids and a text in errors, each job once, whatever is in its id; in the morgue as well."""
     ids = [f"a{one}" for one in HOSTILE] + [f"b{one}" for one in HOSTILE]
     query = {"queue": mortal.queue_name, "limit": limit}
-    mortal.perform_async([{"id": one} for one in ids])
+    mortal.push_many([{"id": one} for one in ids])
     for path in ("waiting/search", "morgue/search"):
         assert sorted(ids[: len(HOSTILE)]) == sorted(_all_ids(robot, path, **query, prefix="a"))
         assert sorted(ids) == sorted(_all_ids(robot, path, **query))
@@ -159,7 +159,7 @@ def test_a_search_goes_on_from_its_cursor(robot: Robot, mortal: Any, handler: Fa
 
 def test_a_page_of_a_search_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_name: str) -> None:
     """It stays within what API Gateway takes, and goes on behind the last job that it has."""
-    worker.perform_async([{"id": n, "payload": "x" * (LARGEST_PAYLOAD - 100)} for n in range(5)])
+    worker.push_many([{"id": n, "payload": "x" * (LARGEST_PAYLOAD - 100)} for n in range(5)])
     first = robot.read("waiting/search", queue=queue_name)
 
     assert len(first.text) < LARGEST_PAGE * 1.1
@@ -180,9 +180,9 @@ def _all_ids(robot: Robot, path: str, **query: Any) -> list[str]:
 def test_bounds_narrow_a_page(robot: Robot, worker: Any, queue_name: str, clock: ManualClock) -> None:
     """Bounds are as in Redis: a value, or with a parenthesis without it."""
     now = clock.time()
-    worker.perform_async([{"id": n, "perform_in": now + n} for n in range(5)])
+    worker.push_many([{"id": n, "due_at": now + n} for n in range(5)])
 
-    page = robot.read("waiting/range_by_perform_in", queue=queue_name, min=f"({now + 1}", max=now + 3).json
+    page = robot.read("waiting/range_by_due_at", queue=queue_name, min=f"({now + 1}", max=now + 3).json
 
     assert ["2", "3"] == [job["id"] for job in page["jobs"]]
 
@@ -190,10 +190,10 @@ def test_bounds_narrow_a_page(robot: Robot, worker: Any, queue_name: str, clock:
 def test_a_page_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_name: str) -> None:
     """An answer stays within what API Gateway takes, and goes on behind the last job that it has."""
     text = "x" * (LARGEST_PAYLOAD - 100)
-    worker.perform_async([{"id": n, "payload": text} for n in range(5)])
+    worker.push_many([{"id": n, "payload": text} for n in range(5)])
     query, found = {"queue": queue_name}, list[str]()
     while True:
-        answer = robot.read("waiting/range_by_perform_in", **query)
+        answer = robot.read("waiting/range_by_due_at", **query)
         assert len(answer.text) < LARGEST_PAGE * 1.1
         found += [job["id"] for job in answer.json["jobs"]]
         if answer.json["next"] is None:
@@ -205,7 +205,7 @@ def test_a_page_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_nam
 
 def test_a_large_payload_is_left_out(robot: Robot, worker: Any, queue_name: str) -> None:
     """Of what is too large the size is told (E-84)."""
-    worker.perform_async([{"id": "big", "payload": "x" * LARGEST_PAYLOAD}])
+    worker.push_many([{"id": "big", "payload": "x" * LARGEST_PAYLOAD}])
 
     (payload,) = robot.read("job", queue=queue_name, id="big").json["waiting"]["payloads"]
 
@@ -224,7 +224,7 @@ def test_what_no_codec_can_read_is_bytes(server_url: str, clock: ManualClock, qu
 
     app = Lowkiq(Config(redis_url=server_url, dump_payload=dump, load_payload=load), clock=clock)
     worker: Any = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": 1, "payload": b"\xff\0"}, {"id": 2, "payload": b"odd"}])
+    worker.push_many([{"id": 1, "payload": b"\xff\0"}, {"id": 2, "payload": b"odd"}])
 
     first, second = _robot(app, clock, READER).read("waiting/range_by_id", queue=queue_name).json["jobs"]
 
@@ -234,7 +234,7 @@ def test_what_no_codec_can_read_is_bytes(server_url: str, clock: ManualClock, qu
 
 def test_a_mask_hides_payloads(app: Lowkiq, clock: ManualClock, worker: Any, queue_name: str) -> None:
     """What the user's function returns is shown in place of the payload."""
-    worker.perform_async([{"id": 7, "payload": {"card": "4111"}}])
+    worker.push_many([{"id": 7, "payload": {"card": "4111"}}])
     robot = _robot(app, clock, READER, mask=lambda queue, job_id, payload: [queue, job_id, *payload])
 
     (payload,) = robot.read("job", queue=queue_name, id=7).json["waiting"]["payloads"]
@@ -250,8 +250,8 @@ def test_nothing_is_shown_where_the_mask_fails(
     def mask(_queue: str, _job_id: str, payload: Any) -> object:
         return payload["card"][-4:]
 
-    worker.perform_async([{"id": 1, "payload": {"card": "secret-4111"}}])
-    worker.perform_async([{"id": 2, "payload": f"secret-{n}", "score": n} for n in range(3)])
+    worker.push_many([{"id": 1, "payload": {"card": "secret-4111"}}])
+    worker.push_many([{"id": 2, "payload": f"secret-{n}", "score": n} for n in range(3)])
     robot = _robot(app, clock, READER, mask=mask)
 
     jobs = {one["id"]: one["payloads"] for one in robot.read("waiting/range_by_id", queue=queue_name).json["jobs"]}
@@ -273,11 +273,11 @@ def test_a_job_is_found_wherever_it_is(
     seen: list[Answer] = []
 
     def look() -> None:
-        worker.perform_async([{"id": "a", "payload": 2, "score": 2}])
+        worker.push_many([{"id": "a", "payload": 2, "score": 2}])
         seen.append(robot.read("job", queue=queue_name, id="a"))
         seen.append(robot.read("processing", queue=queue_name))
 
-    worker.perform_async([{"id": "a", "payload": 1, "score": 1}])
+    worker.push_many([{"id": "a", "payload": 1, "score": 1}])
     handler.meanwhile = look
     app.drain()
     job, flying = seen
@@ -294,7 +294,7 @@ def test_a_job_tells_how_it_has_failed(
 ) -> None:
     """E-76: the last failures, newest first, with what no JSON can hold written out."""
     handler.failing = {"a"}
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     for words in ("once \udcff", "twice"):
         handler.words = words
         app.drain()
@@ -358,9 +358,9 @@ def test_failed_jobs_are_killed_deleted_or_run_now(
 ) -> None:
     """Those that have failed are meant, and those alone where an action is about failures (LN-26)."""
     handler.failing = {str(n) for n in range(4)}
-    worker.perform_async([{"id": n} for n in range(4)])
+    worker.push_many([{"id": n} for n in range(4)])
     worker.app.drain()
-    worker.perform_async([{"id": "fresh"}])
+    worker.push_many([{"id": "fresh"}])
 
     answer = robot.act(path, queue=worker.queue_name)
 
@@ -386,7 +386,7 @@ def test_an_action_is_done_to_what_a_filter_finds(
 ) -> None:
     """Of the morgue those of which all of it holds, and no other."""
     handler.failing = {"0", "1", "10", "2"}
-    mortal.perform_async([{"id": job_id} for job_id in handler.failing])
+    mortal.push_many([{"id": job_id} for job_id in handler.failing])
     mortal.app.drain()
 
     answer = robot.act("morgue/requeue_all", queue=mortal.queue_name, filter=wanted)
@@ -404,7 +404,7 @@ FOUND: Any = [
     ("waiting/delete_found", lambda _clock: {"prefix": "f"}, ["later"]),
     ("waiting/delete_found", lambda _clock: {"min_retry_count": "0"}, ["fresh", "later"]),
     ("waiting/delete_found", lambda _clock: {"max_retry_count": "(0"}, ["failed"]),
-    ("waiting/delete_found", lambda clock: {"min_perform_in": _later(clock)}, ["failed", "fresh"]),
+    ("waiting/delete_found", lambda clock: {"min_due_at": _later(clock)}, ["failed", "fresh"]),
     ("waiting/delete_all_failed", lambda _clock: {"prefix": "l"}, ["failed", "fresh", "later"]),
     ("waiting/kill_all_failed", lambda _clock: {"prefix": "f"}, ["fresh", "later"]),
 ]
@@ -417,9 +417,9 @@ def test_an_action_on_what_waits_by_a_filter(
     """By id, time and retry count; what an action is not meant for stays, though the filter finds it."""
     path, wanted, left = case
     handler.failing = {"failed"}
-    worker.perform_async([{"id": "failed"}])
+    worker.push_many([{"id": "failed"}])
     worker.app.drain()
-    worker.perform_async([{"id": "fresh"}, {"id": "later", "perform_in": float(_later(clock))}])
+    worker.push_many([{"id": "fresh"}, {"id": "later", "due_at": float(_later(clock))}])
 
     assert 200 == robot.act(path, queue=worker.queue_name, filter=wanted(clock)).status
     waiting = robot.read("waiting/range_by_id", queue=worker.queue_name).json["jobs"]
@@ -441,7 +441,7 @@ def test_an_action_on_what_waits_by_a_filter(
 )
 def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: dict[str, Any]) -> None:
     """What says nothing does not mean everything."""
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
 
     assert 400 == robot.act("waiting/delete_found", queue=worker.queue_name, **body).status
     assert 1 == worker.app.operate.stats()["total"]["length"]
@@ -462,10 +462,10 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
     """The ids that are named, and no others; of what has not failed none goes to the morgue; and it is noted."""
     app = worker.app
     handler.failing = {"1", "2", "3"}
-    worker.perform_async([{"id": n} for n in range(1, 4)])
+    worker.push_many([{"id": n} for n in range(1, 4)])
     app.drain()
     handler.failing = set()
-    worker.perform_async([{"id": "0", "delay": 60}, {"id": "fresh", "delay": 60}])
+    worker.push_many([{"id": "0", "delay": 60}, {"id": "fresh", "delay": 60}])
     with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
         answer = robot.act(path, queue=worker.queue_name, ids=["0", "1", "unknown"])
     if path == "waiting/expedite":
@@ -492,11 +492,11 @@ def test_a_time_is_unix_seconds_or_iso_8601(  # noqa: PLR0913, PLR0917 - a queue
 ) -> None:
     """In ranges and in filters, as a bound or without it, in UTC where it names no zone."""
     at = 1_800_000_000  # 2027-01-15 08:00 UTC
-    worker.perform_async([{"id": name, "perform_in": at + n} for n, name in enumerate(("before", "at", "behind"), -1)])
+    worker.push_many([{"id": name, "due_at": at + n} for n, name in enumerate(("before", "at", "behind"), -1)])
 
-    page = robot.read("waiting/range_by_perform_in", queue=queue_name, min=least, max=most).json
+    page = robot.read("waiting/range_by_due_at", queue=queue_name, min=least, max=most).json
     assert found == [job["id"] for job in page["jobs"]]
-    body = {"queue": queue_name, "filter": {"min_perform_in": least, "max_perform_in": most}}
+    body = {"queue": queue_name, "filter": {"min_due_at": least, "max_due_at": most}}
     assert len(found) == robot.act("waiting/delete_found", **body).json["changed"]
 
 
@@ -506,7 +506,7 @@ def test_a_time_is_unix_seconds_or_iso_8601(  # noqa: PLR0913, PLR0917 - a queue
 @pytest.mark.usefixtures("worker")
 def test_a_time_that_is_none_is_refused(robot: Robot, queue_name: str, wrong: str) -> None:
     """A day that no calendar has is no time."""
-    answer = robot.read("waiting/range_by_perform_in", queue=queue_name, min=wrong)
+    answer = robot.read("waiting/range_by_due_at", queue=queue_name, min=wrong)
 
     assert (400, "bad_parameter") == (answer.status, answer.json["code"])
 
@@ -517,7 +517,7 @@ def test_a_bound_that_is_none_is_refused_in_the_words_of_the_description(robot: 
     described = robot.get("/api/v1/openapi.json").json["components"]["schemas"]["WaitingFilter"]["properties"]
     body = {"queue": queue_name, "filter": {"min_retry_count": "abc"}}
     answers = [
-        ("min", "min_perform_in", robot.read("waiting/range_by_perform_in", queue=queue_name, min="nan")),
+        ("min", "min_due_at", robot.read("waiting/range_by_due_at", queue=queue_name, min="nan")),
         ("min_retry_count", "min_retry_count", robot.act("waiting/delete_found", **body)),
     ]
 
@@ -532,9 +532,9 @@ def test_a_bound_that_is_none_is_refused_in_the_words_of_the_description(robot: 
 @pytest.mark.parametrize("most", ["+inf", "+2000000000", "2027-01-15T09:00:00+01:00"])
 def test_a_plus_of_a_query_need_not_be_escaped(robot: Robot, worker: Any, queue_name: str, most: str) -> None:
     """It arrives as a space, and no bound has a space."""
-    worker.perform_async([{"id": 1, "perform_in": 1_800_000_000}])
+    worker.push_many([{"id": 1, "due_at": 1_800_000_000}])
 
-    answer = robot.get(f"/api/v1/waiting/range_by_perform_in?queue={queue_name}&max={most}")
+    answer = robot.get(f"/api/v1/waiting/range_by_due_at?queue={queue_name}&max={most}")
 
     assert ["1"] == [job["id"] for job in answer.json["jobs"]]
 
@@ -546,7 +546,7 @@ def test_every_day_is_a_time(robot: Robot, queue_name: str) -> None:
         date(2028, 2, 29),
         date(2099, 12, 31),
     ]
-    answers = [robot.read("waiting/range_by_perform_in", queue=queue_name, min=day.isoformat()) for day in days]
+    answers = [robot.read("waiting/range_by_due_at", queue=queue_name, min=day.isoformat()) for day in days]
 
     assert [200] * len(days) == [answer.status for answer in answers]
 
@@ -655,7 +655,7 @@ def test_the_next_of_one_action_is_none_of_another(
 
 def test_a_paused_queue_rests_until_it_is_resumed(robot: Robot, app: Lowkiq, worker: Any, queue_name: str) -> None:
     """Nothing is drained in a pause, all is after it."""
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
 
     pause = robot.act("queue/pause", queue=queue_name, seconds=60).json
     assert {} == app.drain()
@@ -710,8 +710,8 @@ def test_a_reader_may_look_and_nothing_else(app: Lowkiq, clock: ManualClock, que
         ("/api/v1/shards?queue=unknown", 404),
         ("/api/v1/waiting/range_by_id?queue={queue}&limit=1001", 400),
         ("/api/v1/waiting/range_by_id?queue={queue}&limit=1&limit=2", 400),
-        ("/api/v1/waiting/range_by_perform_in?queue={queue}&min=soon", 400),
-        ("/api/v1/waiting/range_by_perform_in?queue={queue}&cursor=forged", 400),
+        ("/api/v1/waiting/range_by_due_at?queue={queue}&min=soon", 400),
+        ("/api/v1/waiting/range_by_due_at?queue={queue}&cursor=forged", 400),
         ("/api/v1/waiting/search?queue={queue}&cursor=forged", 400),
         ("/api/v1/waiting/search?queue={queue}&cursor=MDoxXzA", 400),
         ("/api/v1/waiting/search?queue={queue}&cursor=_w", 400),
@@ -805,7 +805,7 @@ def test_a_browsers_session_needs_its_proof_here_too(browser: Browser, queue_nam
 def test_metrics_are_told_to_prometheus(app: Lowkiq, clock: ManualClock, handler: FailingHandler) -> None:
     """One line for each queue and number, with names escaped and without ids."""
     worker: Any = declare(app, 'a"b\\c', handler)
-    worker.perform_async([{"id": "secret-id"}])
+    worker.push_many([{"id": "secret-id"}])
     clock.advance(3)
 
     answer = _robot(app, clock, READER).get("/metrics")
@@ -822,10 +822,10 @@ def test_a_queue_that_was_made_otherwise_hides_no_other(
     app: Lowkiq, clock: ManualClock, queue_name: str, server_url: str
 ) -> None:
     """P9: it is told as what it is, and the others are measured."""
-    declare(app, queue_name, FailingHandler()).perform_async([{"id": 1}])
+    declare(app, queue_name, FailingHandler()).push_many([{"id": 1}])
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
     declare(other, queue_name, FailingHandler(), shards_count=7)
-    declare(other, f"{queue_name}-sound", FailingHandler()).perform_async([{"id": 1}])
+    declare(other, f"{queue_name}-sound", FailingHandler()).push_many([{"id": 1}])
 
     lines = _robot(other, clock, READER).get("/metrics").text.splitlines()
     other.core.backend.client.close()
@@ -879,7 +879,7 @@ def test_the_description_knows_where_it_is(make_browser: MakeBrowser) -> None:
 
 def test_the_history_of_a_queue_is_that_of_its_chart(app: Lowkiq, clock: ManualClock, worker: Any) -> None:
     """SK-21: counts of each step, rates, and the times of batches."""
-    worker.perform_async([{"id": number} for number in range(3)])
+    worker.push_many([{"id": number} for number in range(3)])
     app.drain()
     clock.advance(120.0)
 
@@ -944,7 +944,7 @@ def test_a_job_that_moves_between_two_looks_is_found(
 
     for name in ("fetch", "processing_fetch", "morgue_fetch"):
         monkeypatch.setattr(Queries, name, then_moved(name))
-    worker.perform_async([{"id": "a", "delay": 60}])
+    worker.push_many([{"id": "a", "delay": 60}])
     job = robot.read("job", queue=queue_name, id="a")
 
     assert 3 == len(looks)

@@ -49,14 +49,14 @@ def task(app: Lowkiq) -> Task:
 def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler, task: Task) -> ASGIApp:
     """The dashboard of a queue with jobs that wait, have failed, and lie in the morgue."""
     handler.failing = {"1", "2", "3"}
-    worker.perform_async([{"id": n, "payload": {"n": n}} for n in range(6)])
+    worker.push_many([{"id": n, "payload": {"n": n}} for n in range(6)])
     app.drain()
     app.operate.actions(worker).kill_all_failed_jobs()
     handler.failing = {"4", "5"}
-    worker.perform_async([{"id": n} for n in range(4, 9)])
+    worker.push_many([{"id": n} for n in range(4, 9)])
     app.drain()
-    worker.perform_async([{"id": n} for n in range(20, 29)])
-    task.push(worker, [{"id": "of the task", "item": "row 1"}])
+    worker.push_many([{"id": n} for n in range(20, 29)])
+    task.push_many(worker, [{"id": "of the task", "item": "row 1"}])
     return dashboard(app, auth=Auth(tokens=[Token("robot", SECRET, "operator")]), clock=clock)
 
 

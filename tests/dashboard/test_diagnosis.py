@@ -47,123 +47,123 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         "box:7, left without settling it (its lease ended 30 s ago)",
         None,
     ),
-    "due later": ({"shard": HELD, "perform_in": LATER}, "due later", "waits for another 5m", LATER),
+    "due later": ({"shard": HELD, "due_at": LATER}, "due later", "waits for another 5m", LATER),
     "head held": (
-        {"shard": FREE, "perform_in": 253_402_300_800.0, "retry_count": 3.0, "held_since": NOW - 7_200},
+        {"shard": FREE, "due_at": 253_402_300_800.0, "retry_count": 3.0, "held_since": NOW - 7_200},
         "head held",
         "has been held for 2h, and all payloads of its id wait behind it",
         None,
     ),
-    "gathering": (
-        {"shard": HELD, "perform_in": LATER, "gathers_until": LATER + 600},
-        "gathering",
+    "debouncing": (
+        {"shard": HELD, "due_at": LATER, "debounced_until": LATER + 600},
+        "debouncing",
         "is due in 5m, or later if another push comes, but in 15m at the latest",
         LATER,
     ),
     "retry later": (
-        {"shard": FREE, "perform_in": LATER, "retry_count": 1.0},
+        {"shard": FREE, "due_at": LATER, "retry_count": 1.0},
         "retry later",
         "failed twice and will be retried in 5m",
         LATER,
     ),
-    "paused": ({"shard": PAUSED, "perform_in": DUE}, "paused", "paused for another 10m; it is due", NOW + 600),
+    "paused": ({"shard": PAUSED, "due_at": DUE}, "paused", "paused for another 10m; it is due", NOW + 600),
     "paused for longer than it waits": (
-        {"shard": PAUSED, "perform_in": LATER},
+        {"shard": PAUSED, "due_at": LATER},
         "paused",
         "another 10m; it is due in 5m",
         NOW + 600,
     ),
-    "due after the pause": ({"shard": PAUSED, "perform_in": NOW + 900}, "due later", "another 15m", NOW + 900),
-    "paused for good": ({"shard": STOPPED, "perform_in": DUE}, "paused", "until an operator resumes it", None),
+    "due after the pause": ({"shard": PAUSED, "due_at": NOW + 900}, "due later", "another 15m", NOW + 900),
+    "paused for good": ({"shard": STOPPED, "due_at": DUE}, "paused", "until an operator resumes it", None),
     "held": (
-        {"shard": HELD, "perform_in": DUE, "ahead": 3},
+        {"shard": HELD, "due_at": DUE, "ahead": 3},
         "held",
         "held by box:7 for 1m 30s, and it waits behind 3 others",
         None,
     ),
-    "held, it is next": ({"shard": HELD, "perform_in": DUE}, "held", "it is next", None),
+    "held, it is next": ({"shard": HELD, "due_at": DUE}, "held", "it is next", None),
     "fenced": (
-        {"shard": LET_GO, "perform_in": DUE},
+        {"shard": LET_GO, "due_at": DUE},
         "held",
         "Redis rejects the writes of the holder, box:7, which was evicted or gave up. The lease ends in 20 s",
         NOW + 20,
     ),
     "suspect": (
-        {"shard": HELD, "perform_in": LATER, "suspects_ahead": 2},
+        {"shard": HELD, "due_at": LATER, "suspects_ahead": 2},
         "suspect",
         "it waits behind 2 other suspects",
         None,
     ),
     "suspect of a free shard": (
-        {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
+        {"shard": FREE, "due_at": DUE, "suspects_ahead": 1},
         "suspect",
         "been due for 1m. box:7 acquired its shard",
         None,
     ),
     "behind suspects": (
-        {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
+        {"shard": msgspec.structs.replace(FREE, suspects=2), "due_at": DUE, "ahead": 1_200},
         "behind others",
         "No drain has acquired it since",
         None,
     ),
     "behind others": (
-        {"shard": FREE, "perform_in": DUE, "ahead": 1},
+        {"shard": FREE, "due_at": DUE, "ahead": 1},
         "behind others",
         "box:7 acquired its shard 5.0 s ago and released it. No drain has acquired it since",
         None,
     ),
     "next": (
-        {"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48},
+        {"shard": BUSY_ELSEWHERE, "due_at": NOW - 48},
         "next",
         "been due for 48 s, and no drain has acquired its shard since",
         None,
     ),
     "holder died": (
-        {"shard": DIED, "perform_in": DUE},
+        {"shard": DIED, "due_at": DUE},
         "holder died",
         "box:7, left with 4 ids in flight (its lease ended 30 s ago)",
         None,
     ),
-    "woken": ({"shard": WOKEN, "perform_in": DUE}, "woken", "a drain was just started", NOW + 8),
+    "woken": ({"shard": WOKEN, "due_at": DUE}, "woken", "a drain was just started", NOW + 8),
     "not drained": (
-        {"shard": QUIET, "perform_in": DUE},
+        {"shard": QUIET, "due_at": DUE},
         "not drained",
         "been due for 1m, and no drain has acquired its shard since",
         None,
     ),
     "nobody ever drained": (
-        {"shard": UNSEEN, "perform_in": DUE},
+        {"shard": UNSEEN, "due_at": DUE},
         "not drained",
         "no drain has ever acquired its shard",
         None,
     ),
     "goes on later": (
-        {"shard": FREE, "perform_in": NOW + 12, "progress": PUT_OFF},
+        {"shard": FREE, "due_at": NOW + 12, "progress": PUT_OFF},
         "goes on later",
         "It is started, and goes on in 12 s: the database is behind.",
         NOW + 12,
     ),
     "goes on later, without a reason": (
-        {"shard": FREE, "perform_in": LATER, "progress": STARTED},
+        {"shard": FREE, "due_at": LATER, "progress": STARTED},
         "goes on later",
         "It is started, and goes on in 5m.",
         LATER,
     ),
     "started and failed": (
-        {"shard": FREE, "perform_in": LATER, "retry_count": 0.0, "progress": PUT_OFF},
+        {"shard": FREE, "due_at": LATER, "retry_count": 0.0, "progress": PUT_OFF},
         "retry later",
         "failed once and will be retried in 5m",
         LATER,
     ),
     "started and due": (
-        {"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48, "progress": STARTED},
+        {"shard": BUSY_ELSEWHERE, "due_at": NOW - 48, "progress": STARTED},
         "next",
         "due for",
         None,
     ),
-    "closed by a move": ({"shard": CLOSED, "perform_in": DUE}, "moving", "gets another number of shards", None),
-    "closed by a move, due later": ({"shard": CLOSED, "perform_in": LATER}, "due later", "it is not due yet", LATER),
-    "closed": ({"shard": FREE, "perform_in": DUE, "closed": True}, "closed", "its shard is closed", None),
+    "closed by a move": ({"shard": CLOSED, "due_at": DUE}, "moving", "gets another number of shards", None),
+    "closed by a move, due later": ({"shard": CLOSED, "due_at": LATER}, "due later", "it is not due yet", LATER),
+    "closed": ({"shard": FREE, "due_at": DUE, "closed": True}, "closed", "its shard is closed", None),
 }
 
 
@@ -183,34 +183,34 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"shard": HELD, "in_flight": True, "perform_in": DUE}, "More payloads wait under this id"),
-        ({"shard": HELD, "perform_in": DUE}, "The lease ends in 20 s unless"),
+        ({"shard": HELD, "in_flight": True, "due_at": DUE}, "More payloads wait under this id"),
+        ({"shard": HELD, "due_at": DUE}, "The lease ends in 20 s unless"),
         ({"shard": HELD, "in_flight": True}, "The lease ends in 20 s unless"),
         ({"shard": HELD, "in_flight": True, "progress": STARTED}, "its progress at its last checkpoint"),
-        ({"shard": FREE, "perform_in": LATER, "progress": PUT_OFF}, "It goes on from its cursor"),
-        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "it runs alone, before jobs"),
+        ({"shard": FREE, "due_at": LATER, "progress": PUT_OFF}, "It goes on from its cursor"),
+        ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "it runs alone, before jobs"),
         (
-            {"shard": FREE, "perform_in": DUE, "suspects_ahead": 0, "strikes": 2},
+            {"shard": FREE, "due_at": DUE, "suspects_ahead": 0, "strikes": 2},
             "The process was lost twice while one of its payloads ran alone",
         ),
-        ({"shard": FREE, "perform_in": DUE, "buried_at": NOW - 90}, "of this id were buried 1m 30s ago"),
-        ({"shard": FREE, "perform_in": DUE, "least_version": 4}, "contract version 4 or newer"),
-        ({"shard": UNSEEN, "perform_in": DUE, "ahead": 2}, "In the next drain it waits behind 2 others."),
-        ({"shard": QUIET, "perform_in": DUE, "ahead": 1}, "In the next drain it waits behind 1 other."),
+        ({"shard": FREE, "due_at": DUE, "buried_at": NOW - 90}, "of this id were buried 1m 30s ago"),
+        ({"shard": FREE, "due_at": DUE, "least_version": 4}, "contract version 4 or newer"),
+        ({"shard": UNSEEN, "due_at": DUE, "ahead": 2}, "In the next drain it waits behind 2 others."),
+        ({"shard": QUIET, "due_at": DUE, "ahead": 1}, "In the next drain it waits behind 1 other."),
         (
-            {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
+            {"shard": msgspec.structs.replace(FREE, suspects=2), "due_at": DUE, "ahead": 1_200},
             "behind 1,200 others, 2 of them suspects",
         ),
         (
-            {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
+            {"shard": FREE, "due_at": DUE, "suspects_ahead": 1},
             "it waits behind 1 other suspect.",
         ),
-        ({"shard": QUIET, "perform_in": DUE}, "box:7 acquired it last, 2h ago."),
+        ({"shard": QUIET, "due_at": DUE}, "box:7 acquired it last, 2h ago."),
         (
-            {"shard": msgspec.structs.replace(BUSY_ELSEWHERE, held_until=NOW - 20), "perform_in": NOW - 48},
+            {"shard": msgspec.structs.replace(BUSY_ELSEWHERE, held_until=NOW - 20), "due_at": NOW - 48},
             "box:7 acquired it last, 50 s ago (its lease ended 20 s ago).",
         ),
-        ({"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48}, "are busy with other shards"),
+        ({"shard": BUSY_ELSEWHERE, "due_at": NOW - 48}, "are busy with other shards"),
         (
             {"shard": msgspec.structs.replace(DIED, held_until=NOW - 600), "in_flight": True},
             "No drain has acquired the shard for 2m",
@@ -230,10 +230,10 @@ def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
     ("fields", "words"),
     [
         ({"shard": HELD, "in_flight": True, "suspects_ahead": 0}, "It is on probation: its process died"),
-        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "side by side with the other jobs on probation"),
-        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "In the next drain it is next."),
+        ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "side by side with the other jobs on probation"),
+        ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "In the next drain it is next."),
         (
-            {"shard": FREE, "perform_in": DUE, "suspects_ahead": 2},
+            {"shard": FREE, "due_at": DUE, "suspects_ahead": 2},
             "it waits behind 2 other suspects, but runs together with those on probation.",
         ),
         ({"shard": DIED, "in_flight": True}, "Then it runs once more, side by side with the other jobs"),
@@ -252,7 +252,7 @@ def test_what_a_first_crash_left_is_on_probation(fields: dict[str, Any], words: 
 
 def test_a_job_that_is_due_for_a_moment_is_no_reason_to_look_for_causes() -> None:
     """Each job is due for a moment before somebody takes it."""
-    more = diagnose(JobExplanation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1), 1).more
+    more = diagnose(JobExplanation(shard=BUSY_ELSEWHERE, due_at=NOW - 1), 1).more
 
     assert not any("busy with other shards" in one for one in more)
     assert any("it is next" in one for one in more)
@@ -264,7 +264,7 @@ def test_every_situation_has_an_answer() -> None:
     situations = [
         JobExplanation(
             shard=shard,
-            perform_in=perform_in,
+            due_at=due_at,
             in_flight=in_flight,
             retry_count=retry_count,
             suspects_ahead=suspects_ahead,
@@ -273,7 +273,7 @@ def test_every_situation_has_an_answer() -> None:
             probation=probation,
         )
         for shard in shards
-        for perform_in in (None, DUE, LATER)
+        for due_at in (None, DUE, LATER)
         for in_flight in (False, True)
         for retry_count in (-1.0, 0.0)
         for suspects_ahead in (None, 0, 1)

@@ -51,7 +51,7 @@ def worker(app: Lowkiq, queue_name: str) -> Any:
     """Of 3,000 failures 40 in a hundred are one error whose line is another each time; half of it is in the morgue."""
     worker: Any = declare(app, queue_name, Notes(fail_each), shards_count=3, batch_size=500)
     ids = [*ids_of("throttled", THROTTLED), *ids_of("down", 300), *ids_of("other", 1_494), *ids_of("named", 6)]
-    worker.perform_async([{"id": job_id} for job_id in ids])
+    worker.push_many([{"id": job_id} for job_id in ids])
     app.drain()
     app.operate.actions(worker).kill_failed_jobs([f"throttled-{each}" for each in range(0, THROTTLED, 2)])
     return worker
@@ -187,7 +187,7 @@ def test_errors_of_an_own_codec_have_fingerprints(server_url: str, queue_name: s
     config = Config(redis_url=server_url, dump_error=reverse, load_error=lambda stored: stored.decode()[::-1])
     with closing_app(Lowkiq(config, clock=clock)) as app:
         worker: Any = declare(app, queue_name, Notes(fail_each))
-        worker.perform_async([{"id": job_id} for job_id in [*ids_of("throttled", 3), *ids_of("down", 2)]])
+        worker.push_many([{"id": job_id} for job_id in [*ids_of("throttled", 3), *ids_of("down", 2)]])
         app.drain()
 
         group = app.operate.errors(worker).groups[0]

@@ -30,10 +30,10 @@ def fail_each(batch: Batch) -> None:
 def worker(app: Lowkiq, queue_name: str, clock: ManualClock) -> Any:
     """Three ids with one error, first two hours ago, and two with two errors of one type; of these one is buried."""
     worker: Any = declare(app, queue_name, Notes(fail_each), shards_count=2)
-    worker.perform_async([{"id": f"late-{number}"} for number in range(3)])
+    worker.push_many([{"id": f"late-{number}"} for number in range(3)])
     app.drain()
     clock.advance(7_200.0)
-    worker.perform_async([{"id": "key-1"}, {"id": "key-2"}])
+    worker.push_many([{"id": "key-1"}, {"id": "key-2"}])
     app.drain()
     app.operate.actions(worker).kill_failed_jobs(["key-2"])
     return worker
@@ -65,7 +65,7 @@ def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -
             raise ValueError(f"{job.id} ends in the middle of a line")
 
     Importing.queue_name = queue_name
-    app.worker(Importing).perform_async([{"id": "prices"}])
+    app.worker(Importing).push_many([{"id": "prices"}])
     app.drain()
 
     found = app.operate.errors(Importing)
@@ -83,7 +83,7 @@ def test_errors_are_grouped_by_their_type_alone(app: Lowkiq, worker: Any) -> Non
 def test_errors_of_all_queues_are_counted_in_parts(app: Lowkiq, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One call reads a bounded number; each error is in one part, whatever the parts are."""
     other: Any = declare(app, f"{worker.queue_name}-other", Notes(fail_each))
-    other.perform_async([{"id": "late-9"}])
+    other.push_many([{"id": "late-9"}])
     app.drain()
     monkeypatch.setattr(error_groups, "READ_AT_ONCE", 1)
     monkeypatch.setattr(error_groups, "_ABREAST", 1)

@@ -38,9 +38,7 @@ def test_sk21_a_list_is_exported_as_its_pages_show_it(
     """SK-21: all of its jobs in their order, beyond one page; its links keep the filter; for readers, too."""
     browser = make_browser(READER)
     fail(app, worker, handler, "order-bad")
-    worker.perform_async(
-        [{"id": f"order-{number:03}", "delay": number, "payload": {"n": number}} for number in range(150)]
-    )
+    worker.push_many([{"id": f"order-{number:03}", "delay": number, "payload": {"n": number}} for number in range(150)])
     page = browser.get(link("waiting", worker, by="id", range="gte", value="order-1"))
     (address,) = re.findall(r'<a id="export-csv" href="\.(.*?)"', page.text)
 
@@ -64,7 +62,7 @@ def test_an_export_of_the_morgue_and_of_what_is_in_flight(app: Lowkiq, queue_nam
     handler = FailingHandler()
     worker: Any = declare(app, queue_name, handler, max_retry_count=0)
     fail(app, worker, handler, "dead")
-    worker.perform_async([{"id": "flies"}])
+    worker.push_many([{"id": "flies"}])
     seen: list[Answer] = []
     handler.meanwhile = lambda: seen.append(file_of(browser, worker, "processing"))
     app.drain()
@@ -81,9 +79,9 @@ def test_a_file_ends_at_a_bound_and_says_where_the_next_one_begins(
     worker: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """API Gateway takes no large response: each job is in one of the parts, and the last one says that it is."""
-    worker.perform_async([{"id": f"order-{number:03}"} for number in range(250)])
+    worker.push_many([{"id": f"order-{number:03}"} for number in range(250)])
     monkeypatch.setattr(export, "MOST_BYTES", 100)
-    bounded = {"find": "order-", "by": "perform_in", "range": "gte", "value": "1"}
+    bounded = {"find": "order-", "by": "due_at", "range": "gte", "value": "1"}
     query = {"queue": worker.queue_name, "list": "waiting", "format": kind, **bounded}
     address = f"/export?{urlencode(query)}"
     found: list[str] = []
@@ -106,7 +104,7 @@ def test_a_file_ends_at_a_bound_and_says_where_the_next_one_begins(
 
 def test_a_part_for_the_gateway_is_small(worker: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks through API Gateway gets the smaller bound, whoever asks the daemon the larger one."""
-    worker.perform_async([{"id": number} for number in range(250)])
+    worker.push_many([{"id": number} for number in range(250)])
     monkeypatch.setattr(export, "MOST_BYTES_OF_GATEWAY", 100)
     served = browser.app
 
@@ -120,7 +118,7 @@ def test_a_part_for_the_gateway_is_small(worker: Any, browser: Browser, monkeypa
 
 def test_a_file_says_that_jobs_are_missing(worker: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a list is too long to be put into the order of its ids, as its page does."""
-    worker.perform_async([{"id": number} for number in range(600)])
+    worker.push_many([{"id": number} for number in range(600)])
     monkeypatch.setattr(queries, "scan_ids", lambda reader, search, _at_most: (scan_ids(reader, search, 1)[0], True))
 
     assert file_of(browser, worker, "waiting", "json", by="id").json["cut"]
@@ -136,7 +134,7 @@ def test_payloads_of_a_file_are_masked(worker: Any, make_browser: MakeBrowser) -
             raise ValueError(payload)
         return {"card": "…"}
 
-    worker.perform_async([{"id": name, "payload": {"card": "4711"}} for name in ("bad", "good")])
+    worker.push_many([{"id": name, "payload": {"card": "4711"}} for name in ("bad", "good")])
     text = file_of(make_browser(mask=mask), worker, "waiting").text
 
     assert "4711" not in text
@@ -147,7 +145,7 @@ def test_payloads_of_a_file_are_masked(worker: Any, make_browser: MakeBrowser) -
 def test_no_cell_of_a_file_is_a_formula(worker: Any, browser: Browser) -> None:
     """E-84: a spreadsheet performs none of what clients push; JSON has ids as they are."""
     hostile = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", 'a,"b"\r\n=1', "a\0b"]
-    worker.perform_async([{"id": job_id, "payload": "=1"} for job_id in hostile])
+    worker.push_many([{"id": job_id, "payload": "=1"} for job_id in hostile])
 
     cells = [cell for row in rows(file_of(browser, worker, "waiting")) for cell in row.values()]
 
@@ -160,7 +158,7 @@ def test_no_cell_of_a_file_is_a_formula(worker: Any, browser: Browser) -> None:
 def test_a_file_that_is_read_with_semicolons_has_no_formula(worker: Any, browser: Browser) -> None:
     """E-84: much of Europe separates so, and a comma then ends no cell; each cell is quoted."""
     hostile = ["a;=1+1;b", 'a;"=1+1"', "a\t@SUM(1)", "a; +1", "a\n=1", "fine;text"]
-    worker.perform_async([{"id": job_id} for job_id in hostile])
+    worker.push_many([{"id": job_id} for job_id in hostile])
 
     text = file_of(browser, worker, "waiting").text
 

@@ -29,10 +29,10 @@ def test_a_search_and_a_range_hold_together(
     """SK-21: neither drops the other; the list is in order, and each chip leads to the list without its condition."""
     handler.words = "met a closed warehouse"
     fail(app, worker, handler, "order-1", "order-2", "mail-1")
-    worker.perform_async([{"id": f"order-{number}", "delay": number * 100} for number in (3, 5, 4)])
+    worker.push_many([{"id": f"order-{number}", "delay": number * 100} for number in (3, 5, 4)])
     at = clock.time() + 350
 
-    page = browser.get(link("waiting", worker, find="order-", by="perform_in", range="lte", value=at))
+    page = browser.get(link("waiting", worker, find="order-", by="due_at", range="lte", value=at))
     assert ["order-3", "order-2", "order-1"] == ids_on(page)
     assert ["id begins with order-", "due at or before"] == [words.partition(" 20")[0] for words in chips(page)]
     without_search, without_range = (
@@ -51,8 +51,8 @@ def test_what_a_filter_shows_is_what_an_action_on_it_changes(
     app: Lowkiq, worker: Any, browser: Browser, clock: ManualClock
 ) -> None:
     """The confirmation has the same chips, and the action finds the same ids."""
-    worker.perform_async([{"id": f"{name}-{number}", "delay": number} for name in "ab" for number in (100, 300)])
-    search = urlencode({"find": "a", "by": "perform_in", "range": "gte", "value": clock.time() + 200})
+    worker.push_many([{"id": f"{name}-{number}", "delay": number} for name in "ab" for number in (100, 300)])
+    search = urlencode({"find": "a", "by": "due_at", "range": "gte", "value": clock.time() + 200})
     shown = browser.get(link("waiting", worker) + "&" + search)
     assert ["a-300"] == ids_on(shown)
 
@@ -94,10 +94,10 @@ def test_a_filtered_morgue_has_pages(
 def test_a_filtered_list_is_the_whole_list_narrowed(app: Lowkiq, queue_name: str, clock: ManualClock, way: str) -> None:
     """What one page after the other holds is what the list by time holds that the filter wants, in its order."""
     worker: Any = declare(app, queue_name, FailingHandler(), shards_count=3)
-    worker.perform_async([{"id": f"{'ab'[number % 2]}{number}", "delay": number // 5} for number in range(60)])
+    worker.push_many([{"id": f"{'ab'[number % 2]}{number}", "delay": number // 5} for number in range(60)])
     queries, reverse = app.operate.queries(worker), way == "down"
     wanted = IdFilter(prefix="a", least=str(clock.time() + 2), most=f"({clock.time() + 10}", least_id="(a10")
-    listed = queries.range_by_perform_in(clock.time() + 2, f"({clock.time() + 10}", 100, reverse=reverse)
+    listed = queries.range_by_due_at(clock.time() + 2, f"({clock.time() + 10}", 100, reverse=reverse)
     expected = [job.id for job in listed if job.id.startswith("a") and job.id > "a10"]
 
     pages = [queries.filtered("waiting", wanted, 3, reverse=reverse)]

@@ -131,7 +131,7 @@ def test_p9_the_first_look_of_a_process_counts_all_ids(  # noqa: PLR0913, PLR091
     handler = FailingHandler()
     handler.failing = set(IDS)
     worker = declare(mover, queue_name, handler, shards_count=4)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     mover.drain()
     _move(mover, worker, stage)
     fresh = Fresh(make_app(), queue_name, clock, capsys)
@@ -157,7 +157,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
     """P9: records that were received and not dropped yet count twice, and the number is no less than is told then."""
     mover, fresh = make_app(), Fresh(make_app(), queue_name, clock, capsys)
     worker = declare(mover, queue_name, FailingHandler(), shards_count=4)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     received, receive = list[object](), MovingShards.receive
 
     def note(*given: Any) -> None:
@@ -190,7 +190,7 @@ def test_a_fresh_process_lists_the_duty_of_a_move_that_is_under_way(make_app: Ma
     mover, fresh = make_app(), make_app()
     worker = declare(mover, queue_name, FailingHandler(), shards_count=4)
     declare(fresh, queue_name, FailingHandler(), shards_count=4)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     before = [duty.name for duty in fresh.operate.duties()]
     _move(mover, worker, "in the middle")
     later = make_app()

@@ -809,7 +809,7 @@ def test_an_apps_dashboard_is_made_as_any_other(app: Lowkiq, clock: ManualClock,
     """`app.dashboard` takes what `dashboard` takes: base path, mask and clock are heeded, and nobody is no auth."""
     with pytest.raises(ConfigError):
         dashboard(app)
-    app.push(app.workers[0], [{"id": "a", "payload": "secret"}])
+    app.push_many(app.workers[0], [{"id": "a", "payload": "secret"}])
     later = ManualClock()
     later.advance(clock.time() + AUTH.session_lifetime - later.time())
     served = dashboard(app, auth=AUTH, base_path="/jobs", mask=lambda *_: "hidden", clock=later)

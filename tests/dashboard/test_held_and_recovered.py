@@ -17,8 +17,8 @@ from tests.kit.workers import declare
 @pytest.fixture
 def holding(app: Lowkiq, queue_name: str) -> type[Worker]:
     """A worker that holds an id whose oldest payload has failed for the last time; one is held."""
-    worker = declare(app, queue_name, raising(ValueError("no")), dead_head="hold", max_retry_count=0, batch_size=1)
-    worker.perform_async([{"id": "stuck", "payload": 1}, {"id": "stuck", "payload": 2}])
+    worker = declare(app, queue_name, raising(ValueError("no")), dead_head="block", max_retry_count=0, batch_size=1)
+    worker.push_many([{"id": "stuck", "payload": 1}, {"id": "stuck", "payload": 2}])
     app.drain()
     return worker
 
@@ -30,7 +30,7 @@ def test_e79_an_operator_sees_what_is_held(holding: type[Worker], browser: Brows
     assert "1 held" in browser.get("/").words
     page = browser.get(f"/queue?queue={queue}")
     assert "Held 1" in page.words
-    listed = browser.get(f"/waiting?queue={queue}&by=perform_in&range=gte&value=253402300800").words
+    listed = browser.get(f"/waiting?queue={queue}&by=due_at&range=gte&value=253402300800").words
     assert "held" in listed
     assert "7978y" not in listed
 
@@ -66,7 +66,7 @@ def test_x43_what_a_dead_holder_left_is_listed(
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "left", "payload": 1}])
+    worker.push_many([{"id": "left", "payload": 1}])
     assert "Nothing was recovered" in reader.get(address).words
     mortal.drain()
     outlive(app, clock, worker)

@@ -162,7 +162,7 @@ def test_the_api_tells_and_sets_limits(app: Lowkiq, robot: Browser, limited: Any
 
 def test_why_a_job_waits_for_a_place(app: Lowkiq, clock: ManualClock, limited: Any, browser: Browser) -> None:
     """X-35: who has the places, where the job's shard stands in line, when the next ids may begin."""
-    limited.perform_async([{"id": "a"}])
+    limited.push_many([{"id": "a"}])
     own = shard_of(app, limited, "a").index
     others = [index for index in range(4) if index != own]
     come(app, limited, *others[:2], want=5)
@@ -184,7 +184,7 @@ def test_why_a_job_waits_for_a_place(app: Lowkiq, clock: ManualClock, limited: A
 
 def test_why_a_job_waits_for_another_queue(app: Lowkiq, limited: Any, follower: Any, browser: Browser) -> None:
     """X-32: the queue that it waits for is named; once nobody visits that one, other reasons count."""
-    follower.perform_async([{"id": "a"}])
+    follower.push_many([{"id": "a"}])
     assert "its queue waits for" not in why(browser, follower, "a")
     come(app, limited, 3)
 
@@ -193,7 +193,7 @@ def test_why_a_job_waits_for_another_queue(app: Lowkiq, limited: Any, follower: 
 
 def test_why_a_job_waits_for_limits_that_were_set(app: Lowkiq, worker: Any, browser: Browser, robot: Browser) -> None:
     """X-30: of a worker without limits in its code the answer knows them too, on the page and in the API."""
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     app.operate.limits(worker).set(rate=Rate(1, per=10))
     come(app, worker, 0)
 
@@ -201,4 +201,4 @@ def test_why_a_job_waits_for_limits_that_were_set(app: Lowkiq, worker: Any, brow
     assert sentence in why(browser, worker, "a")
     told = robot.get(f"/api/v1/job?{urlencode({'queue': worker.queue_name, 'id': 'a'})}").json
     assert sentence in told["why"]
-    assert told["next_at"] > told["waiting"]["perform_in"]
+    assert told["next_at"] > told["waiting"]["due_at"]

@@ -47,7 +47,7 @@ def test_looks_at_many_queues_take_few_round_trips(
     app = make_app()
     workers = [declare(app, f"{queue_name}-{n}", FailingHandler()) for n in range(QUEUES)]
     for worker in workers:
-        worker.perform_async([{"id": 1}])
+        worker.push_many([{"id": 1}])
         app.every(60, worker, id="nightly", name="sync")
     app.schedules.tick()
     browser = Browser(dashboard(app, auth=AUTH, clock=clock))

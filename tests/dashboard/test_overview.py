@@ -46,15 +46,15 @@ def test_ln_32_a_row_has_every_number_of_its_queue(
     worker: Any, handler: FailingHandler, app: Lowkiq, browser: Browser, clock: ManualClock
 ) -> None:
     """LN-12, LN-32: processed, failed, lag, in flight, waiting, fresh, retries, morgue; and how long batches take."""
-    worker.perform_async([{"id": n} for n in range(8)])
+    worker.push_many([{"id": n} for n in range(8)])
     handler.failing = {"0", "1", "2"}
     handler.meanwhile = lambda: clock.advance(2.0)
     app.drain()
     app.operate.actions(worker).kill_all_failed_jobs()
     handler.failing = {"x"}
-    worker.perform_async([{"id": "x"}])
+    worker.push_many([{"id": "x"}])
     app.drain()
-    worker.perform_async([{"id": n} for n in range(1_500)])
+    worker.push_many([{"id": n} for n in range(1_500)])
     clock.advance(30.0)
     handler.meanwhile = lambda: seen.append(browser.get("/").text)
     seen: list[str] = []
@@ -99,7 +99,7 @@ def test_the_chart_has_history_when_the_page_opens(
 ) -> None:
     """What was drained while nobody looked is in the chart, in the slot that it belongs to."""
     for count in (7, 3):
-        worker.perform_async([{"id": n} for n in range(count)])
+        worker.push_many([{"id": n} for n in range(count)])
         handler.failing = {"0"}
         app.drain()
         clock.advance(60.0)
@@ -120,7 +120,7 @@ def test_the_chart_reaches_back_three_days(
     """Each span shows what was done in it, and nothing from before."""
     reach = {"1h": 3_600, "6h": 6 * 3_600, "72h": 72 * 3_600}[span]
     for count in (5, 3):
-        worker.perform_async([{"id": n} for n in range(count)])
+        worker.push_many([{"id": n} for n in range(count)])
         app.drain()
         clock.advance(reach * 0.6)
 
@@ -221,13 +221,13 @@ def test_a_queue_that_fails_shows_it_in_its_trend(
     worker: Any, app: Lowkiq, handler: FailingHandler, browser: Browser, clock: ManualClock
 ) -> None:
     """More failures than jobs done are drawn as failures are."""
-    worker.perform_async([{"id": n} for n in range(3)])
+    worker.push_many([{"id": n} for n in range(3)])
     app.drain()
     clock.advance(30)
     assert 'class="line" d="M' in _trend(browser)
 
     handler.failing = {"0", "1", "2", "3"}
-    worker.perform_async([{"id": n} for n in range(4)])
+    worker.push_many([{"id": n} for n in range(4)])
     app.drain()
     clock.advance(30)
     assert 'class="line failed" d="M' in _trend(browser)
@@ -237,7 +237,7 @@ def test_a_queue_that_was_made_otherwise_is_marked(
     worker: Any, make_browser: MakeBrowser, clock: ManualClock, server_url: str
 ) -> None:
     """A declaration that differs from the one in Redis does not keep the page from being shown."""
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
     declare(other, worker.queue_name, FailingHandler(), shards_count=7)
 
@@ -252,7 +252,7 @@ def test_the_lag_of_a_paused_queue_stands_apart(
 ) -> None:
     """P9: it is told in the queue's own row, and the total above the queues knows nothing of it."""
     worker: Any = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     app.operate.actions(worker).pause()
     clock.advance(90)
     words = browser.get("/").words

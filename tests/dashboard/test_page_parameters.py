@@ -20,7 +20,7 @@ PAGES = sorted(
 @pytest.fixture
 def buried(app: Lowkiq, worker: Any) -> Any:
     """The worker, with two jobs in its morgue."""
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
     app.operate.actions(worker).kill_failed_jobs(["a", "b"])
     return worker

@@ -37,7 +37,7 @@ def test_an_action_is_listed_with_who_and_how_many(
 ) -> None:
     """SK-21: the newest first, of the queue alone or of all; nothing is kept before somebody acts, nor for looking."""
     name = worker.queue_name
-    worker.perform_async([{"id": "a"}, {"id": "b"}])
+    worker.push_many([{"id": "a"}, {"id": "b"}])
     assert "No action yet" in browser.get(f"/past-actions?queue={name}").words
     assert not app.core.backend.client.exists(actions_key(name))
 
@@ -56,7 +56,7 @@ def test_an_action_is_listed_with_who_and_how_many(
 
 def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """However many requests it takes: with what it has changed in all, and what became of it last."""
-    worker.perform_async([{"id": number} for number in range(3)])
+    worker.push_many([{"id": number} for number in range(3)])
     action = prepare(app.operate.actions(worker), "expedite")
     for _ in range(2):
         state = BulkActionState(queue=worker.queue_name, action=action, run="0000001f")
@@ -69,7 +69,7 @@ def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser
 
 def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """Neither how many ids an action has changed, nor which records are steps of one: it is refused, and jobs stay."""
-    worker.perform_async([{"id": number} for number in range(3)])
+    worker.push_many([{"id": number} for number in range(3)])
     name, key = worker.queue_name, signing_key(app.core.backend, 0.0)
     state = BulkActionState(queue=name, action=prepare(app.operate.actions(worker), "delete", chosen=["1"]))
     body, _, signature = pack(key, state).partition(".")
@@ -111,7 +111,7 @@ def test_a_state_that_is_sent_again_counts_what_it_changes_then(
     """An operator who sends the first state of a deletion for each step deletes more than any of them tells."""
     monkeypatch.setattr(actions, "IDS_IN_A_STEP", 500)
     name = worker.queue_name
-    worker.perform_async([{"id": number} for number in range(1_500)])
+    worker.push_many([{"id": number} for number in range(1_500)])
     action = prepare(app.operate.actions(worker), "delete", whole_list=True)
     text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, run="0000002f"))
     sent = 0

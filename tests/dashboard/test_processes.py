@@ -188,7 +188,7 @@ def test_a_process_that_has_lost_its_shard_is_marked(
         rows.append(row_of(browser, process))
 
     notes.then = lambda _batch: look()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     assert ["fenced" in row for row in rows] == [False, True]

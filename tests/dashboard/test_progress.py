@@ -35,7 +35,7 @@ def progress(cursor: Any = ("eu", 61_204), reason: str = "out of time", total: i
 
 def start(app: Lowkiq, worker: Any, kept: JobProgress | bytes, when: float | None = None) -> None:
     """Job 7 is started, and waits."""
-    worker.perform_async([{"id": 7, "payload": {"file": "prices.csv"}}])
+    worker.push_many([{"id": 7, "payload": {"file": "prices.csv"}}])
     put_off(app, worker, "7", kept, when)
 
 
@@ -92,7 +92,7 @@ def test_lists_mark_started_jobs(app: Lowkiq, worker: Any, browser: Browser, clo
 
 def test_pages_without_started_jobs_show_nothing_of_them(worker: Any, browser: Browser) -> None:
     """Nothing is shown to those who do not use it."""
-    worker.perform_async([{"id": 7}, {"id": 7, "payload": 2}])
+    worker.push_many([{"id": 7}, {"id": 7, "payload": 2}])
     for page in ("waiting", "processing", "morgue", "shards", "job"):
         answer = browser.get(path(page, worker))
         assert "started" not in answer.words
@@ -113,7 +113,7 @@ def test_a_job_that_asked_to_go_on_later_says_why(
 def test_the_api_tells_the_progress(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """One job and lists of jobs have it, with null where there is none."""
     start(app, worker, progress())
-    worker.perform_async([{"id": 8}])
+    worker.push_many([{"id": 8}])
     told = {
         "cursor": ["eu", 61_204],
         "items": 61_204,
@@ -126,7 +126,7 @@ def test_the_api_tells_the_progress(app: Lowkiq, worker: Any, browser: Browser) 
     }
 
     assert told == told_of(browser, worker)["waiting"]["progress"]
-    jobs = browser.get(f"/api/v1/waiting/range_by_perform_in?queue={worker.queue_name}").json["jobs"]
+    jobs = browser.get(f"/api/v1/waiting/range_by_due_at?queue={worker.queue_name}").json["jobs"]
     assert {"7": told, "8": None} == {job["id"]: job["progress"] for job in jobs}
 
 

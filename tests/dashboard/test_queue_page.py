@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BatchJob, Failed, Lowkiq, Worker
+from lowkiq_lambda import BatchJob, Lowkiq, Rejected, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -21,10 +21,10 @@ def test_a_page_shows_its_queue_and_no_other(
     handler.failing = {"0"}
     worker: Any = declare(app, queue_name, handler, shards_count=2)
     other: Any = declare(app, f"{queue_name}-other", FailingHandler())
-    worker.perform_async([{"id": number} for number in range(5)])
-    other.perform_async([{"id": number} for number in range(9)])
+    worker.push_many([{"id": number} for number in range(5)])
+    other.push_many([{"id": number} for number in range(9)])
     app.drain()
-    worker.perform_async([{"id": "late", "delay": 600}])
+    worker.push_many([{"id": "late", "delay": 600}])
     clock.advance(90.0)
 
     page = browser.get(f"/queue?queue={queue_name}&span=1h")
@@ -45,9 +45,9 @@ def test_the_chart_and_the_numbers_beside_it_have_one_word_for_one_thing(
 
     def perform(_worker: Worker, job: BatchJob) -> None:
         if job.id == "0":
-            raise Failed("no such product")
+            raise Rejected("no such product")
 
-    declare(app, queue_name, Notes(), perform_job=perform).perform_async([{"id": number} for number in range(3)])
+    declare(app, queue_name, Notes(), perform_job=perform).push_many([{"id": number} for number in range(3)])
     app.drain()
     clock.advance(90.0)
 
@@ -80,7 +80,7 @@ def test_a_lag_beyond_the_limit_is_marked(
 ) -> None:
     """In red on each page, and in the title of the tab, which is seen where the page is not; a pause is no lag."""
     worker: Any = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     clock.advance(60.0)
     assert "late" not in make_browser().get("/").text
     monkeypatch.setenv("LOWKIQ_DASHBOARD_LAG_LIMIT", "60")

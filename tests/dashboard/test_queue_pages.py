@@ -44,8 +44,8 @@ def test_a_queue_that_is_not_there(browser: Browser, page: str) -> None:
 
 def test_the_waiting_list_goes_by_due_time(worker: Any, browser: Browser, clock: ManualClock) -> None:
     """LN-34, LN-37: id, time, fresh or retry, the payload's beginning, and how many there are."""
-    worker.perform_async([{"id": "late", "delay": 600, "payload": {"n": 1}}, {"id": "soon", "payload": ["x"]}])
-    worker.perform_async([{"id": "late", "payload": {"n": 2}}])
+    worker.push_many([{"id": "late", "delay": 600, "payload": {"n": 1}}, {"id": "soon", "payload": ["x"]}])
+    worker.push_many([{"id": "late", "payload": {"n": 2}}])
 
     answer = browser.get(link("waiting", worker))
     assert ["soon", "late"] == ids_on(answer)
@@ -54,8 +54,8 @@ def test_the_waiting_list_goes_by_due_time(worker: Any, browser: Browser, clock:
     assert "in 10m" in answer.words
     assert ["late", "soon"] == ids_on(browser.get(link("waiting", worker, range="desc")))
     at = clock.time() + 60
-    assert ["late"] == ids_on(browser.get(link("waiting", worker, by="perform_in", range="gte", value=at)))
-    assert ["soon"] == ids_on(browser.get(link("waiting", worker, by="perform_in", range="lte", value=at)))
+    assert ["late"] == ids_on(browser.get(link("waiting", worker, by="due_at", range="gte", value=at)))
+    assert ["soon"] == ids_on(browser.get(link("waiting", worker, by="due_at", range="lte", value=at)))
 
 
 def test_the_waiting_list_goes_by_id_and_by_retry_count(
@@ -63,7 +63,7 @@ def test_the_waiting_list_goes_by_id_and_by_retry_count(
 ) -> None:
     """LN-33, LN-34: fresh are those up to -1, retries those from 0 on."""
     fail(app, worker, handler, "b", "(c")
-    worker.perform_async([{"id": "a"}, {"id": "-d"}])
+    worker.push_many([{"id": "a"}, {"id": "-d"}])
 
     def shown(**query: object) -> list[str]:
         return ids_on(browser.get(link("waiting", worker, **query)))
@@ -81,12 +81,12 @@ def test_the_waiting_list_goes_by_id_and_by_retry_count(
 
 def test_what_is_no_value_is_said(worker: Any, browser: Browser) -> None:
     """The page stays, with a sentence; a time may be given as a date."""
-    worker.perform_async([{"id": 1}])
-    for by, value in (("retry_count", "many"), ("perform_in", "tomorrow"), ("perform_in", "nan")):
+    worker.push_many([{"id": 1}])
+    for by, value in (("retry_count", "many"), ("due_at", "tomorrow"), ("due_at", "nan")):
         answer = browser.get(link("waiting", worker, by=by, range="gte", value=value))
         assert 400 == answer.status
         assert value in answer.words
-    assert ["1"] == ids_on(browser.get(link("waiting", worker, by="perform_in", range="gte", value="2001-01-01 10:00")))
+    assert ["1"] == ids_on(browser.get(link("waiting", worker, by="due_at", range="gte", value="2001-01-01 10:00")))
     assert 400 == browser.get(link("waiting", worker, after="nonsense")).status
     assert 400 == browser.get(link("processing", worker, after="nonsense")).status
     assert 400 == browser.get(link("morgue", worker, after="9:9:9", find="a")).status
@@ -113,15 +113,15 @@ def test_a_time_is_all_of_what_it_says(
     """Up to a second, a minute or a day is up to its end, as lists cut off what a time has beyond a second."""
     at = 1_800_000_000  # 2027-01-15 08:00 UTC
     times = {"second": 58.4, "minute": 59.9, "day": 16 * 3_600 - 0.5, "next": 16 * 3_600}
-    worker.perform_async([{"id": name, "perform_in": at + ahead} for name, ahead in times.items()])
+    worker.push_many([{"id": name, "due_at": at + ahead} for name, ahead in times.items()])
     for way, found in (("gte", upwards), ("lte", downwards)):
-        assert found == set(ids_on(browser.get(link("waiting", worker, by="perform_in", range=way, value=value))))
+        assert found == set(ids_on(browser.get(link("waiting", worker, by="due_at", range=way, value=value))))
 
 
 @pytest.mark.parametrize("value", ["21 Nov 2026, 19:28:58", "2027-02-31", "2027-01-15 25:00", "2027-01-15 08"])
 def test_what_is_no_time_is_told_from_one(worker: Any, browser: Browser, value: str) -> None:
     """By an example, and no word of a zone: the field says which one it means."""
-    answer = browser.get(link("waiting", worker, by="perform_in", range="lte", value=value))
+    answer = browser.get(link("waiting", worker, by="due_at", range="lte", value=value))
     assert 400 == answer.status
     assert f"“{value}” is neither Unix seconds nor a time like 2027-01-15 08:00." in answer.words
 
@@ -129,7 +129,7 @@ def test_what_is_no_time_is_told_from_one(worker: Any, browser: Browser, value: 
 @pytest.mark.parametrize("query", [{}, {"by": "id"}, {"by": "retry_count", "range": "desc"}, {"find": "job"}])
 def test_lists_go_on_behind_a_hundred(worker: Any, browser: Browser, query: dict[str, str]) -> None:
     """Links lead through all of it, and back to the first page."""
-    worker.perform_async([{"id": f"job/{number} %"} for number in range(250)])
+    worker.push_many([{"id": f"job/{number} %"} for number in range(250)])
 
     found, answer = [], browser.get(link("waiting", worker, **query))
     for size in (100, 100, 50):
@@ -147,7 +147,7 @@ def test_searches_find_ids_by_their_beginning_and_errors_by_a_text(
 ) -> None:
     """Among what waits, and in the morgue; with a text in whatever case."""
     fail(app, worker, handler, "order:1", "order:2", "stock:1")
-    worker.perform_async([{"id": "order:3"}])
+    worker.push_many([{"id": "order:3"}])
 
     def shown(page: str, **query: object) -> list[str]:
         return sorted(ids_on(browser.get(link(page, worker, **query))))
@@ -187,7 +187,7 @@ def test_processing_shows_what_is_in_flight_and_who_has_it(
     handler.meanwhile = lambda: seen.extend(
         browser.get(link(page, worker, **of_job(page, "a/b"))) for page in ("processing", "shards", "job")
     )
-    worker.perform_async([{"id": "a/b", "payload": {"deep": [1]}}])
+    worker.push_many([{"id": "a/b", "payload": {"deep": [1]}}])
     app.drain()
 
     processing, shards, job = seen
@@ -202,7 +202,7 @@ def test_processing_shows_what_is_in_flight_and_who_has_it(
 
 def test_parts_are_parts(worker: Any, browser: Browser) -> None:
     """What refreshes itself is answered without the page around it."""
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     for page in ("processing", "shards", "job"):
         answer = browser.part(link(page, worker, **of_job(page, "1")))
         assert 200 == answer.status
@@ -213,7 +213,7 @@ def test_parts_are_parts(worker: Any, browser: Browser) -> None:
 def test_a_job_is_shown_whole(worker: Any, browser: Browser, clock: ManualClock) -> None:
     """LN-37: payloads as pretty JSON in order, with scores; a version is no date, a time is one beside its number."""
     now = clock.time()
-    worker.perform_async(
+    worker.push_many(
         [
             {"id": 7, "payload": {"b": 1, "a": [2]}, "score": 41},
             {"id": 7, "payload": "later", "score": now},
@@ -240,7 +240,7 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
     assert "bad \nfell over\n  &lt;b&gt;</pre>" in answer.text
     app.operate.actions(worker).kill_all_failed_jobs()
     assert "It has been in the morgue" in browser.get(link("job", worker, id="bad")).words
-    worker.perform_async([{"id": "bad", "payload": "new"}])
+    worker.push_many([{"id": "bad", "payload": "new"}])
     answer = browser.get(link("job", worker, id="bad"))
     assert "In the morgue" in answer.words
     assert "Other payloads of this id were buried" in answer.words
@@ -256,7 +256,7 @@ def test_a_job_shows_how_it_failed_so_far(
         fail(app, worker, handler, "bad")
         clock.advance(LATER)
     app.operate.actions(worker).kill_all_failed_jobs()
-    worker.perform_async([{"id": "bad", "payload": "new"}])
+    worker.push_many([{"id": "bad", "payload": "new"}])
 
     answer = browser.get(link("job", worker, id="bad"))
     assert 1 == answer.text.count("Errors so far")
@@ -293,7 +293,7 @@ def test_hostile_ids_break_no_page(
 ) -> None:
     """E-84: lists, searches and the job's own page show them as text, and their links lead to them."""
     handler.failing = {job_id}
-    worker.perform_async([{"id": job_id, "payload": {job_id: job_id}}])
+    worker.push_many([{"id": job_id, "payload": {job_id: job_id}}])
     app.drain()
     for page, do in (("waiting", lambda: None), ("morgue", app.operate.actions(worker).kill_all_failed_jobs)):
         do()
@@ -334,8 +334,8 @@ def test_hostile_payloads_break_no_page(worker: Any, browser: Browser, name: str
     if name == "deep":
         for _ in range(300):
             payload = [payload]
-    worker.perform_async([{"id": 1, "payload": payload}, {"id": 2, "payload": payload}])
-    worker.perform_async([{"id": 2, "payload": "another", "score": 1}])
+    worker.push_many([{"id": 1, "payload": payload}, {"id": 2, "payload": payload}])
+    worker.push_many([{"id": 2, "payload": "another", "score": 1}])
 
     listed, shown = browser.get(link("waiting", worker)), browser.get(link("job", worker, id=1))
     for answer in (listed, shown, browser.get(link("job", worker, id=2))):
@@ -352,8 +352,8 @@ def test_many_payloads_are_shown_as_far_as_a_page_takes(worker: Any, browser: Br
     payload: object = [0]
     for _ in range(30):
         payload = [payload, 1]
-    worker.perform_async([{"id": 1, "payload": [payload, number]} for number in range(1_500)])
-    worker.perform_async([{"id": "x" * 60_000}])
+    worker.push_many([{"id": 1, "payload": [payload, number]} for number in range(1_500)])
+    worker.push_many([{"id": "x" * 60_000}])
 
     answer = browser.get(link("job", worker, id=1))
     assert "more payloads." in answer.words
@@ -383,7 +383,7 @@ def test_unreadable_payloads_and_errors_break_no_page(
 
 def test_a_mask_hides_payloads_everywhere(worker: Any, make_browser: MakeBrowser) -> None:
     """What the app's function returns is shown instead; where it fails, nothing is."""
-    worker.perform_async([{"id": 1, "payload": {"secret": "s3cret"}}])
+    worker.push_many([{"id": 1, "payload": {"secret": "s3cret"}}])
 
     def break_down(_queue: str, _job_id: str, _payload: object) -> object:
         raise ValueError("s3cret")
@@ -401,13 +401,13 @@ def test_words_of_code_are_shown_as_code(worker: Any, browser: Browser) -> None:
     """What a terminal shows in backticks is marked on a page, and has none."""
     page = browser.get(link("job", worker, id="gone"))
 
-    assert "ended with <code>Failed</code>" in page.text
+    assert "ended with <code>Rejected</code>" in page.text
     assert "`" not in page.words
 
 
 def test_readers_see_the_same(worker: Any, make_browser: MakeBrowser) -> None:
     """Without what they may not do."""
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     reader = make_browser(READER)
     for page in PAGES:
         answer = reader.get(link(page, worker, **of_job(page, "1")))
@@ -427,7 +427,7 @@ def test_queue_names_are_text(app: Lowkiq, queue_name: str, browser: Browser) ->
 
 def test_an_id_is_found_as_it_is_shown(worker: Any, browser: Browser) -> None:
     """Who pastes what a page writes out is led to the job, and told which one it is."""
-    worker.perform_async([{"id": "a\0b", "payload": "hidden"}])
+    worker.push_many([{"id": "a\0b", "payload": "hidden"}])
     listed = browser.get(link("waiting", worker))
     assert r"a\u0000b" in listed.words
 
@@ -444,8 +444,8 @@ def test_an_id_is_found_as_it_is_shown(worker: Any, browser: Browser) -> None:
 
 def test_an_id_with_a_backslash_is_found_before_one_that_looks_like_it(worker: Any, browser: Browser) -> None:
     """The very text comes first; and what pages never write out, such as a letter, is a text alone."""
-    worker.perform_async([{"id": "a\0", "payload": "zero"}, {"id": r"a\u0000", "payload": "text"}])
-    worker.perform_async([{"id": "A", "payload": "letter"}])
+    worker.push_many([{"id": "a\0", "payload": "zero"}, {"id": r"a\u0000", "payload": "text"}])
+    worker.push_many([{"id": "A", "payload": "letter"}])
 
     job = browser.get(link("job", worker, id=r"a\u0000"))
     assert ("text" in unescape(job.text), "zero" in job.words) == (True, False)
@@ -460,8 +460,8 @@ def test_an_id_with_a_backslash_is_found_before_one_that_looks_like_it(worker: A
 @pytest.mark.parametrize("page", ["waiting", "morgue"])
 def test_a_value_that_cannot_be_read_is_all_that_is_said(worker: Any, browser: Browser, page: str) -> None:
     """Nobody knows how many jobs lie in a range that is none."""
-    worker.perform_async([{"id": 1}])
-    by = "perform_in" if page == "waiting" else "updated_at"
+    worker.push_many([{"id": 1}])
+    by = "due_at" if page == "waiting" else "updated_at"
     words = browser.get(link(page, worker, by=by, range="gte", value="yesterday")).words
 
     assert "“yesterday” is neither" in words

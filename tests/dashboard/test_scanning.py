@@ -14,7 +14,7 @@ def test_few_requests_read_whole_lists_at_once(worker: Any, browser: Browser, mo
     """One more waits for a while and is told to come again; others are served meanwhile, and all when there is room."""
     monkeypatch.setattr(scanning, "PATIENCE", 0.05)
     name = worker.queue_name
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     searches = [
         f"/api/v1/waiting/range_by_id?queue={name}",
         f"/api/v1/waiting/search?queue={name}&prefix=a",
@@ -22,7 +22,7 @@ def test_few_requests_read_whole_lists_at_once(worker: Any, browser: Browser, mo
         f"/waiting?queue={name}&find=a",
         f"/waiting?queue={name}&by=id&range=asc",
     ]
-    others = [f"/api/v1/waiting/range_by_perform_in?queue={name}", f"/waiting?queue={name}", "/api/v1/stats"]
+    others = [f"/api/v1/waiting/range_by_due_at?queue={name}", f"/waiting?queue={name}", "/api/v1/stats"]
     ended, begun = Event(), [Event() for _ in range(AT_ONCE)]
 
     def scan(here: Event) -> None:

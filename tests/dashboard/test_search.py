@@ -42,9 +42,9 @@ def _text(markup: str) -> str:
 def test_sk21_an_id_is_found_in_whatever_queue(workers: list[Any], make_browser: MakeBrowser) -> None:
     """SK-21: the id itself first, then ids that begin with it; each with its queue and state; also for a reader."""
     mail, order, pay = workers
-    mail.perform_async([{"id": "4711"}, {"id": "47110"}])
-    order.perform_async([{"id": "4711", "delay": 60}, {"id": "14711"}])
-    pay.perform_async([{"id": "471"}])
+    mail.push_many([{"id": "4711"}, {"id": "47110"}])
+    order.push_many([{"id": "4711", "delay": 60}, {"id": "14711"}])
+    pay.push_many([{"id": "471"}])
 
     page = search(make_browser(READER), "4711")
 
@@ -59,9 +59,9 @@ def test_an_id_in_flight_and_one_in_the_morgue_are_found(app: Lowkiq, queue_name
     handler = FailingHandler()
     handler.failing = {"dead-1"}
     worker: Any = declare(app, queue_name, handler, max_retry_count=0)
-    worker.perform_async([{"id": "dead-1"}])
+    worker.push_many([{"id": "dead-1"}])
     app.drain()
-    worker.perform_async([{"id": "dead-2"}])
+    worker.push_many([{"id": "dead-2"}])
     seen: list[Answer] = []
     handler.meanwhile = lambda: seen.extend(search(browser, text) for text in ("dead-", "dead-2"))
     app.drain()
@@ -74,7 +74,7 @@ def test_a_search_takes_a_few_calls_whatever_the_queues_hold(
 ) -> None:
     """One round trip for the id itself, three for those that begin with it; ids that were not read are spoken of."""
     for worker in workers:
-        worker.perform_async([{"id": f"order-{number}"} for number in range(600)])
+        worker.push_many([{"id": f"order-{number}"} for number in range(600)])
     trips: list[str] = []
     ask_each = ShardReader.ask_each
 
@@ -113,7 +113,7 @@ def test_a_hostile_text_breaks_no_search(browser: Browser) -> None:
 
 def test_an_id_is_found_as_the_pages_show_it(workers: list[Any], browser: Browser) -> None:
     """Characters that nobody sees are typed as escapes; spaces around an id that has none are left out."""
-    workers[0].perform_async([{"id": "a\0b"}, {"id": "c"}])
+    workers[0].push_many([{"id": "a\0b"}, {"id": "c"}])
     page = search(browser, r"a\u0000b")
     assert [[r"a\u0000b", workers[0].queue_name, "waiting"]] == found(page)
     assert "the backslash is a character of the id" in page.words
@@ -125,7 +125,7 @@ def test_a_queue_that_was_made_otherwise_is_not_searched(
 ) -> None:
     """The page says so, and searches the others."""
     for worker in workers[:2]:
-        worker.perform_async([{"id": 1}])
+        worker.push_many([{"id": 1}])
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
     declare(other, workers[0].queue_name, FailingHandler(), shards_count=7)
     declare(other, workers[1].queue_name, FailingHandler(), shards_count=3)

@@ -21,7 +21,7 @@ def names(app: Lowkiq, queue_name: str, clock: ManualClock) -> list[str]:
     began = clock.time()
     for name, (count, age) in zip(names, counts.values(), strict=True):
         worker: Any = declare(app, name, FailingHandler(), shards_count=2)
-        worker.perform_async([{"id": f"{name}-{number}", "perform_in": began - age} for number in range(count)])
+        worker.push_many([{"id": f"{name}-{number}", "due_at": began - age} for number in range(count)])
     return names
 
 
@@ -58,7 +58,7 @@ def test_sk21_the_overview_is_sorted_by_a_column(browser: Browser, names: list[s
 def test_shards_are_sorted_by_a_column(app: Lowkiq, browser: Browser, queue_name: str) -> None:
     """SK-21: the shard with most ids first; the tabs and the refresh know the order."""
     worker: Any = declare(app, queue_name, FailingHandler(), shards_count=3)
-    worker.perform_async([{"id": number} for number in range(40)])
+    worker.push_many([{"id": number} for number in range(40)])
     lengths = [shard.length for shard in app.operate.queries(worker).shards()]
     ranked = sorted(range(3), key=lambda index: -lengths[index])
 
@@ -71,11 +71,11 @@ def test_shards_are_sorted_by_a_column(app: Lowkiq, browser: Browser, queue_name
 
 def test_the_heads_of_a_list_lead_to_its_orders(worker: Any, browser: Browser) -> None:
     """SK-21: by id, due time or number of retries, and the other way round; not where that would lose a filter."""
-    worker.perform_async([{"id": "a"}, {"id": "b"}])
+    worker.push_many([{"id": "a"}, {"id": "b"}])
     link = f"./waiting?queue={worker.queue_name}"
 
     page = browser.get(f"/waiting?queue={worker.queue_name}")
-    assert {"Id": f"{link}&by=id&range=asc", "Due": f"{link}&by=perform_in&range=desc"}.items() <= heads(page).items()
+    assert {"Id": f"{link}&by=id&range=asc", "Due": f"{link}&by=due_at&range=desc"}.items() <= heads(page).items()
     assert 'aria-sort="ascending"><a class="sort"' in page.text
     page = browser.get(f"/waiting?queue={worker.queue_name}&by=id&range=desc")
     assert f"{link}&by=id&range=asc" == heads(page)["Id"]

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from lowkiq_lambda import BatchJob, Failed, Lowkiq, NoSuchTask, Worker
+from lowkiq_lambda import BatchJob, Lowkiq, NoSuchTask, Rejected, Worker
 from lowkiq_lambda.dashboard import Auth, Token, dashboard, orders
 from lowkiq_lambda.dashboard.pages import tasks as page_of_tasks
 from lowkiq_lambda.store.shard.keys import TasksRef
@@ -28,7 +28,7 @@ def perform(_worker: Worker, job: BatchJob) -> None:
     """Enrol a product: `bad` ones cannot be, `dead` ones fail."""
     job.note("fetched the product")
     if "bad" in job.id:
-        raise Failed("the <seller> is not qualified")
+        raise Rejected("the <seller> is not qualified")
     if "dead" in job.id:
         raise ValueError("no such shop")
 
@@ -45,8 +45,8 @@ def task(app: Lowkiq, enrol: type[Worker]) -> Task:
     task = app.task("enrol products")
     with task:
         labels = {"1": "row 1", "2": "row 2", "3bad": "row 3", "4dead": "row 4"}
-        task.push(enrol, [{"id": job_id, "item": label} for job_id, label in labels.items()])
-        task.push(enrol, [{"id": job_id, "delay": 3_600} for job_id in ("5", "6")])
+        task.push_many(enrol, [{"id": job_id, "item": label} for job_id, label in labels.items()])
+        task.push_many(enrol, [{"id": job_id, "delay": 3_600} for job_id in ("5", "6")])
     app.drain()
     return task
 
@@ -235,8 +235,8 @@ def test_the_list_of_tasks_tells_how_far_each_has_come(app: Lowkiq, task: Task, 
 
 def test_the_list_of_tasks_shows_what_failed(app: Lowkiq, enrol: type[Worker], browser: Browser) -> None:
     """P9: a task that is over with failed items does not read as if all were well."""
-    with app.task("refused") as task:
-        task.push(enrol, [{"id": "1"}, {"id": "2bad"}, {"id": "3bad"}])
+    with app.task("rejected") as task:
+        task.push_many(enrol, [{"id": "1"}, {"id": "2bad"}, {"id": "3bad"}])
     app.drain()
 
     page = browser.get(f"/tasks?find={task.id}")

@@ -29,7 +29,7 @@ def task(app: Lowkiq, worker: Any) -> Task:
     """A task with one item, which was done."""
     task = app.task("export")
     with task:
-        task.push(worker, [{"id": "1", "item": "row 1, of Eva"}])
+        task.push_many(worker, [{"id": "1", "item": "row 1, of Eva"}])
     app.drain()
     return task
 

@@ -27,9 +27,9 @@ SECRET = "o" * 20
 def crowded(app: Lowkiq, clock: ManualClock, queue_name: str) -> Any:
     """A worker whose tenants a and b wait, a rather longer, and ids without a colon for a later time."""
     worker = declare(app, queue_name, Notes(), tenants="spread", shards_count=2)
-    worker.perform_async(jobs_of(["a:1", "a:2", "a:3"]))
+    worker.push_many(jobs_of(["a:1", "a:2", "a:3"]))
     clock.advance(60.0)
-    worker.perform_async([*jobs_of(["b:1"]), {"id": "plain", "delay": 3_600}])
+    worker.push_many([*jobs_of(["b:1"]), {"id": "plain", "delay": 3_600}])
     clock.advance(60.0)
     return worker
 
@@ -69,8 +69,8 @@ def test_a_flood_is_found_among_many_tenants(
 ) -> None:
     """B-1: nobody has to know the name of the tenant with most ids; by turns it may come last."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
-    worker.perform_async([{"id": f"small{number}:1", "perform_in": clock.time() - 60.0} for number in range(PAGE)])
-    worker.perform_async(jobs_of([f"flood:{number}" for number in range(20)]))
+    worker.push_many([{"id": f"small{number}:1", "due_at": clock.time() - 60.0} for number in range(PAGE)])
+    worker.push_many(jobs_of([f"flood:{number}" for number in range(20)]))
     queries = app.operate.queries(worker)
 
     assert [("flood", 20), ("small0", 1)] == [
@@ -96,7 +96,7 @@ def test_a_paused_tenant_is_left_out_until_its_pause_ends(app: Lowkiq, clock: Ma
     clock.advance(601.0)
     assert 3 == app.drain().get("done")
 
-    crowded.perform_async(jobs_of(["a:1"]))
+    crowded.push_many(jobs_of(["a:1"]))
     actions.pause_tenant("a")
     assert {} == +Counter(app.drain())
     actions.resume_tenant("a")
@@ -136,7 +136,7 @@ def test_the_page_shows_turns_and_pauses_a_tenant(
 def test_a_tenant_without_ids_is_idle(app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser) -> None:
     """When its rate would let it begin again, too: it waits for no turn."""
     worker = declare(app, queue_name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=60))
-    worker.perform_async(jobs_of(["a:1"]))
+    worker.push_many(jobs_of(["a:1"]))
     app.drain()
     clock.advance(61.0)
 
@@ -158,9 +158,9 @@ def test_a_job_tells_what_its_tenant_has_to_do_with_its_waiting(
 ) -> None:
     """The tenants and ids before it, a pause, and a rate that is used up."""
     worker = declare(app, queue_name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=60))
-    worker.perform_async(jobs_of(["a:1", "a:2", "a:3", "a:4"]))
+    worker.push_many(jobs_of(["a:1", "a:2", "a:3", "a:4"]))
     clock.advance(10.0)
-    worker.perform_async(jobs_of(["b:1", "b:2"]))
+    worker.push_many(jobs_of(["b:1", "b:2"]))
     clock.advance(10.0)
 
     assert "1 other tenant has a turn before its tenant “b”, and it waits behind 1 other" in str(

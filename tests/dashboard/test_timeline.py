@@ -12,7 +12,7 @@ def test_a_job_that_is_done_has_a_past(app: Lowkiq, worker: Any, browser: Browse
     page = f"/job?queue={worker.queue_name}&id=7"
     assert "The journal of the shard does not mention this id" in browser.get(page).words
     app.operate.actions(worker).journal("all", seconds=600.0)
-    worker.perform_async([{"id": "7"}])
+    worker.push_many([{"id": "7"}])
     app.drain()
 
     words = browser.get(page).words
@@ -30,7 +30,7 @@ def test_the_journal_of_trouble_has_burials(
 ) -> None:
     """Without the level of all: what went wrong and what operators did."""
     handler.failing = {"7"}
-    worker.perform_async([{"id": "7"}])
+    worker.push_many([{"id": "7"}])
     app.drain()
     app.operate.actions(worker).kill_failed_jobs(["7"])
 

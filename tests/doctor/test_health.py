@@ -61,7 +61,7 @@ def test_a_daemon_that_beats_and_does_nothing_is_not_well(
     is_well: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """Where work has been due for two minutes, and nobody has told it to be quiet; one that is busy is well."""
-    declare(app, "orders", Notes()).perform_async(jobs_of("a"))
+    declare(app, "orders", Notes()).push_many(jobs_of("a"))
     beat(**told)
     fresh = health_of(app.core)
     clock.advance(LATE + 1)
@@ -76,7 +76,7 @@ def test_what_may_not_be_begun_is_no_reason(app: Lowkiq, clock: ManualClock, bea
     """Of a queue that is paused, or limited, nothing has to be begun."""
     paused, limited = declare(app, "paused", Notes()), declare(app, "limited", Notes(), rate=Rate(1, 3_600.0))
     for worker in (paused, limited):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
     app.operate.actions(paused).pause()
     clock.advance(LATE + 1)
     beat()

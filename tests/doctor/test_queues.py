@@ -23,7 +23,7 @@ from tests.kit.workers import declare, jobs_of, shard_of
 
 def test_what_the_code_declares_otherwise_is_told(own: Server, app: Lowkiq, clock: ManualClock) -> None:
     """A queue with another count of shards takes no push; one that nobody has used is made by the first."""
-    declare(app, "orders", Notes(), shards_count=3).perform_async(jobs_of("a"))
+    declare(app, "orders", Notes(), shards_count=3).push_many(jobs_of("a"))
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as other:
         declare(other, "orders", Notes(), shards_count=4)
         declare(other, "new", Notes())
@@ -75,7 +75,7 @@ def test_limits_that_were_set_at_run_time_are_told(app: Lowkiq) -> None:
 
 def test_queues_that_the_code_does_not_declare_are_told(own: Server, app: Lowkiq, clock: ManualClock) -> None:
     """Another app's are looked after; of one that a deploy has left behind nobody takes what is due."""
-    declare(app, "left", Notes()).perform_async(jobs_of("abc"))
+    declare(app, "left", Notes()).push_many(jobs_of("abc"))
     told = []
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as other:
         for seconds in (0.0, 600.0):
@@ -115,7 +115,7 @@ def test_a_shard_for_newer_libraries_is_told(own: Server, app: Lowkiq) -> None:
 
 def test_due_work_that_nobody_takes_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """A daemon looks each second, so twice that is late; a schedule looks each minute, so twice that is broken."""
-    declare(app, "orders", Notes()).perform_async(jobs_of("a"))
+    declare(app, "orders", Notes()).push_many(jobs_of("a"))
     told = []
     for seconds in (1.5, 1.0, 120.0):
         clock.advance(seconds)
@@ -147,7 +147,7 @@ def test_who_could_have_taken_it_is_told(
     expected: tuple[str, str],
 ) -> None:
     """A daemon that is free, busy or quiet, or an invocation, of which the next comes by a schedule."""
-    declare(app, "orders", Notes()).perform_async(jobs_of("a"))
+    declare(app, "orders", Notes()).push_many(jobs_of("a"))
     kind, threads, state = process
     pulse = Pulse(app.core.drainer, kind, threads, print, lambda: state)
     clock.advance(seconds)
@@ -161,14 +161,14 @@ def test_who_could_have_taken_it_is_told(
 def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """A rate that is used up, and a tenant that is paused, say why; a limit that keeps nothing back excuses nothing."""
     limited = declare(app, "limited", Notes(), rate=Rate(1, per=3_600))
-    limited.perform_async(jobs_of("ab"))
+    limited.push_many(jobs_of("ab"))
     tenants = declare(app, "tenants", Notes(), tenants="spread")
     app.operate.actions(tenants).pause_tenant("acme")
     app.drain()
-    tenants.perform_async([{"id": "acme:1"}])
+    tenants.push_many([{"id": "acme:1"}])
     clock.advance(600.0)
     kept_back = found(app, "due work"), found(app, "limits"), found(app, "paused")
-    declare(app, "late", Notes(), max_running=1).perform_async(jobs_of("a"))
+    declare(app, "late", Notes(), max_running=1).push_many(jobs_of("a"))
     clock.advance(600.0)
 
     due, limits, paused = kept_back
@@ -186,7 +186,7 @@ def test_the_advice_knows_where_a_rate_stands(app: Lowkiq, clock: ManualClock) -
         "tenants": {"tenants": "home", "tenant_rate": Rate(1, per=3_600)},
     }
     for name, limits in by_queue.items():
-        declare(app, name, Notes(), **limits).perform_async([{"id": "acme:1"}, {"id": "acme:2"}])
+        declare(app, name, Notes(), **limits).push_many([{"id": "acme:1"}, {"id": "acme:2"}])
     app.drain()
     clock.advance(600.0)
 
@@ -197,11 +197,11 @@ def test_the_advice_knows_where_a_rate_stands(app: Lowkiq, clock: ManualClock) -
 def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """Paused shards, held ids and a morgue that is nearly full; a pause is no due work."""
     app.core.configure(morgue_max_entries=2)
-    declare(app, "buried", Notes(raising()), max_retry_count=0).perform_async(jobs_of("ab"))
-    declare(app, "held", Notes(raising()), max_retry_count=0, dead_head="hold").perform_async(jobs_of("c"))
+    declare(app, "buried", Notes(raising()), max_retry_count=0).push_many(jobs_of("ab"))
+    declare(app, "held", Notes(raising()), max_retry_count=0, dead_head="block").push_many(jobs_of("c"))
     paused = declare(app, "paused", Notes())
     app.drain()
-    paused.perform_async(jobs_of("d"))
+    paused.push_many(jobs_of("d"))
     app.operate.actions(paused).pause()
     clock.advance(600.0)
     checked = check_up(app.operate)
@@ -220,7 +220,7 @@ def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
 def test_a_damaged_shard_is_told_and_left_as_it_is(own: Server, app: Lowkiq) -> None:
     """Whoever drains it next sets aside what is damaged; the doctor may not."""
     worker = declare(app, "orders", Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     own.admin.zadd(shard_of(app, worker, "a").key("due"), {"odd": float("-inf")})
     before = own.admin.zscore(shard_of(app, worker, "a").key("due"), "odd")
     checked = check_up(app.operate)
@@ -235,7 +235,7 @@ def test_a_damaged_shard_is_told_and_left_as_it_is(own: Server, app: Lowkiq) -> 
 def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_told(own: Server, app: Lowkiq) -> None:
     """It would keep everybody from the shard for years."""
     worker = declare(app, "orders", Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     own.admin.hset(shard_of(app, worker, "a").key("meta"), "until", 1e10)
 
     assert [("broken", "orders: shard 0 cannot be read: ")] == [
@@ -245,7 +245,7 @@ def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_told(own: S
 
 def test_keys_that_the_user_may_not_read_hide_nothing_else(own: Server, app: Lowkiq) -> None:
     """Processes and limits lie beside the shards: they are not known, and all that can be read is told."""
-    declare(app, "orders", Notes()).perform_async(jobs_of("a"))
+    declare(app, "orders", Notes()).push_many(jobs_of("a"))
     url = own.add_user("narrow", "~lowkiq:{orders:*", "~lowkiq:{orders}:declaration", "+@all")
     with closing_app(Lowkiq(Config(redis_url=url))) as narrow:
         declare(narrow, "orders", Notes())
@@ -271,7 +271,7 @@ def test_nothing_is_written(own: Server, app: Lowkiq, clock: ManualClock, settin
     """Not even where queues are new, jobs wait, entries are declared, a move stands still and a process is gone."""
     declare(app, "unused", Notes())
     worker = declare(app, "orders", Notes(), shards_count=2)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     app.every(600, worker, id="x")
     app.schedules.tick()
     HandMade(own, app, "orders").begin(4)

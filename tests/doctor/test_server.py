@@ -57,7 +57,7 @@ def test_a_full_memory_is_told_before_it_is_full(own: Server, settings: Set) -> 
     """Above four fifths it is a warning; from its limit on pushes are refused, and everything else is still told."""
     with app_on(own.url) as app:
         worker = declare(app, "orders", Notes())
-        worker.perform_async(jobs_of("ab"))
+        worker.push_many(jobs_of("ab"))
         settings(maxmemory=int(own.admin.info("memory")["used_memory"] * 1.15))
         nearly = check_up(app.operate)
         settings(maxmemory=500_000)
@@ -109,7 +109,7 @@ def test_who_may_not_ask_is_told_where_to_look(own: Server) -> None:
     """E-42: without INFO, CONFIG, MEMORY and SCAN, as managed servers have it, each of these lines is "not known"."""
     rights = ("~lowkiq:*", "&lowkiq:*", "+@all", "-info", "-config", "-memory", "-scan", "-acl", "-cluster")
     with app_on(own.url) as app:
-        declare(app, "orders", Notes()).perform_async(jobs_of("ab"))
+        declare(app, "orders", Notes()).push_many(jobs_of("ab"))
     with app_on(own.add_user("poor", *rights)) as app:
         declare(app, "orders", Notes())
         checked = check_up(app.operate)
@@ -137,7 +137,7 @@ def test_each_node_of_a_cluster_is_looked_at(cluster: Cluster) -> None:
     second.admin.config_set("maxmemory-policy", "volatile-lru")
     try:
         with app_on(cluster.url) as app:
-            declare(app, "doctor-on-a-cluster", Notes(), shards_count=6).perform_async(jobs_of("abcdef"))
+            declare(app, "doctor-on-a-cluster", Notes(), shards_count=6).push_many(jobs_of("abcdef"))
             checked = check_up(app.operate)
     finally:
         second.admin.config_set("maxmemory-policy", "noeviction")

@@ -151,7 +151,7 @@ class Stack:
         """Push changes of as many files of a shard; the last file."""
         paths = islice((path for path in _new_paths() if _shard_of(path) == shard), changes)
         jobs = [{"id": path, "score": 1, "payload": [1, None]} for path in paths]
-        ApplyChanges.perform_async(jobs)
+        ApplyChanges.push_many(jobs)
         return str(jobs[-1]["id"])
 
     def newest(self, path: str) -> int:

@@ -77,7 +77,7 @@ def own_function(stack: Stack) -> Iterator[str]:
 
 def test_each_function_drains_its_own_queues(stack: Stack, own_function: str) -> None:
     """What the stack leaves out waits for the other function, which takes nothing else."""
-    CountItems.perform_async([{"id": item, "payload": 0} for item in range(ITEMS)])
+    CountItems.push_many([{"id": item, "payload": 0} for item in range(ITEMS)])
 
     by_stack = stack.invoke("Drain", {})
     waiting = stack.metrics_of(CountItems).length
@@ -117,7 +117,7 @@ def test_logs_and_queues_have_the_organisations_key(stack: Stack, key: str) -> N
     stack.deployment.update(**rules)
     resources = stack.deployment.resources
     try:
-        CountItems.perform_async([{"id": "within rules", "payload": 0}])
+        CountItems.push_many([{"id": "within rules", "payload": 0}])
         told = stack.invoke("Drain", {"queue": OWN})
         groups = logs.describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{stack.deployment.name}-")["logGroups"]
         access = logs.describe_log_groups(logGroupNamePrefix=f"/aws/vendedlogs/{stack.deployment.name}")["logGroups"]

@@ -128,7 +128,7 @@ def test_jobs_come_by_the_inbox_in_order(
     inbox, path = SqsInbox(stack.deployment.outputs["InboxUrl"]), new_path()
 
     for seq in (1, 2, 3):
-        inbox.push(ApplyChanges, [{"id": path, "payload": [seq, None]}])
+        inbox.push_many(ApplyChanges, [{"id": path, "payload": [seq, None]}])
 
     wait_for(path, 3)
 

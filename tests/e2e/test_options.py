@@ -157,7 +157,7 @@ def test_a_push_wakes_the_deployed_drain(optioned: Stack) -> None:
     """With `LOWKIQ_WAKE_FUNCTION` a producer elsewhere has its job done at once, with no schedule in between."""
     path = f"woken/{uuid4().hex}"
     job = {"id": path, "payload": [1, None]}
-    producer = f"from local.replay.jobs import ApplyChanges; ApplyChanges.perform_async([{job}])"
+    producer = f"from local.replay.jobs import ApplyChanges; ApplyChanges.push_many([{job}])"
 
     said = run(optioned, "-c", producer, LOWKIQ_WAKE_FUNCTION=optioned.deployment.outputs["DrainFunctionName"])
 
@@ -172,7 +172,7 @@ def test_a_tick_starts_drains_and_they_go_on(optioned: Stack) -> None:
     A long job goes on from each to the next, and none of its items is done twice.
     """
     before = optioned.metrics_of(CountItems)
-    CountItems.perform_async([{"id": "all", "payload": ITEMS}])
+    CountItems.push_many([{"id": "all", "payload": ITEMS}])
     path = optioned.push(BY_HAND)
 
     told = optioned.invoke("Drain", {"tick": "only"})

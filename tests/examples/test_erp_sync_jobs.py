@@ -54,7 +54,7 @@ def test_a_job_that_runs_twice_counts_once(
 
 
 def test_movements_of_many_products_are_one_request_and_a_repeat_is_one_payload(lowkiq: AppUnderTest, erp: Erp) -> None:
-    """Stock gathers: the ERP is told once, of all that came meanwhile."""
+    """Stock debounces: the ERP is told once, of all that came meanwhile."""
     for movement, by in ((1, 1), (2, 2), (2, 2)):
         for sku in range(40):
             UpdateStock.push(f"sku-{sku}", StockMoved(100 * sku + movement, by))
@@ -122,7 +122,7 @@ def test_an_export_tells_which_products_were_refused_and_finishes_once(
     assert [("product 0", ("product 0 has no picture",))] == [
         (item.label, item.messages) for item in task.items(status="failed").items
     ]
-    assert {task.id: {"listed": 9, "refused": 1}} == erp.catalogues
+    assert {task.id: {"listed": 9, "rejected": 1}} == erp.catalogues
     lowkiq.assert_empty(FinishExport)
 
 

@@ -101,7 +101,7 @@ def test_each_difference_is_a_fault_and_named() -> None:
     shop.stock["sku-1"] = 5
     erp.orders["1001"], erp.products["sku-1"] = {"version": 2}, {}
     erp.stock["sku-1"] = 5
-    erp.catalogues["t"] = {"listed": 1, "refused": 1}
+    erp.catalogues["t"] = {"listed": 1, "rejected": 1}
     good = report(shop, erp, poison)
     assert good.is_good
     assert "EQUAL      1 orders and 1 products, apart from 1 poison order in the morgue" == list(good.lines())[-1]
@@ -120,6 +120,6 @@ def test_each_difference_is_a_fault_and_named() -> None:
         "order 1000 is poison, and not in the morgue",
         "SyncOrder 1001 is in the morgue: no tax",
         "the catalogue of the ERP has 2 products in place of 1",
-        "the export ended as [{'listed': 0, 'refused': 1}] in place of [{'listed': 1, 'refused': 1}]",
+        "the export ended as [{'listed': 0, 'rejected': 1}] in place of [{'listed': 1, 'rejected': 1}]",
     ] == bad.faults()
     assert "DIFFERENT  7 faults" in list(bad.lines())

@@ -31,7 +31,7 @@ def test_rows_of_files_over_several_drains(app: Lowkiq, clock: ManualClock, queu
             yield cursor
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job)
-    worker.perform_async([{"id": "a", "payload": name, "score": score} for score, name in enumerate(FILES)])
+    worker.push_many([{"id": "a", "payload": name, "score": score} for score, name in enumerate(FILES)])
     counts: list[dict[str, int]] = []
     while not counts or "done" not in counts[-1]:
         counts.append(dict(app.drain(seconds=3.5)))
@@ -58,7 +58,7 @@ def test_phases_and_chunks_over_several_drains(app: Lowkiq, clock: ManualClock, 
             yield cursor
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job)
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     drains = 0
     while app.drain(seconds=2.5).get("later"):
         drains += 1

@@ -30,7 +30,7 @@ class ClaimedShard:
         """One payload for each of the ids, a second after what came before."""
         self.clock.advance(1.0)
         at = self.clock.time() + after
-        self.holders.push([{"id": job_id, "payload": payload, "perform_in": at} for job_id in ids])
+        self.holders.push([{"id": job_id, "payload": payload, "due_at": at} for job_id in ids])
 
     def take(self, ids: int = 10, of_one: int = 0, concurrency: int = 1) -> tuple[Holder, dict[str, float]]:
         """A holder, and what it got, with the time since when each waits."""
@@ -38,7 +38,7 @@ class ClaimedShard:
         acquired = holder.acquire("somebody", ClaimLimits(ids, 100, 10_000, of_one, concurrency), RETRY_FOR)
         assert isinstance(acquired, Acquired)
         assert acquired.window
-        return holder, {one.id: one.perform_in for one in acquired.window.deliveries}
+        return holder, {one.id: one.due_at for one in acquired.window.deliveries}
 
     def now(self) -> State:
         """The shard."""

@@ -39,7 +39,7 @@ class Desk:
 
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Queue jobs."""
-        return self.worker.perform_async(jobs)
+        return self.worker.push_many(jobs)
 
     def drain(self) -> None:
         """Perform the jobs that are due."""

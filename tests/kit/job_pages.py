@@ -28,7 +28,7 @@ def next_of(answer: Answer) -> str:
 
 def fail(app: Lowkiq, worker: Any, handler: FailingHandler, *ids: str) -> None:
     """Let jobs fail once."""
-    worker.perform_async([{"id": job_id, "payload": {"of": job_id}} for job_id in ids])
+    worker.push_many([{"id": job_id, "payload": {"of": job_id}} for job_id in ids])
     handler.failing = set(ids)
     app.drain()
     handler.failing = set()

@@ -11,7 +11,7 @@ class Look(NamedTuple):
     """A job that waits, as the server has it; payloads with their scores."""
 
     payloads: list[tuple[object, float]]
-    perform_in: float
+    due_at: float
     retry_count: float
     error: str | None
 
@@ -22,7 +22,7 @@ def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
     if not found:
         return None
     (job,) = found
-    return Look([(payload, score) for payload, score in job.payloads], job.perform_in, job.retry_count, job.error)
+    return Look([(payload, score) for payload, score in job.payloads], job.due_at, job.retry_count, job.error)
 
 
 def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:

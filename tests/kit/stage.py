@@ -61,7 +61,7 @@ class Stage:
             if do == "wait":
                 os.mkfifo(self.folder / f"{job_id}.pipe")
             job = {"id": job_id, "payload": {"do": do, "number": number}, "score": number}
-            pushed += self.worker.perform_async([job])
+            pushed += self.worker.push_many([job])
         return pushed
 
     def release(self, job_id: str) -> None:

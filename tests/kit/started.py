@@ -25,9 +25,9 @@ class Starter:
         """The job goes on then (Unix seconds), or behind what is due now."""
         self.settle((self._id, "later", "" if when is None else repr(when), int(moved)))
 
-    def fail(self, perform_in: float, retry_count: float = 0) -> None:
+    def fail(self, due_at: float, retry_count: float = 0) -> None:
         """The job failed, and is tried again then."""
-        self.settle((self._id, "retried", retry_count, perform_in, b"no", "s", False, b"no"))
+        self.settle((self._id, "retried", retry_count, due_at, b"no", "s", False, b"no"))
 
     def settle(self, *outcomes: OutcomeRecord) -> None:
         """The end of the visit, with these outcomes."""

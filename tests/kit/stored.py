@@ -42,7 +42,7 @@ COUNTERS: Final = (
     "retried",
     "buried",
     "held",
-    "refused",
+    "rejected",
     "returned",
     "checkpointed",
     "suspected",
@@ -189,9 +189,9 @@ def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:
 
 
 def _flown(record: bytes) -> tuple[list[Entry], float, float, str | None]:
-    perform_in, retry_count = _FLIGHT_HEAD.unpack_from(record)
+    due_at, retry_count = _FLIGHT_HEAD.unpack_from(record)
     entries, progress = _handed(record[16:])
-    return entries, perform_in, retry_count, progress
+    return entries, due_at, retry_count, progress
 
 
 def _opaque(progress: bytes) -> str:

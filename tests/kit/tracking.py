@@ -51,7 +51,7 @@ class TaskOfTests:
         self._numbers = 0
         self._pushed: list[Mapping[str, Any]] = []
 
-    def push(self, *jobs: tuple[Any, Any, str], **fields: Any) -> list[Pushed]:
+    def push_many(self, *jobs: tuple[Any, Any, str], **fields: Any) -> list[Pushed]:
         """Jobs of (id, payload, label), all with the same more fields."""
         self._pushed = [
             {"id": id_, "payload": payload, "item": self.ref(label), **fields} for id_, payload, label in jobs
@@ -60,7 +60,7 @@ class TaskOfTests:
 
     def push_again(self) -> list[Pushed]:
         """The last push once more, as if nobody knew that it was applied."""
-        return self._worker.perform_async(self._pushed)
+        return self._worker.push_many(self._pushed)
 
     def ref(self, label: str) -> ItemRef:
         """The next item."""

@@ -19,7 +19,7 @@ def tell_lost(_worker: object, jobs: list[dict[str, Any]]) -> None:
 
 def push_and_hang(_job_id: str, _batch: Batch) -> None:
     """Push, and never come back."""
-    (pushed,) = other.perform_async([{"id": "child"}])
+    (pushed,) = other.push_many([{"id": "child"}])
     tell("kept", buffered=pushed.buffered)
     threading.Event().wait()
 

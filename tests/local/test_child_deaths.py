@@ -86,7 +86,7 @@ def test_p6_what_kills_its_child_each_time_is_found_and_buried_alone(
     daemon = stage.daemon(*TWO, lease_ttl=HOUR)
     await_start(stage, daemon)
     killer, neighbour = id_of(0), id_of(0, but=id_of(0))
-    stage.worker.perform_async([{"id": killer, "payload": {"do": "die"}}, {"id": neighbour, "payload": {"do": "note"}}])
+    stage.worker.push_many([{"id": killer, "payload": {"do": "die"}}, {"id": neighbour, "payload": {"do": "note"}}])
     stage.await_told("begin", times=1 + ALONE, id=killer)
     stage.await_told("end", id=neighbour)
     eventually(lambda: stored(server.admin, shard(queue_name, 0))["morgue"], TIMEOUT)

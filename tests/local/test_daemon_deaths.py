@@ -60,7 +60,7 @@ def test_c15_a_thread_that_its_handler_ends_is_replaced(
     handler = Ends(app, queue_name, **{f"id{HERE}": 1})
     handler.error = KeyboardInterrupt("enough")
     with Daemon(app), caplog.at_level(logging.WARNING):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) == 2)
 
     assert "a drain thread was ended by KeyboardInterrupt('enough') and is replaced" in caplog.text
@@ -82,7 +82,7 @@ def test_e54_a_handler_that_exits_costs_no_thread(
 
     app.server_middlewares.append(note)
     with Daemon(app), caplog.at_level(logging.WARNING):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) == 3)
 
     assert 2 == caplog.text.count("a handler exited with SystemExit: enough")
@@ -96,7 +96,7 @@ def test_e54_being_ended_is_no_failure_of_the_job(make_app: MakeApp, queue_name:
     app = make_app(threads_per_node=SHARDS, poll_interval=0.1)
     handler = Ends(app, queue_name, **{f"id{HERE}": 3})
     with Daemon(app):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) == 4)
 
     assert {-1.0} == {retry_count for _, retry_count, _ in handler.runs}
@@ -110,9 +110,9 @@ def test_e54_the_end_of_one_thread_does_not_end_the_others(
     app = make_app(threads_per_node=SHARDS, poll_interval=0.1, build_splitter=build_splitter)
     handler = Ends(app, queue_name, **{f"id{HERE}": 1_000})
     with Daemon(app):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) >= 3)
-        handler.worker.perform_async([{"id": THERE}])
+        handler.worker.push_many([{"id": THERE}])
         eventually(lambda: handler.ran(THERE))
 
     if build_splitter:
@@ -126,9 +126,9 @@ def test_a_shard_that_ends_its_thread_does_not_hold_up_the_threads_other_shards(
     app = make_app(threads_per_node=1, poll_interval=20.0)
     handler = Ends(app, queue_name, **{f"id{HERE}": 1_000})
     with Daemon(app):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: handler.ran(HERE))
-        handler.worker.perform_async([{"id": THERE}])
+        handler.worker.push_many([{"id": THERE}])
         eventually(lambda: handler.ran(THERE))
 
     assert 1 == len(handler.ran(HERE))
@@ -159,7 +159,7 @@ def test_l67_an_error_outside_handlers_goes_to_last_words(
     )
     handler = Ends(app, queue_name)
     with Daemon(app), caplog.at_level(logging.ERROR):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: handler.ran(HERE))
 
     assert ["no idea"] * 3 == [str(word) for word in words]
@@ -176,5 +176,5 @@ def test_last_words_that_raise_change_nothing(make_app: MakeApp, queue_name: str
     app = make_app(threads_per_node=SHARDS, poll_interval=0.1, last_words=last_words)
     handler = Ends(app, queue_name, **{f"id{HERE}": 2})
     with Daemon(app):
-        handler.worker.perform_async([{"id": HERE}])
+        handler.worker.push_many([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) == 3)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Gather, Lowkiq, Worker
+from lowkiq_lambda import Batch, Debounce, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
 from lowkiq_lambda.jobs.job import shard_for
@@ -66,7 +66,7 @@ def test_a_push_wakes_an_idle_daemon(make_app: MakeApp, queue_name: str, server:
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         for number in range(20):
-            notes.worker.perform_async([{"id": number}])
+            notes.worker.push_many([{"id": number}])
             notes.await_runs(number + 1)
 
 
@@ -74,7 +74,7 @@ def test_what_was_pushed_before_the_daemon_came_is_found(make_app: MakeApp, queu
     """It subscribes, then probes, then waits: what nobody heard is seen."""
     app = make_app(poll_interval=NEVER)
     notes = Runs(app, queue_name)
-    notes.worker.perform_async([{"id": number} for number in range(10)])
+    notes.worker.push_many([{"id": number} for number in range(10)])
     with Daemon(app):
         notes.await_runs(10)
 
@@ -86,24 +86,24 @@ def test_a_delayed_job_starts_when_it_is_due(make_app: MakeApp, queue_name: str,
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         pushed_at = monotonic()
-        notes.worker.perform_async([{"id": "a", "delay": 0.3}])
+        notes.worker.push_many([{"id": "a", "delay": 0.3}])
         notes.await_runs(1)
 
     assert 0.3 <= notes.runs[0][1] - pushed_at
 
 
-def test_an_id_that_gathers_starts_when_it_was_quiet(make_app: MakeApp, queue_name: str, server: Server) -> None:
+def test_an_id_that_debounces_starts_when_it_was_quiet(make_app: MakeApp, queue_name: str, server: Server) -> None:
     """B-7: a push that puts an id off notifies nobody; at the old time the daemon learns the new one."""
     app, got = make_app(poll_interval=NEVER), list[object]()
 
-    @app.worker(queue_name=queue_name, gather=Gather(0.3))
+    @app.worker(queue_name=queue_name, debounce=Debounce(0.3))
     def note(batch: Batch) -> None:
         got.extend(payload for payloads in batch.values() for payload in payloads)
 
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         for payload in range(3):
-            note.perform_async([{"id": "a", "payload": payload}])
+            note.push_many([{"id": "a", "payload": payload}])
         eventually(lambda: len(got) == 3, timeout=SOON)
 
     assert [0, 1, 2] == got
@@ -115,7 +115,7 @@ def test_a_retry_starts_when_it_is_due(make_app: MakeApp, queue_name: str, serve
     notes = Runs(app, queue_name, failures=1)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
-        notes.worker.perform_async([{"id": "a"}])
+        notes.worker.push_many([{"id": "a"}])
         notes.await_runs(2)
 
     assert 0.2 <= notes.runs[1][1] - notes.runs[0][1]
@@ -131,7 +131,7 @@ def test_a_notification_that_nobody_sends_costs_one_poll(
     notes, mute_notes = Runs(app, queue_name), Runs(mute, queue_name)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
-        mute_notes.worker.perform_async([{"id": number} for number in range(5)])
+        mute_notes.worker.push_many([{"id": number} for number in range(5)])
         notes.await_runs(5)
 
     assert [] == mute_notes.runs
@@ -146,7 +146,7 @@ def test_a_daemon_that_may_not_subscribe_polls(
     notes = Runs(app, queue_name)
     with Daemon(app):
         for number in range(3):
-            notes.worker.perform_async([{"id": number}])
+            notes.worker.push_many([{"id": number}])
             notes.await_runs(number + 1)
 
     assert 1 == caplog.text.count("notifications are not received")
@@ -164,11 +164,11 @@ def test_what_is_pushed_while_the_subscription_is_lost_is_found_when_it_is_back(
         fault_proxy.refuse()
         fault_proxy.cut()
         eventually(lambda: not listening(server, queue_name))
-        pushing.worker.perform_async([{"id": "a"}])
+        pushing.worker.push_many([{"id": "a"}])
         fault_proxy.accept()
         notes.await_runs(1)
         eventually(lambda: listening(server, queue_name))
-        pushing.worker.perform_async([{"id": "b"}])
+        pushing.worker.push_many([{"id": "b"}])
         notes.await_runs(2)
 
 
@@ -202,7 +202,7 @@ def test_a_push_is_heard_while_many_shards_are_probed(
     def push_behind(shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
         results = probe(shards, retry_for)
         if [0] == [shard.index for shard in shards]:
-            notes.worker.perform_async([{"id": in_first}])
+            notes.worker.push_many([{"id": in_first}])
         elif [9] == [shard.index for shard in shards]:
             notes.await_runs(1)
             is_heard.set()
@@ -262,7 +262,7 @@ def test_a_push_wakes_one_thread(
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         for number in range(10):
-            notes.worker.perform_async([{"id": number}])
+            notes.worker.push_many([{"id": number}])
             eventually(lambda: number < sum(worked for _, _, worked in visits))  # noqa: B023 - called at once
 
     # The look at the start may see the first pushes, which are heard as well.
@@ -284,10 +284,10 @@ def test_a_push_wakes_a_visit_that_has_a_slot_free(
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         try:
-            worker.perform_async(jobs_of("a"))
+            worker.push_many(jobs_of("a"))
             eventually(lambda: ["a"] == crowd.begun, timeout=SOON)
             eventually(lambda: has_looked_in_vain(app), timeout=SOON)
-            worker.perform_async(jobs_of("b"))
+            worker.push_many(jobs_of("b"))
             eventually(lambda: ["a", "b"] == crowd.begun, timeout=SOON)
             assert [] == crowd.ended
         finally:

@@ -31,7 +31,7 @@ def test_a_restart_of_redis_is_survived(make_server: MakeServer, queue_name: str
         daemon = stage.daemon(poll_interval=0.2, redis_timeout=1)
         stage.push(["held"], "wait")
         stage.await_told("begin", id="held")
-        stage.worker.perform_async(
+        stage.worker.push_many(
             [{"id": f"job-{number}", "payload": {"do": "note"}, "delay": number / 500} for number in range(200)]
         )
         server.kill()
@@ -55,12 +55,12 @@ def test_an_outage_is_reported_once_and_when_it_is_over(
     )
     counting, pushing = Counting(app, queue_name), Counting(make_app(), queue_name)
     with caplog.at_level(logging.INFO), Daemon(app):
-        counting.worker.perform_async([{"id": "before"}])
+        counting.worker.push_many([{"id": "before"}])
         eventually(lambda: counting.done)
         fault_proxy.refuse()
         fault_proxy.cut()
         eventually(lambda: messages(caplog, "Redis is unreachable"))
-        pushing.worker.perform_async([{"id": "meanwhile"}])
+        pushing.worker.push_many([{"id": "meanwhile"}])
         fault_proxy.accept()
         eventually(lambda: messages(caplog, "Redis is back"))
         eventually(lambda: "meanwhile" in counting.done)
@@ -86,7 +86,7 @@ def test_what_runs_when_redis_goes_runs_again_when_it_is_back(
         waits.append(going.wait(30))
 
     with Daemon(app):
-        wait.perform_async([{"id": "a"}])
+        wait.push_many([{"id": "a"}])
         eventually(lambda: runs)
         fault_proxy.refuse()
         fault_proxy.cut()
@@ -109,7 +109,7 @@ def test_redis_may_come_after_the_daemon(
         counting, pushing = Counting(app, queue_name), Counting(make_app(redis_url=server.url), queue_name)
         proxy.refuse()
         with Daemon(app):
-            pushing.worker.perform_async([{"id": "a"}])
+            pushing.worker.push_many([{"id": "a"}])
             proxy.accept()
             eventually(lambda: counting.done)
             eventually(lambda: messages(caplog, "The server's maxmemory-policy is allkeys-lru"))
@@ -151,7 +151,7 @@ def test_e46_a_refused_password_is_an_error_at_the_start(
 
 def test_a_queue_that_was_made_otherwise_is_an_error_at_the_start(make_app: MakeApp, queue_name: str) -> None:
     """A deploy with another shards_count fails before anything runs, and says what to do."""
-    Counting(make_app(), queue_name, shards_count=3).worker.perform_async([{"id": "a"}])
+    Counting(make_app(), queue_name, shards_count=3).worker.push_many([{"id": "a"}])
     app = make_app()
     Counting(app, queue_name, shards_count=4)
 
@@ -164,14 +164,14 @@ def test_p6_a_queue_that_may_not_be_drained_does_not_keep_others_from_it(
 ) -> None:
     """P6: where the mismatch shows only after the start, that queue is left out with an error in the log."""
     producer = make_app()
-    Counting(producer, f"{queue_name}-other", shards_count=3).worker.perform_async([{"id": "a"}])
+    Counting(producer, f"{queue_name}-other", shards_count=3).worker.push_many([{"id": "a"}])
     pushing = Counting(producer, queue_name)
     app = make_app(redis_url=fault_proxy.url, poll_interval=0.1)
     other, counting = Counting(app, f"{queue_name}-other", shards_count=4), Counting(app, queue_name)
     fault_proxy.refuse()
     with Daemon(app):
         fault_proxy.accept()
-        pushing.worker.perform_async([{"id": "a"}])
+        pushing.worker.push_many([{"id": "a"}])
         eventually(lambda: counting.done)
         eventually(lambda: messages(caplog, f"queue '{queue_name}-other' is left out"))
 
@@ -185,14 +185,14 @@ def test_a_queue_that_is_declared_anew_while_the_daemon_runs_is_left_out_and_no_
     app, anew = make_app(poll_interval=0.1, threads_per_node=1), make_app()
     other, counting = Counting(app, f"{queue_name}-other"), Counting(app, queue_name)
     with Daemon(app):
-        other.worker.perform_async([{"id": "before"}])
+        other.worker.push_many([{"id": "before"}])
         eventually(lambda: app.operate.stats()["total"]["length"] == 0 and other.done)
         body = {"queue_name": f"{queue_name}-other", "shards_count": 2, "merge": "never", "perform": _perform_nothing}
         worker: type[Worker] = anew.worker(type("Anew", (Worker,), body))
         eventually(lambda: _redeclared(anew, worker))
-        worker.perform_async([{"id": number} for number in range(20)])
+        worker.push_many([{"id": number} for number in range(20)])
         eventually(lambda: messages(caplog, f"queue '{queue_name}-other' is left out"))
-        counting.worker.perform_async([{"id": "a"}])
+        counting.worker.push_many([{"id": "a"}])
         eventually(lambda: counting.done)
 
     assert ["before"] == other.done
@@ -261,7 +261,7 @@ def test_l60_a_splitter_of_ones_own_is_followed(make_app: MakeApp, queue_name: s
         threads.extend(threading.current_thread().name for _ in batch)
 
     with Daemon(app):
-        note_thread.perform_async([{"id": number} for number in range(30)])
+        note_thread.push_many([{"id": number} for number in range(30)])
         eventually(lambda: len(threads) == 30)
 
     assert {"lowkiq-drain-1"} == set(threads)

@@ -26,7 +26,7 @@ def test_a_daemon_that_stops_writes_what_its_handlers_pushed(
     app.core.queue_of(worker)
     fault_proxy.refuse()
     fault_proxy.cut()
-    assert worker.perform_async([{"id": "a", "delay": 600}])[0].buffered
+    assert worker.push_many([{"id": "a", "delay": 600}])[0].buffered
     fault_proxy.heal()
 
     with Daemon(app):

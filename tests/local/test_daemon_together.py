@@ -33,7 +33,7 @@ def test_p1_two_daemons_perform_all_jobs_and_none_twice_at_once(
         eventually(lambda: all("INFO    daemon " in daemon.log for daemon in daemons), timeout=60)
         for start in range(0, JOBS, 100):
             jobs = [{"id": str(number), "payload": {"do": "note"}} for number in range(start, start + 100)]
-            stage.worker.perform_async(jobs)
+            stage.worker.push_many(jobs)
         path = tmp_path / "told"
         eventually(lambda: path.exists() and path.read_text().count('"end"') >= JOBS, timeout=60)
         for daemon in daemons:

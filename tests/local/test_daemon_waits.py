@@ -55,7 +55,7 @@ class Visits:
         They count from the time when the daemon has heard of it, if that is news: if its shard had nothing to do.
         """
         heard = len(self._heard)
-        worker.perform_async([{"id": job_id}])
+        worker.push_many([{"id": job_id}])
         begun = len(self.shards)
         eventually(lambda: job_id in self.performed and (not is_news or len(self._heard) > heard), timeout=60.0)
         return self.performed[job_id] - (self._heard[heard] if is_news else begun)
@@ -92,9 +92,9 @@ def test_p6_a_wait_without_end_holds_up_no_other_queue_of_the_thread(
     """P6: a queue that is paused until somebody resumes it, and a job that is due in the year 9999: a push is heard."""
     app, pause, pauses = make_app(threads_per_node=1, poll_interval=NEVER), ShardBoard._pause, list[float]()
     paused = declared(app, f"{queue_name}-paused", nothing)
-    paused.perform_async([{"id": "p"}])
+    paused.push_many([{"id": "p"}])
     app.operate.actions(paused).pause()
-    declared(app, f"{queue_name}-far", nothing).perform_async([{"id": "f", "perform_in": YEAR_9999}])
+    declared(app, f"{queue_name}-far", nothing).push_many([{"id": "f", "due_at": YEAR_9999}])
     performed = list[str]()
     worker = declared(app, queue_name, performed.extend)
 
@@ -108,7 +108,7 @@ def test_p6_a_wait_without_end_holds_up_no_other_queue_of_the_thread(
         for number, job_id in enumerate(GOOD):
             # Between two pushes the thread has only what is far away to wait for.
             eventually(lambda before=number: len(pauses) > before)  # type: ignore[misc]  # bound on purpose
-            worker.perform_async([{"id": job_id}])
+            worker.push_many([{"id": job_id}])
             eventually(lambda before=number: len(performed) > before)  # type: ignore[misc]  # as above
 
     assert GOOD == performed
@@ -127,7 +127,7 @@ def test_p6_shards_whose_handlers_exit_starve_no_other_of_their_thread(
     app = make_app(threads_per_node=1, poll_interval=0.2)
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", leave)
-        bad.perform_async([{"id": number, "perform_in": time.time() - 1_000} for number in range(100)])
+        bad.push_many([{"id": number, "due_at": time.time() - 1_000} for number in range(100)])
     visits = Visits(app, monkeypatch)
     worker = declared(app, queue_name, visits.note)
 
@@ -162,7 +162,7 @@ def test_p6_ids_that_exit_again_and_again_delay_no_other_of_their_shard(
     with Daemon(app):
         for number in range(6):
             seen = len(exits)
-            worker.perform_async([{"id": f"bad-{number}"}])
+            worker.push_many([{"id": f"bad-{number}"}])
             eventually(lambda before=seen: len(exits) >= before + 3)  # type: ignore[misc]  # bound on purpose
             begun.append(visits.begun_until(worker, GOOD[number], is_news=False))
 
@@ -178,7 +178,7 @@ def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(
     app = make_app(threads_per_node=1, poll_interval=0.2, last_words=words.append)
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
-        bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
+        bad.push_many([{"id": "bad", "due_at": time.time() - 1_000}])
     visit = app.core.drainer.visit
 
     def refused(shard: ShardRef, budget: Budget) -> VisitResult:
@@ -205,7 +205,7 @@ def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_o
     app = make_app(threads_per_node=1, poll_interval=10.0)
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
-        bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
+        bad.push_many([{"id": "bad", "due_at": time.time() - 1_000}])
     visit, failures = app.core.drainer.visit, list[str]()
 
     def broken(shard: ShardRef, budget: Budget) -> VisitResult:
@@ -248,11 +248,11 @@ def test_a_handler_that_takes_long_keeps_only_its_shard_from_idle_threads(
 
     def push(job_id: str, queues: Sequence[str], *, wait: bool = True) -> None:
         for name in queues:
-            workers[name].perform_async([{"id": job_id}])
+            workers[name].push_many([{"id": job_id}])
         eventually(lambda: not wait or all(job_id in performed[name] for name in queues), timeout=60.0)
 
     with Daemon(app):
-        slow.perform_async([{"id": "s"}])
+        slow.push_many([{"id": "s"}])
         assert begun.wait(60.0)
         # Dealt like cards, the slow queue's thread has every second one.
         push("a", names[::-1] if build_splitter is None else names[::2])

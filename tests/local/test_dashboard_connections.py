@@ -74,11 +74,11 @@ def test_idle_connections_to_the_dashboard_fail_no_job(server_url: str, queue_na
     try:
         port = port_of(process)
         opened += half_open(port, ["127.0.0.2"])
-        worker.perform_async([{"id": f"one-{number}"} for number in range(JOBS)])
+        worker.push_many([{"id": f"one-{number}"} for number in range(JOBS)])
         eventually(lambda: len([*folder.iterdir()]) == JOBS, 60, "all jobs beside connections from one address")
         beside = health(port)
         opened += half_open(port, [f"127.0.1.{number}" for number in range(1, 61)])
-        worker.perform_async([{"id": f"many-{number}"} for number in range(JOBS)])
+        worker.push_many([{"id": f"many-{number}"} for number in range(JOBS)])
         eventually(lambda: len([*folder.iterdir()]) == 2 * JOBS, 60, "all jobs beside connections from many addresses")
         descriptors = len([*Path(f"/proc/{process.pid}/fd").iterdir()])
         for connection in opened:

@@ -110,7 +110,7 @@ def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str, tmp_
     """E-85: what the app's settings hide is hidden at the port, too."""
     app = Lowkiq(Config(redis_url=server_url))
     worker = app.worker(queue_name=queue_name, shards_count=2)(print)
-    worker.perform_async([{"id": "a", "payload": "4111", "delay": 1_000}])
+    worker.push_many([{"id": "a", "payload": "4111", "delay": 1_000}])
     environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
 
     with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:

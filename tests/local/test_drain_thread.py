@@ -36,7 +36,7 @@ def test_a7_a_visit_that_came_to_its_end_is_work(app: Lowkiq, clock: ManualClock
     """A-7: what dies after it has not died in a row."""
     threads = list[DrainThread]()
     worker = declare(app, queue_name, closing(threads))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     threads.append(thread_of(app, clock, worker))
 
     threads[0].run()
@@ -53,7 +53,7 @@ def test_a7_a_thread_that_its_shard_has_ended_may_come_back_at_once(
         raise KeyboardInterrupt
 
     worker = declare(app, queue_name, end)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     thread = thread_of(app, clock, worker)
 
     with pytest.raises(KeyboardInterrupt):
@@ -91,7 +91,7 @@ def test_a_queue_that_was_declared_anew_since_ends_no_thread(
     app.operate.queries(gone).fetch([])
     threads.append(thread_of(app, clock, gone, stays))
     anew.operate.redeclare(declare(anew, f"{queue_name}-anew", Notes(), merge="never"))
-    stays.perform_async(jobs_of("a"))
+    stays.push_many(jobs_of("a"))
 
     with caplog.at_level(logging.ERROR):
         threads[0].run()

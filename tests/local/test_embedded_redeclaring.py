@@ -13,7 +13,7 @@ from tests.kit.typing_in import Terminal
 from tests.kit.waiting import eventually
 from tests.local.programs import Project, Prompt, PromptError
 
-PUSH = "Greet.perform_async([{'id': %r}]) and None"
+PUSH = "Greet.push_many([{'id': %r}]) and None"
 RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."
 
 
@@ -110,7 +110,7 @@ def test_a_reset_takes_one_queue(project: Project) -> None:
     """Queues with similar names stay; one that there is not is told, without a question."""
     prompt = project.prompt()
     prompt.run("others = [app.worker(queue_name=name)(lambda batch: None) for name in ('Gree', 'Greet:3', 'Greeter')]")
-    prompt.run("[other.perform_async([{'id': 1}]) for other in others] and None")
+    prompt.run("[other.push_many([{'id': 1}]) for other in others] and None")
     prompt.run(PUSH % "Ada")
     prompt.run("app.drain(0) and None")
     prompt.end()

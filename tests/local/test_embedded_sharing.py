@@ -18,11 +18,11 @@ from jobs import Greet
 async def app(scope, receive, send):
     if scope["type"] != "http":
         return
-    Greet.perform_async([{"id": scope["path"][1:]}])
+    Greet.push_many([{"id": scope["path"][1:]}])
     await send({"type": "http.response.start", "status": 202, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 """
-PUSH = "Greet.perform_async([{'id': %r}]) and None"
+PUSH = "Greet.push_many([{'id': %r}]) and None"
 
 
 def test_a_script_a_web_app_and_a_daemon_share_a_server(project: Project) -> None:
@@ -36,7 +36,7 @@ def test_a_script_a_web_app_and_a_daemon_share_a_server(project: Project) -> Non
     )
     try:
         daemon = project.daemon()
-        push = "from jobs import Greet; Greet.perform_async([{'id': 'script'}])"
+        push = "from jobs import Greet; Greet.push_many([{'id': 'script'}])"
         subprocess.run([sys.executable, "-c", push], cwd=project.root, env=environment(), check=True)
 
         def get() -> bool:
@@ -251,7 +251,7 @@ def test_a_fork_goes_on_with_the_server(project: Project) -> None:
     prompt.run(
         "import os, sys\n"
         "if (child := os.fork()) == 0:\n"
-        "    Greet.perform_async([{'id': 'child'}])\n"
+        "    Greet.push_many([{'id': 'child'}])\n"
         "    sys.stdin = open(os.devnull)\n"
         "    raise SystemExit(0)\n"
         "ended = os.waitpid(child, 0)[1]"

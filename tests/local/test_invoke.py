@@ -48,7 +48,7 @@ class Shop:
         """Push jobs from here."""
         app = Lowkiq(Config(redis_url=self._server_url))
         worker = app.worker(queue_name=self._queue_name, shards_count=2)(print)
-        worker.perform_async([{"id": id} for id in ids])
+        worker.push_many([{"id": id} for id in ids])
 
     def invoke(
         self, *arguments: str, app: str | None = "shop:app", **environment: str
@@ -193,7 +193,7 @@ def test_the_embedded_server_is_found_before_lambda_is_played(tmp_path: Path) ->
     """An app that names `embedded:` itself is drained like any other, though Lambda refuses that."""
     with Project(tmp_path) as project:
         prompt = project.prompt()
-        prompt.run("Greet.perform_async([{'id': 'Ada'}]) and None")
+        prompt.run("Greet.push_many([{'id': 'Ada'}]) and None")
 
         completed = subprocess.run(
             [sys.executable, "-m", "lowkiq_lambda", "invoke", "jobs:app", "--timeout", "10"],

@@ -238,7 +238,7 @@ def test_a_beat_that_fails_ends_nothing(own_server: Server, queue_name: str, cap
 
     worker = app.worker(queue_name=queue_name, shards_count=1)(perform)
     with closing_app(app), caplog.at_level(logging.WARNING), Daemon(app):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         is_done = done.wait(30)
         eventually(lambda: "cannot tell that it lives" in caplog.text)
         own_server.admin.delete(key)

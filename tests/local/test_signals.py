@@ -69,7 +69,7 @@ def test_e99_a_daemon_runs_in_any_thread_and_touches_no_signal(make_app: MakeApp
 
     def drain() -> list[object]:
         with Daemon(app):
-            counting.worker.perform_async([{"id": "a"}])
+            counting.worker.push_many([{"id": "a"}])
             eventually(lambda: counting.done)
             return [signal.getsignal(number) for number in numbers]
 

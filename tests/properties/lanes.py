@@ -41,9 +41,7 @@ class LaneModel(OperatedModel):
 
     def next_due(self, besides: Collection[str]) -> float | None:
         """The later of an id's time and its lane's turn."""
-        times = [
-            max(job.perform_in, self.turns[lane_of(id_)]) for id_, job in self.waiting.items() if id_ not in besides
-        ]
+        times = [max(job.due_at, self.turns[lane_of(id_)]) for id_, job in self.waiting.items() if id_ not in besides]
         return min(times, default=None)
 
     def served(self, ids: Iterable[str]) -> None:
@@ -54,21 +52,21 @@ class LaneModel(OperatedModel):
 
     def take_times(self, times: Mapping[str, float], expedited: Iterable[str]) -> None:
         """Their lanes have other turns."""
-        before = {id_: job.perform_in for id_, job in self.waiting.items()}
+        before = {id_: job.due_at for id_, job in self.waiting.items()}
         super().take_times(times, [*expedited])
         for id_, job in self.waiting.items():
-            if job.perform_in != before[id_]:
+            if job.due_at != before[id_]:
                 self._set_turn(lane_of(id_))
 
-    def _put(self, id_: str, entries: Iterable[Entry], perform_in: float) -> Job:
+    def _put(self, id_: str, entries: Iterable[Entry], due_at: float) -> Job:
         is_new = id_ not in self.waiting
-        job = super()._put(id_, entries, perform_in)
+        job = super()._put(id_, entries, due_at)
         if is_new:
             self._set_turn(lane_of(id_))
         return job
 
-    def _put_back(self, id_: str, entries: Iterable[Entry], perform_in: float) -> None:
-        super()._put_back(id_, entries, perform_in)
+    def _put_back(self, id_: str, entries: Iterable[Entry], due_at: float) -> None:
+        super()._put_back(id_, entries, due_at)
         self._set_turn(lane_of(id_))
 
     def _returned(self, id_: str, flown: Flown, exit_count: int | None = None) -> None:
@@ -85,12 +83,12 @@ class LaneModel(OperatedModel):
 
     def _line(self, lane: str) -> list[str]:
         ids = [id_ for id_ in self.waiting if lane_of(id_) == lane]
-        return sorted(ids, key=lambda id_: (self.waiting[id_].perform_in, id_.encode()))
+        return sorted(ids, key=lambda id_: (self.waiting[id_].due_at, id_.encode()))
 
     def _set_turn(self, lane: str) -> None:
         line = self._line(lane)
         if line:
-            first = self.waiting[line[0]].perform_in
+            first = self.waiting[line[0]].due_at
             self.turns[lane] = max(first, min(self.due_by, self.served_at.get(lane, 0.0)))
         else:
             self.turns.pop(lane, None)

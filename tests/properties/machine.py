@@ -104,7 +104,7 @@ class StoreMachine(DisturbedMachine):
         now = self.pushed_at = self.model.now
         jobs = [NewJob(*job[:3], None if job[3] is None else now + job[3]) for job in given]
         pushed = self.shard.push(jobs)
-        assert self.model.push(jobs) == [(one.merged, one.perform_in) for one in pushed]
+        assert self.model.push(jobs) == [(one.merged, one.due_at) for one in pushed]
 
     @disturbance(lambda self: self.pushed_at <= self.model.now < self.pushed_at + 60)
     def push_again(self) -> None:
@@ -178,7 +178,7 @@ class StoreMachine(DisturbedMachine):
     def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
         """The holder claims more beside what still runs, twice."""
         ended = {id_ for id_, kind, *_ in outcomes if kind != "saved"}
-        left = {id_: flown.perform_in for id_, flown in self.model.flight.items() if id_ not in ended}
+        left = {id_: flown.due_at for id_, flown in self.model.flight.items() if id_ not in ended}
         self.claims_beside[bool(left.keys() & self.model.waiting.keys())] += 1
         call = self.holder.call + 1
         window = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
@@ -241,7 +241,7 @@ class StoreMachine(DisturbedMachine):
         progress = data.draw(PROGRESS)
         tells, twice, late = (data.draw(st.booleans(), label=label) for label in ("tells", "twice", "late"))
         clears = self.model.window.kind == "LONE" and id_ in self.model.flight
-        beside = [flown.perform_in for other, flown in self.model.flight.items() if other != id_]
+        beside = [flown.due_at for other, flown in self.model.flight.items() if other != id_]
         left_since = min(beside, default=None) if tells else None
         told = self.holder.checkpoint(id_, progress.encode(), clears=clears, retry_for=RETRY_FOR, left_since=left_since)
         self.model.checkpoint(id_, progress, clears=clears, left_since=left_since)
@@ -400,13 +400,13 @@ class StoreMachine(DisturbedMachine):
         if window is None:
             return
         flight = self.model.flight
-        times = [delivery.perform_in for delivery in window.deliveries]
+        times = [delivery.due_at for delivery in window.deliveries]
         assert sorted(times) == times
         for delivery in window.deliveries:
             flown, trouble = flight[delivery.id], self.model.trouble.get(delivery.id, {})
             error = self.model.errors.get(delivery.id)
             assert flown.entries == [entry_of(entry) for entry in delivery.entries]
-            assert (flown.perform_in, flown.retry_count) == (delivery.perform_in, delivery.retry_count)
+            assert (flown.due_at, flown.retry_count) == (delivery.due_at, delivery.retry_count)
             assert error == (None if delivery.error is None else delivery.error.decode())
             assert ("blamed" in trouble, "group" in trouble or "abandoned" in trouble) == (
                 delivery.blamed,
@@ -418,7 +418,7 @@ class StoreMachine(DisturbedMachine):
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retried": (4, 7), "buried": (2, 4), "saved": (2,), "noted": (2,), "refused": (3,)}
+    positions = {"retried": (4, 7), "buried": (2, 4), "saved": (2,), "noted": (2,), "rejected": (3,)}
     encoded = []
     for outcome in outcomes:
         parts = [part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome)]

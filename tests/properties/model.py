@@ -30,7 +30,7 @@ class NewJob(NamedTuple):
     id: str
     payload: str
     score: float | None = None
-    perform_in: float | None = None
+    due_at: float | None = None
 
 
 class Limits(NamedTuple):
@@ -54,7 +54,7 @@ class Job:
     """An id that waits. `since`: its own time, while its next slice queues behind what is due."""
 
     entries: list[Entry]
-    perform_in: float
+    due_at: float
     since: float | None = None
     touched: int = 0
     handed: list[Entry] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Flown:
     """An id in flight."""
 
     entries: list[Entry]
-    perform_in: float
+    due_at: float
     retry_count: float
 
 
@@ -158,8 +158,8 @@ class Model:
                 self.last_default = default
             merged = new.id in self.waiting
             entry = Entry(default if new.score is None else new.score, number, new.payload)
-            self._put(new.id, [entry], self.now if new.perform_in is None else new.perform_in)
-            answers.append((merged, self.waiting[new.id].perform_in))
+            self._put(new.id, [entry], self.now if new.due_at is None else new.due_at)
+            answers.append((merged, self.waiting[new.id].due_at))
         self.arrival += len(jobs)
         return answers
 
@@ -210,18 +210,18 @@ class Model:
         if self.paused_until <= self.now and self.may_claim_beside():
             self.flight = new
             for id_ in self.next_ids(limits.ids, besides=beside):
-                if not self._take(id_, self.waiting[id_].perform_in, limits):
+                if not self._take(id_, self.waiting[id_].due_at, limits):
                     break
             self.served(new)
         self.flight = {**beside, **new}
         assert len(self.flight) == len(beside) + len(new), "an id is in flight twice"
-        since = min([*left.values(), *(flown.perform_in for flown in new.values())], default=0.0)
+        since = min([*left.values(), *(flown.due_at for flown in new.values())], default=0.0)
         self.window = self.window._replace(ids=list(self.flight), since=since)
         return new
 
     def is_due(self) -> bool:
         """Whether something that waits may be claimed."""
-        return any(job.perform_in <= self.due_by for job in self.waiting.values())
+        return any(job.due_at <= self.due_by for job in self.waiting.values())
 
     def next_ids(self, most: int, besides: Collection[str] = ()) -> list[str]:
         """What a claim takes that is no suspect, in its order."""
@@ -229,7 +229,7 @@ class Model:
 
     def next_due(self, besides: Collection[str]) -> float | None:
         """When an id beside these can be claimed."""
-        return min((job.perform_in for id_, job in self.waiting.items() if id_ not in besides), default=None)
+        return min((job.due_at for id_, job in self.waiting.items() if id_ not in besides), default=None)
 
     def served(self, ids: Iterable[str]) -> None:
         """These have just been claimed."""
@@ -289,8 +289,8 @@ class Model:
 
     # Waiting
 
-    def _put(self, id_: str, entries: Iterable[Entry], perform_in: float) -> Job:
-        job = self.waiting.setdefault(id_, Job([], perform_in))
+    def _put(self, id_: str, entries: Iterable[Entry], due_at: float) -> Job:
+        job = self.waiting.setdefault(id_, Job([], due_at))
         for new in entries:
             old = next((one for one in job.entries if one.payload == new.payload), None)
             if old is None or self.merge == "never":
@@ -304,13 +304,13 @@ class Model:
             job.entries.sort()
         return job
 
-    def _put_back(self, id_: str, entries: Iterable[Entry], perform_in: float) -> None:
+    def _put_back(self, id_: str, entries: Iterable[Entry], due_at: float) -> None:
         if id_ in self.progress:
-            job = self.waiting.setdefault(id_, Job([], perform_in))
+            job = self.waiting.setdefault(id_, Job([], due_at))
             job.handed = list(entries)
         else:
-            job = self._put(id_, entries, perform_in)
-        job.perform_in, job.since = perform_in, None
+            job = self._put(id_, entries, due_at)
+        job.due_at, job.since = due_at, None
 
     def _forget_counts(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -322,7 +322,7 @@ class Model:
         kind, charge, times = "DUE", None, dict(self.suspects)
         ids = _first(times, limits.ids)
         if not self.suspects:
-            times = {id_: job.perform_in for id_, job in self.waiting.items()}
+            times = {id_: job.due_at for id_, job in self.waiting.items()}
             ids = self.next_ids(limits.ids)
         else:
             name = self.trouble[ids[0]]["group"]
@@ -340,7 +340,7 @@ class Model:
         if not self.flight:
             return None
         self.served(self.flight)
-        return Claimed(kind, list(self.flight), charge, min(flown.perform_in for flown in self.flight.values()))
+        return Claimed(kind, list(self.flight), charge, min(flown.due_at for flown in self.flight.values()))
 
     def _is_on_probation(self, id_: str) -> bool:
         trouble = self.trouble[id_]
@@ -348,9 +348,7 @@ class Model:
 
     def _due(self, besides: Container[str] = ()) -> dict[str, float]:
         due_by = self.due_by
-        return {
-            id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= due_by and id_ not in besides
-        }
+        return {id_: job.due_at for id_, job in self.waiting.items() if job.due_at <= due_by and id_ not in besides}
 
     def _take(self, id_: str, time: float, limits: Limits) -> bool:
         job, carried = self.waiting[id_], [entry for flown in self.flight.values() for entry in flown.entries]
@@ -378,7 +376,7 @@ class Model:
             job.handed = []
         else:
             del job.entries[: len(taken)]
-        job.since, job.perform_in = time, self.due_by
+        job.since, job.due_at = time, self.due_by
         if not job.entries:
             del self.waiting[id_]
         return True
@@ -389,7 +387,7 @@ class Model:
         self.counters["recovered"] += len(self.flight)
         for id_, flown in self.flight.items():
             if self.abandoned:
-                self._put_back(id_, flown.entries, flown.perform_in)
+                self._put_back(id_, flown.entries, flown.due_at)
                 self._note(id_, at_risk=None, abandoned=True)
             elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("at_risk"):
                 self._strike(id_, flown, former)
@@ -431,8 +429,8 @@ class Model:
         self._make_suspect(id_, flown, self.trouble[id_]["group"])
 
     def _make_suspect(self, id_: str, flown: Flown, group: str) -> None:
-        self._put_back(id_, flown.entries, flown.perform_in)
-        self.suspects[id_] = flown.perform_in
+        self._put_back(id_, flown.entries, flown.due_at)
+        self.suspects[id_] = flown.due_at
         self._note(id_, group=group, at_risk=None)
 
     def _note(self, id_: str, **changes: object) -> None:
@@ -460,7 +458,7 @@ class Model:
         self._ended(id_, flown)
 
     def _refused(self, id_: str, flown: Flown, *_reasons: object) -> None:
-        self.counters["refused"] += 1
+        self.counters["rejected"] += 1
         self._ended(id_, flown)
 
     def _ended(self, id_: str, flown: Flown) -> None:
@@ -499,7 +497,7 @@ class Model:
 
     def _returned(self, id_: str, flown: Flown, exit_count: int | None = None) -> None:
         self.counters["returned"] += 1
-        self._put_back(id_, flown.entries, flown.perform_in)
+        self._put_back(id_, flown.entries, flown.due_at)
         if exit_count is None:
             self._note(id_, at_risk=None)
             return
@@ -507,7 +505,7 @@ class Model:
         self._clear(id_)
         self._note(id_, blamed=known.get("blamed"), exit_count=exit_count)
         job = self.waiting[id_]
-        job.perform_in, job.since = self.due_by, flown.perform_in
+        job.due_at, job.since = self.due_by, flown.due_at
 
     def _suspected(self, id_: str, flown: Flown, group: str) -> None:
         self.counters["suspected"] += 1

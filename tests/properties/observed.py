@@ -8,10 +8,10 @@ def expected(model: Model) -> State:
     """What Redis ought to hold."""
     return {
         "waiting": {
-            id_: (job.entries, job.perform_in, model.retry_count(job), job.since, job.touched, job.handed)
+            id_: (job.entries, job.due_at, model.retry_count(job), job.since, job.touched, job.handed)
             for id_, job in model.waiting.items()
         },
-        "flight": {id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()},
+        "flight": {id_: (flown.entries, flown.due_at, flown.retry_count) for id_, flown in model.flight.items()},
         "progress": model.progress,
         "buried_progress": model.buried_progress,
         "counts": model.counts,

@@ -95,7 +95,7 @@ class OperatedMachine(WokenMachine):
         if later:
             assert all(times[id_] <= self.model.now + TICKS for id_ in later)
             for id_, job in self.model.waiting.items():
-                assert id_ in later or abs(times[id_] - job.perform_in) <= TICKS
+                assert id_ in later or abs(times[id_] - job.due_at) <= TICKS
         self.model.take_times(times, later)
         assert [id_ for id_ in before if id_ in later] == [id_ for id_ in self.order() if id_ in later]
         due_before = [id_ for id_ in before if id_ not in later]
@@ -127,7 +127,7 @@ class OperatedMachine(WokenMachine):
 
     def order(self) -> list[str]:
         """Waiting ids by their time."""
-        return sorted(self.model.waiting, key=lambda id_: (self.model.waiting[id_].perform_in, id_.encode()))
+        return sorted(self.model.waiting, key=lambda id_: (self.model.waiting[id_].due_at, id_.encode()))
 
     def look_taken(self) -> ShardSnapshot:
         """What the operator saw."""

@@ -59,14 +59,12 @@ class OperatedModel(Model):
 
     def due_later(self, look: ShardSnapshot) -> set[str]:
         """Ids that the look saw waiting for a later time."""
-        return {
-            id_ for id_, job in self.waiting.items() if look.waiting and job.perform_in > self.now and _seen(look, job)
-        }
+        return {id_ for id_, job in self.waiting.items() if look.waiting and job.due_at > self.now and _seen(look, job)}
 
     def take_times(self, times: Mapping[str, float], expedited: Collection[str]) -> None:
         """Ids are due at other times now."""
         for id_, job in self.waiting.items():
-            job.perform_in = times[id_]
+            job.due_at = times[id_]
             if id_ in self.suspects and id_ in expedited:
                 self.suspects[id_] = times[id_]
 
@@ -124,7 +122,7 @@ class OperatedModel(Model):
             self._drop_suspect(id_)
 
     def _anew(self, id_: str, job: Job) -> None:
-        job.perform_in, job.since = self.now, None
+        job.due_at, job.since = self.now, None
         self._forget_counts([*job.handed, *job.entries])
         self._note(id_, blamed=None)
         if id_ in self.suspects:

@@ -73,9 +73,9 @@ class Shard:
         self._morgue = (morgue.entries, morgue.bytes, morgue.age)
 
     def push(self, jobs: Sequence[NewJob], items: Sequence[ItemRef | None] = ()) -> list[Pushed]:
-        """What `perform_async` returns; payloads are JSON. `items`: of each job, where some are tracked."""
+        """What `push_many` returns; payloads are JSON. `items`: of each job, where some are tracked."""
         items = items or [None] * len(jobs)
-        return self._worker.perform_async(
+        return self._worker.push_many(
             [_as_given(job) | ({} if item is None else {"item": item}) for job, item in zip(jobs, items, strict=True)]
         )
 
@@ -152,6 +152,6 @@ def _as_given(job: NewJob) -> dict[str, object]:
     given: dict[str, object] = {"id": job.id, "payload": msgspec.json.decode(job.payload)}
     if job.score is not None:
         given["score"] = job.score
-    if job.perform_in is not None:
-        given["perform_in"] = job.perform_in
+    if job.due_at is not None:
+        given["due_at"] = job.due_at
     return given

@@ -1,4 +1,4 @@
-"""dead_head = "hold" beside a model of a few lines: nothing behind a held head runs, and order holds (E-79, P2, P3)."""
+"""dead_head="block" beside a model of a few lines: nothing behind a held head runs; order holds (E-79, P2, P3)."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -38,7 +38,8 @@ class HeldMachine(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         self.app = Lowkiq(Config(redis_url=self.url), clock=self.clock)
-        self.worker = declare(self.app, f"held-{next(self.numbers)}", self.perform, max_retry_count=0, dead_head="hold")
+        name = f"held-{next(self.numbers)}"
+        self.worker = declare(self.app, name, self.perform, max_retry_count=0, dead_head="block")
         self.waiting: dict[str, list[Place]] = {}
         self.heads: dict[str, Place] = {}
         self.morgue: dict[str, list[Place]] = {}
@@ -75,7 +76,7 @@ class HeldMachine(RuleBasedStateMachine):
         """A payload that is like no other."""
         place = Place(score, next(self.numbers))
         self.waiting[job_id] = sorted([*self.waiting.get(job_id, []), place])
-        self.worker.perform_async([{"id": job_id, "payload": place.number, "score": score}])
+        self.worker.push_many([{"id": job_id, "payload": place.number, "score": score}])
 
     @rule(failing=st.sets(IDS), meanwhile=st.dictionaries(IDS, SCORES))
     def drain(self, failing: set[str], meanwhile: dict[str, int]) -> None:

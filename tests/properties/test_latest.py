@@ -91,7 +91,7 @@ class LatestMachine(RuleBasedStateMachine):
         self.superseded += below
         stays = not below and self.put(job_id, Version(score, number))
 
-        (pushed,) = self.worker.perform_async([{"id": job_id, "payload": number, "score": score}])
+        (pushed,) = self.worker.push_many([{"id": job_id, "payload": number, "score": score}])
 
         # Handlers push too, and what they raise is a failure of their job.
         self.answers.append((stays, not pushed.superseded))

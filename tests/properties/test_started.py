@@ -178,7 +178,7 @@ def test_a_push_leaves_the_time_of_a_started_job(stage: ShardByHand) -> None:
 
     pushed = stage.shard.push([NewJob("a", "2"), NewJob("a", "1", None, stage.now - 5)])
 
-    assert [(True, at)] * 2 == [(one.merged, one.perform_in) for one in pushed]
+    assert [(True, at)] * 2 == [(one.merged, one.due_at) for one in pushed]
     assert at == stage.due_at("a")
 
 
@@ -244,7 +244,7 @@ def test_saved_comes_with_the_outcome(stage: ShardByHand) -> None:
 def test_a_save_is_applied_once(stage: ShardByHand) -> None:
     """A repeat is answered and changes nothing; an older copy is refused; after a release nothing is saved."""
     stage.push("a", 1)
-    stage.push("b", 1, perform_in=stage.now + 7)
+    stage.push("b", 1, due_at=stage.now + 7)
     stage.take()
 
     assert Checkpoint(stage.now + 7, None) == stage.save("a", b"1")
@@ -532,7 +532,7 @@ def test_a_claim_of_as_many_ids_as_wait_strands_nobody(stage: ShardByHand) -> No
 def test_a_started_job_is_claimed_whole_or_not_at_all(stage: ShardByHand) -> None:
     """The limits of a claim never divide what it was handed; the first of a window passes in any case."""
     stage.begin("a", 1, 2, 3)
-    stage.push("b", 1, perform_in=stage.now - 5)
+    stage.push("b", 1, due_at=stage.now - 5)
 
     few = ClaimLimits(10, 2, 10_000, 1)
     assert [("b", [1], b"")] == handed(stage.take(few))

@@ -91,7 +91,7 @@ class TrackedMachine(OperatedMachine):
         jobs = [NewJob(*job[:3], None if job[3] is None else now + job[3]) for job in given]
         items = [self.next_item(job) for job in given]
         pushed = self.shard.push(jobs, items)
-        assert self.model.push(jobs) == [(one.merged, one.perform_in) for one in pushed]
+        assert self.model.push(jobs) == [(one.merged, one.due_at) for one in pushed]
 
     def next_item(self, job: Job) -> ItemRef | None:
         """An item for the job, or None."""
@@ -116,12 +116,12 @@ class TrackedMachine(OperatedMachine):
         outcome = super().outcome_of(id_)
         if self.model.window and self.model.window.kind == "CHARGE":
             return outcome
-        refused = st.sampled_from([(id_, "refused", 0, "no"), (id_, "refused", 1, "no")])
+        refused = st.sampled_from([(id_, "rejected", 0, "no"), (id_, "rejected", 1, "no")])
         return (outcome | refused).map(self.note_end)
 
     def note_end(self, outcome: OutcomeRecord | None) -> OutcomeRecord | None:
         """Remember how items of the id may end by it."""
-        if outcome and outcome[1] == "refused":
+        if outcome and outcome[1] == "rejected":
             self.ends[outcome[0]] = "df" if outcome[2] else "f"
         return outcome
 

@@ -89,14 +89,14 @@ class FilledQueue:
 
     def push(self, *, plain: bool = False) -> None:
         """A payload or several for some of the ids; unless they are `plain`, some are items of a task or have a key."""
-        self.worker.perform_async([self._job(plain=plain) for _ in range(40)])
+        self.worker.push_many([self._job(plain=plain) for _ in range(40)])
 
     def _job(self, *, plain: bool) -> dict[str, Any]:
         rng, at = self._rng, self.clock.time()
         self._pushed += 1
         more: list[dict[str, Any]] = [
             {"score": rng.choice([1.0, 2.0, -5.0])},
-            {"perform_in": at + rng.choice([0.0, 50.0])},
+            {"due_at": at + rng.choice([0.0, 50.0])},
             {"headers": {"trace": str(self._pushed)}},
         ]
         if not plain:
@@ -113,7 +113,7 @@ class FilledQueue:
         """Some ids save progress, and wait to go on; one of them has been handed two payloads, and one has failed."""
         for number, job_id in enumerate(BEGUN):
             payloads = [1, 2] if number == 0 else [1]
-            self.worker.perform_async([{"id": job_id, "payload": payload} for payload in payloads])
+            self.worker.push_many([{"id": job_id, "payload": payload} for payload in payloads])
             starter = Starter(self.app, self.worker, job_id, b"so far")
             if number == 1:
                 starter.fail(self.clock.time() + FAR)

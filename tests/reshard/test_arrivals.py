@@ -37,7 +37,7 @@ def test_two_hundred_moves_up_and_down_take_little_room(
     app.drain()
     for cycle in range(200):
         if waits:
-            worker.perform_async([{"id": one, "payload": (cycle, turn)} for turn in range(2) for one in ids])
+            worker.push_many([{"id": one, "payload": (cycle, turn)} for turn in range(2) for one in ids])
         for to in (2, 1):
             clock.advance(REST)
             app.operate.reshard(worker, to=to)
@@ -107,7 +107,7 @@ def test_a_move_that_no_longer_fits_names_the_way_out(
     """Where its numbers have come too far since it began, the error says how to turn round, and that works."""
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    worker.perform_async([{"id": one} for one in "abcdef"])
+    worker.push_many([{"id": one} for one in "abcdef"])
     monkeypatch.setattr("lowkiq_lambda.reshard.group.GroupMove.check", lambda _self: None)
     for shard in app.core.queue_of(worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS)

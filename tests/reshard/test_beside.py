@@ -1,4 +1,4 @@
-"""What a shard has beside its jobs moves too: schedule entries, tenants' pauses, and ids that gather."""
+"""What a shard has beside its jobs moves too: schedule entries, tenants' pauses, and ids that debounce."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import msgspec
 import pytest
 import redis
 
-from lowkiq_lambda import Gather, Lowkiq
+from lowkiq_lambda import Debounce, Lowkiq
 from lowkiq_lambda.jobs.job import shard_for
-from lowkiq_lambda.store.shard.keys import GATHERING, RECEIPTS, TENANTS, TIMETABLE, TRACKING, ShardRef
+from lowkiq_lambda.store.shard.keys import DEBOUNCING, RECEIPTS, TENANTS, TIMETABLE, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
@@ -52,7 +52,7 @@ def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
     """Its ids wait in their lanes, and those of others run."""
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=BEFORE, tenants="spread")
-    worker.perform_async(jobs_of([f"{tenant}:{number}" for tenant in ("acme", "globex") for number in range(12)]))
+    worker.push_many(jobs_of([f"{tenant}:{number}" for tenant in ("acme", "globex") for number in range(12)]))
     until = clock.time() + 500
     for shard in app.core.queue_of(worker).shards:
         app.core.backend.run("pause_tenant", shard, ["acme", until], retry_for=1.0)
@@ -67,32 +67,32 @@ def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
     assert [*range(AFTER)] == [shard.index for shard in shards if server.admin.zscore(shard.key("lanes"), "acme")]
 
 
-def test_an_id_that_gathers_goes_on_gathering(app: Lowkiq, queue_name: str, clock: ManualClock, server: Server) -> None:
+def test_an_id_goes_on_debouncing(app: Lowkiq, queue_name: str, clock: ManualClock, server: Server) -> None:
     """Pushes after the move put it off, no later than those before it allowed."""
-    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, gather=Gather(2.0, at_most=3.0))
+    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, debounce=Debounce(2.0, at_most=3.0))
     began = clock.time()
-    worker.perform_async(jobs_of(["a"]))
+    worker.push_many(jobs_of(["a"]))
 
     app.operate.reshard(worker, to=AFTER)
 
     clock.advance(1.5)
-    (pushed,) = worker.perform_async([{"id": "a", "payload": 2}])
-    assert (True, began + 3.0) == (pushed.merged, pushed.perform_in)
-    shard = ShardRef(queue_name, AFTER, shard_for("a", AFTER), features=(GATHERING,))
+    (pushed,) = worker.push_many([{"id": "a", "payload": 2}])
+    assert (True, began + 3.0) == (pushed.merged, pushed.due_at)
+    shard = ShardRef(queue_name, AFTER, shard_for("a", AFTER), features=(DEBOUNCING,))
     assert began + 3.0 == server.admin.zscore(shard.key("due"), "a")
 
 
 def test_what_is_known_of_gathering_ids_goes_by_itself_after_a_move(
     app: Lowkiq, queue_name: str, server: Server
 ) -> None:
-    """The keys have a time to live in the new shards, a minute longer than the latest of their ids may gather."""
-    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, gather=Gather(2.0, at_most=30.0))
-    worker.perform_async(jobs_of([str(number) for number in range(40)]))
+    """The keys have a time to live in the new shards, a minute longer than the latest of their ids may debounce."""
+    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, debounce=Debounce(2.0, at_most=30.0))
+    worker.push_many(jobs_of([str(number) for number in range(40)]))
 
     app.operate.reshard(worker, to=AFTER)
 
-    shards = [ShardRef(queue_name, AFTER, index, features=(GATHERING,)) for index in range(AFTER)]
-    left = [server.admin.pttl(shard.key("gathering")) for shard in shards]
+    shards = [ShardRef(queue_name, AFTER, index, features=(DEBOUNCING,)) for index in range(AFTER)]
+    left = [server.admin.pttl(shard.key("debouncing")) for shard in shards]
     assert min(left) > 0
     assert max(left) <= 90_000
 

@@ -19,7 +19,7 @@ def test_a_pause_before_the_shards_are_closed_holds_in_the_new_ones(
     """The settings are read again once the old shards are closed: none of that second is lost."""
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=2)
-    worker.perform_async([{"id": one} for one in "abcdef"])
+    worker.push_many([{"id": one} for one in "abcdef"])
     hold_still = GroupMove._hold_still
 
     def pause_and_hold(move: GroupMove, told: Sequence[Told], remaining: Remaining) -> bool:
@@ -48,13 +48,13 @@ def test_p3_a_push_before_the_shards_are_closed_comes_before_later_ones(
         monkeypatch.undo()
         for shard in shards:
             server.admin.hset(shard.key("meta"), "last_score", clock.time() + 500.0)
-        worker.perform_async(jobs_of(ids, payload="before"))
+        worker.push_many(jobs_of(ids, payload="before"))
         return hold_still(move, told, remaining)
 
     monkeypatch.setattr(GroupMove, "_hold_still", push_and_hold)
     app.operate.reshard(worker, to=4)
     later = make_app()
-    declare(later, queue_name, notes, shards_count=4, merge="never").perform_async(jobs_of(ids, payload="after"))
+    declare(later, queue_name, notes, shards_count=4, merge="never").push_many(jobs_of(ids, payload="after"))
 
     later.drain()
     assert [["before", "after"]] * len(ids) == [payloads for batch in notes.batches for payloads in batch.values()]

@@ -25,7 +25,7 @@ NOW = ManualClock().time()
 def worker(app: Lowkiq, queue_name: str) -> type[Worker]:
     """A queue with a job in its only shard."""
     made = declare(app, queue_name, Notes(), shards_count=1)
-    made.perform_async([{"id": "a", "payload": 1}])
+    made.push_many([{"id": "a", "payload": 1}])
     return made
 
 

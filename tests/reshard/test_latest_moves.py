@@ -25,13 +25,13 @@ def test_marks_move_with_their_ids(make_app: MakeApp, clock: ManualClock, queue_
     def version(score: int) -> list[dict[str, object]]:
         return [{"id": one, "payload": score, "score": score} for one in ids]
 
-    worker.perform_async(version(5))
+    worker.push_many(version(5))
     old.drain()
-    worker.perform_async(version(7))
+    worker.push_many(version(7))
     old.operate.reshard(worker, to=3)
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, merge="latest")
-    below, between = after.perform_async(version(4)), after.perform_async(version(6))
+    below, between = after.push_many(version(4)), after.push_many(version(6))
     notes.clear()
     new.drain()
 
@@ -46,7 +46,7 @@ def test_an_older_version_that_comes_before_the_mark_is_not_done(
     notes, app = Notes(), make_app()
     worker = declare(app, queue_name, notes, shards_count=2, merge="latest")
     ids = [f"id {number}" for number in range(20)]
-    worker.perform_async([{"id": one, "payload": 5, "score": 5} for one in ids])
+    worker.push_many([{"id": one, "payload": 5, "score": 5} for one in ids])
     app.drain()
     notes.clear()
     receive, pushed = MovingShards.receive, list[Pushed]()
@@ -54,7 +54,7 @@ def test_an_older_version_that_comes_before_the_mark_is_not_done(
     def push_and_receive(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
         names = {row.name.decode() for _, rows in brought for row in rows}
         pushed.extend(
-            worker.perform_async([{"id": one, "payload": 4, "score": 4} for one in ids if names.issuperset({one})])
+            worker.push_many([{"id": one, "payload": 4, "score": 4} for one in ids if names.issuperset({one})])
         )
         receive(shards, brought)
 
@@ -72,7 +72,7 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
     """P2: of an id one started job waits, and the second copy of it finds no other version there, but itself."""
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=2, merge="latest")
-    worker.perform_async([{"id": "a", "payload": 5, "score": 5}])
+    worker.push_many([{"id": "a", "payload": 5, "score": 5}])
     put_off(app, worker, "a", JobProgress())
     was = app.operate.queries(worker).fetch(["a"])
     receive = MovingShards.receive
@@ -91,9 +91,9 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
 def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """E-79: no move frees a head, and it can be released where it is then."""
     notes, old, new = Notes(failing(*"abcd")), make_app(), make_app()
-    fields = {"max_retry_count": 0, "dead_head": "hold"}
+    fields = {"max_retry_count": 0, "dead_head": "block"}
     worker = declare(old, queue_name, notes, shards_count=2, **fields)
-    worker.perform_async([{"id": one, "payload": n, "score": n} for one in "abcd" for n in (1, 2)])
+    worker.push_many([{"id": one, "payload": n, "score": n} for one in "abcd" for n in (1, 2)])
     old.drain()
 
     old.operate.reshard(worker, to=3)

@@ -27,7 +27,7 @@ def app(sentinel: SentinelSetup) -> Iterator[Lowkiq]:
 def worker(app: Lowkiq, queue_name: str) -> type[Worker]:
     """Five jobs wait in its queue of two shards."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    worker.perform_async(jobs_of("abcde"))
+    worker.push_many(jobs_of("abcde"))
     return worker
 
 
@@ -96,7 +96,7 @@ def test_a_server_that_does_not_tell_is_not_trusted(sentinel: SentinelSetup, que
     url = sentinel.primary.add_user(f"without-{command}", "~*", "&*", "+@all", f"-{command}")
     with closing_app(Lowkiq(Config(redis_url=url))) as app:
         worker = declare(app, queue_name, Notes(), shards_count=2)
-        worker.perform_async(jobs_of("abcde"))
+        worker.push_many(jobs_of("abcde"))
 
         with pytest.raises(NotReplicated, match=rf"does not tell .*{command}.*\(--unreplicated\)"):
             app.operate.reshard(worker, to=3)

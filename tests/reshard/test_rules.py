@@ -23,7 +23,7 @@ def test_each_key_has_a_rule() -> None:
 
 def test_what_is_carried_is_read_dropped_and_received() -> None:
     """The scripts that carry and receive are given each key that travels, also of features that few queues use."""
-    features = (*TRAVELLING, "tenants", "gathering", "marks")
+    features = (*TRAVELLING, "tenants", "debouncing", "marks")
     of_shards = {*SHARD_KEYS, *(key for feature in features for key in FEATURES[feature])}
     carried, received = ({*script(name, features).keys} for name in ("carry", "receive"))
 

@@ -20,12 +20,12 @@ def test_a_job_says_that_its_group_moves(app: Lowkiq, queue_name: str, monkeypat
         raise DiedOnItsWay
 
     worker = declare(app, queue_name, Notes(), shards_count=1)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     with monkeypatch.context() as patch:
         patch.setattr(MovingShards, "receive", killed)
         with pytest.raises(DiedOnItsWay):
             app.operate.reshard(worker, to=2)
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
 
     queries = app.operate.queries(worker)
     told = [queries.explain(job_id) for job_id in "ab"]

@@ -33,7 +33,7 @@ def test_an_idle_queue_moves_and_each_id_keeps_its_order(make_app: MakeApp, queu
     worker = declare(old, queue_name, notes, shards_count=5, merge="never")
     ids = [f"id {number}" for number in range(40)]
     for turn in range(3):
-        worker.perform_async([{"id": one, "payload": turn} for one in ids])
+        worker.push_many([{"id": one, "payload": turn} for one in ids])
 
     old.operate.reshard(worker, to=12)
 
@@ -74,7 +74,7 @@ def test_what_a_dead_holder_left_is_recovered_before_its_shard_is_closed(
     """P2, P5: as the next holder of the shard would have done; while the holder may live, the move waits for it."""
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=1)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     shard = ShardRef(queue_name, 1, 0)
     terms = LeaseSettings(30.0, "min", MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
     session = LeaseSession(app.core.backend, shard, "nobody", terms)

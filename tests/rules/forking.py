@@ -128,5 +128,5 @@ if __name__ == "__main__":
     url, name, way, kind_of_handler = sys.argv[1:]
     app = Lowkiq(Config(redis_url=url))
     atexit.register(tell, "atexit")
-    declare(name, WAYS[way], kind_of_handler).perform_async([{"id": "a"}, {"id": "b"}])
+    declare(name, WAYS[way], kind_of_handler).push_many([{"id": "a"}, {"id": "b"}])
     tell("drained", counts=app.drain())

@@ -25,7 +25,7 @@ def test_s12_what_was_abandoned_is_repeated_elsewhere_and_says_so(
 
     notes = Notes(hang)
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     leaving = Thread(target=app.drain)
     leaving.start()
     begun.wait(30)
@@ -63,7 +63,7 @@ def test_s12_a_shard_that_refuses_keeps_no_other_from_being_given_back(
 
     queues = {f"{queue_name}-first": drain_the_other, queue_name: leave}
     for name, handler in queues.items():
-        declare(app, name, handler).perform_async(jobs_of("a"))
+        declare(app, name, handler).push_many(jobs_of("a"))
 
     assert {"done": 1} == app.drain()
     assert queues.keys() == set(tried)

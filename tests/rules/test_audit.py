@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Failed, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, LowkiqError, Rejected, Worker
 from lowkiq_lambda.operate.audit import auditor
 from lowkiq_lambda.operate.audit.rules import violations
 from lowkiq_lambda.operate.inspect import journal
@@ -99,7 +99,7 @@ def live(app: Lowkiq, clock: ManualClock, worker: type[Worker], mortal: Mortal, 
     """Some days in the life of a queue: pushes, drains that die or not, and what operators do."""
     actions = app.operate.actions(worker)
     for _ in range(40):
-        worker.perform_async(
+        worker.push_many(
             [
                 {"id": rng.choice(IDS), "payload": rng.randrange(6), "score": rng.randrange(4)}
                 for _ in range(rng.randrange(5))
@@ -134,7 +134,7 @@ def disturbed(rng: Random) -> Notes:
             if fate == 1:
                 batch.fail(job_id, "failed")
             elif fate == 2 and rng.randrange(2):
-                batch.fail(job_id, Failed("not qualified"))
+                batch.fail(job_id, Rejected("not qualified"))
 
     return Notes(handle)
 
@@ -232,12 +232,12 @@ def test_what_was_replaced_in_flight_has_an_outcome(app: Lowkiq, queue_name: str
 
     def handle(batch: Batch) -> None:
         if batch["a"] == [1]:
-            worker.perform_async([{"id": "a", "payload": 2, "score": 2}])
+            worker.push_many([{"id": "a", "payload": 2, "score": 2}])
             raise SystemExit if is_exit else ValueError("broken")
 
     worker = declare(app, queue_name, Notes(handle), merge="latest")
     app.operate.actions(worker).journal("all", seconds=86_400)
-    worker.perform_async([{"id": "a", "payload": 1, "score": 1}])
+    worker.push_many([{"id": "a", "payload": 1, "score": 1}])
     with suppress(SystemExit, LowkiqError):
         app.drain()
 
@@ -255,11 +255,11 @@ def test_a_recording_may_begin_amid_a_visit(app: Lowkiq, clock: ManualClock, que
             ended.set()
             return
         app.operate.actions(worker).journal("all", seconds=86_400)
-        worker.perform_async([{"id": "fast"}])
+        worker.push_many([{"id": "fast"}])
         move_until(clock, ended.is_set)
 
     worker = declare(app, queue_name, Notes(handle), concurrency=2)
-    worker.perform_async([{"id": "slow"}])
+    worker.push_many([{"id": "slow"}])
     assert {"done": 2} == app.drain()
 
     assert [] == [*map(str, app.operate.audit(worker).violations)]
@@ -270,13 +270,13 @@ def test_what_is_pushed_to_a_started_job_is_no_part_of_it(app: Lowkiq, clock: Ma
 
     def break_once(_job: BatchJob, item: int) -> None:
         if item == 1 and len(items.runs) == 1:
-            worker.perform_async([{"id": "a", "payload": "between", "score": 2}])
+            worker.push_many([{"id": "a", "payload": "between", "score": 2}])
             raise ValueError("broken")
 
     items = Items(2, break_once)
     worker = declare_items(app, queue_name, items)
     app.operate.actions(worker).journal("all", seconds=86_400)
-    worker.perform_async([{"id": "a", "payload": score, "score": score} for score in (1, 3)])
+    worker.push_many([{"id": "a", "payload": score, "score": score} for score in (1, 3)])
     app.drain()
     clock.advance(60.0)
     app.drain()
@@ -326,11 +326,11 @@ def test_e93_the_audit_goes_on_over_a_move(app: Lowkiq, clock: ManualClock, queu
     worker = declare(app, queue_name, Notes(), shards_count=2)
     app.operate.actions(worker).journal("all")
     jobs = [{"id": number % 20, "payload": number} for number in range(60)]
-    worker.perform_async(jobs[:30])
+    worker.push_many(jobs[:30])
     app.drain()
-    worker.perform_async([{**job, "perform_in": clock.time() + 5} for job in jobs[30:45]])
+    worker.push_many([{**job, "due_at": clock.time() + 5} for job in jobs[30:45]])
     app.operate.reshard(worker, to=3)
-    worker.perform_async(jobs[45:])
+    worker.push_many(jobs[45:])
     clock.advance(10)
     app.drain()
 

@@ -14,7 +14,7 @@ from tests.kit.workers import declare, jobs_of
 def test_ids_that_were_not_failed_are_done(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """When the handler returns, what it failed by name is retried, and the rest is done."""
     worker = declare(app, queue_name, failing("b"), batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
 
@@ -30,7 +30,7 @@ def test_fail_takes_an_exception_or_a_text(app: Lowkiq, queue_name: str) -> None
         batch.fail("c", KeyError())
 
     worker = declare(app, queue_name, fail_all, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     app.drain()
 
     found = [look(app, worker, job_id) for job_id in "abc"]
@@ -45,7 +45,7 @@ def test_e55_what_is_failed_with_no_error_has_failed(app: Lowkiq, queue_name: st
         batch.fail("b", 404)  # type: ignore[arg-type]  # on purpose
 
     worker = declare(app, queue_name, fail_all, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     assert {"done": 1, "failed": 2, "retried": 2} == app.drain()
 
@@ -65,7 +65,7 @@ def test_e55_marks_stay_when_the_handler_raises(app: Lowkiq, clock: ManualClock,
 
     notes = Notes(mark_and_raise)
     worker = declare(app, queue_name, notes, batch_size=4)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     counts = app.drain()
 
@@ -90,7 +90,7 @@ def test_e55_marks_are_for_ids_of_the_batch_and_final(app: Lowkiq, queue_name: s
                 raised.append(f"{type(error).__name__}: {error.args[0]}")
 
     worker = declare(app, queue_name, mark, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
 
@@ -118,7 +118,7 @@ def test_e56_changes_of_the_handler_change_nothing(app: Lowkiq, clock: ManualClo
     seen: list[int] = []
     notes = Notes(spoil)
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a", "payload": {"list": []}}])
+    worker.push_many([{"id": "a", "payload": {"list": []}}])
 
     app.drain()
     clock.advance(10)
@@ -132,7 +132,7 @@ def test_e57_marks_after_the_end_are_refused(app: Lowkiq, queue_name: str) -> No
     """E-57: what a handler left running cannot change an outcome that is settled."""
     kept: list[Batch] = []
     worker = declare(app, queue_name, kept.append, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
 
     with pytest.raises(BatchClosed, match="call `done` and `fail` before the handler returns"):
@@ -154,7 +154,7 @@ def test_marks_may_come_from_threads_of_the_handler(app: Lowkiq, queue_name: str
             thread.join()
 
     worker = declare(app, queue_name, spread, batch_size=20)
-    worker.perform_async(jobs_of("abcdefghijklmnopqrst"))
+    worker.push_many(jobs_of("abcdefghijklmnopqrst"))
 
     assert {"failed": 20, "retried": 20} == app.drain()
 
@@ -163,7 +163,7 @@ def test_job_tells_all_that_is_known(app: Lowkiq, clock: ManualClock, queue_name
     """`batch.job(id)` has scores, time, retry_count, last error; another id is a KeyError."""
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (2, 1)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in (2, 1)])
     app.drain()
     clock.advance(10)
     app.drain()
@@ -178,7 +178,7 @@ def test_job_tells_all_that_is_known(app: Lowkiq, clock: ManualClock, queue_name
         first.repeated,
         first.cursor,
     )
-    assert (clock.time(), 0.0, "a is broken") == (second.perform_in, second.retry_count, second.error)
+    assert (clock.time(), 0.0, "a is broken") == (second.due_at, second.retry_count, second.error)
     assert [(1, 1.0), (2, 2.0)] == [tuple(one) for one in second.scored_payloads]
 
 
@@ -193,7 +193,7 @@ def test_job_of_another_id_is_a_key_error(app: Lowkiq, queue_name: str) -> None:
             except KeyError:
                 raised.append("KeyError")
 
-    declare(app, queue_name, ask).perform_async(jobs_of("a"))
+    declare(app, queue_name, ask).push_many(jobs_of("a"))
     app.drain()
 
     assert ["KeyError", "KeyError"] == raised
@@ -203,7 +203,7 @@ def test_d10_outcomes_are_of_ids_not_of_batches(app: Lowkiq, clock: ManualClock,
     """D-10: a failing id in a batch of ten costs the other nine nothing, as often as it fails."""
     notes = Notes(failing("e"))
     worker = declare(app, queue_name, notes, batch_size=10, max_retry_count=2)
-    worker.perform_async(jobs_of("abcdefghij"))
+    worker.push_many(jobs_of("abcdefghij"))
 
     assert {"done": 9, "failed": 1, "retried": 1} == app.drain()
     for _ in range(5):

@@ -25,7 +25,7 @@ def retry_counts(app: Lowkiq, worker: type[Worker], ids: str) -> list[float | No
 def test_a_failure_of_one_alone_is_attributed(app: Lowkiq, queue_name: str) -> None:
     """An id that ran alone and raised has failed: it counts at once, also in batches that could be larger."""
     worker = declare(app, queue_name, raising(), batch_size=10)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"failed": 1, "retried": 1} == app.drain()
 
@@ -34,7 +34,7 @@ def test_a_named_failure_is_attributed(app: Lowkiq, queue_name: str) -> None:
     """What the handler names is the id's own failure, in any company, and suspects nobody."""
     notes = Notes(failing("b", "c"))
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     assert {"done": 2, "failed": 2, "retried": 2} == app.drain()
     assert 1 == len(notes.batches)
@@ -44,7 +44,7 @@ def test_an_unattributed_failure_counts_nothing_and_each_runs_alone_next(app: Lo
     """A batch that raises suspects all of its ids; each runs alone, and only the culprit has failed, once."""
     notes = Notes(raising_with("b"))
     worker = declare(app, queue_name, notes, batch_size=4)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     assert {"suspected": 4, "done": 3, "failed": 1, "retried": 1} == app.drain()
 
@@ -56,14 +56,14 @@ def test_suspects_keep_time_count_and_payloads(app: Lowkiq, clock: ManualClock, 
     """Suspects go back in place: what was theirs before is theirs when they run alone."""
     notes = Notes(failing("a", "b"))
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async([{"id": job_id, "payload": n, "score": n} for n in (2, 1) for job_id in "ab"])
+    worker.push_many([{"id": job_id, "payload": n, "score": n} for n in (2, 1) for job_id in "ab"])
     app.drain()
     clock.advance(10)
     notes.clear()
     notes.then = lambda batch: raising()(batch) if len(batch) > 1 else None
     app.drain()
 
-    seen = {(job.perform_in, job.retry_count, job.error, str(job.payloads)) for jobs in notes.jobs for job in jobs}
+    seen = {(job.due_at, job.retry_count, job.error, str(job.payloads)) for jobs in notes.jobs for job in jobs}
     expected = {(clock.time(), 0.0, f"{job_id} is broken", "[1, 2]") for job_id in "ab"}
     assert expected == seen
     assert {} == left_behind(app, worker)
@@ -78,9 +78,9 @@ def test_suspicion_is_durable_and_suspects_go_first(make_app: MakeApp, clock: Ma
         raise Broken
 
     worker = declare(first, queue_name, stop_and_raise, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     result = first.core.drainer.visit(first.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
-    worker.perform_async(jobs_of("de", perform_in=clock.time() - 60))
+    worker.push_many(jobs_of("de", due_at=clock.time() - 60))
     notes = Notes()
     declare(second, queue_name, notes, batch_size=3)
     second.drain()
@@ -95,7 +95,7 @@ def test_three_alike_are_systemic_and_the_rest_is_charged_without_running(
     """If the first three of a group fail alike, all of it gets one retry, and the rest does not run for it."""
     notes = Notes(raising(Broken("the database is down")))
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async(jobs_of(TEN))
+    worker.push_many(jobs_of(TEN))
 
     assert {"suspected": 10, "failed": 10, "retried": 10} == app.drain()
 
@@ -110,7 +110,7 @@ def test_after_a_systemic_failure_batches_are_as_large_as_ever(
     """Those of a systemic failure are not to blame: their retries share batches, so recovery is fast."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async(jobs_of(TEN))
+    worker.push_many(jobs_of(TEN))
     app.drain()
     clock.advance(10)
     notes.clear()
@@ -124,7 +124,7 @@ def test_an_outage_buries_nobody_sooner_than_alone(app: Lowkiq, clock: ManualClo
     """P7: a lasting systemic failure takes each id through its retries, one at a time, to the morgue together."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, batch_size=10, max_retry_count=2)
-    worker.perform_async(jobs_of(TEN))
+    worker.push_many(jobs_of(TEN))
     steps = []
     for _ in range(4):
         steps.append((app.drain().get("failed", 0), retry_counts(app, worker, TEN)))
@@ -153,7 +153,7 @@ def test_failures_that_differ_are_attributed_each(
     """Where the first three fail differently, or one of them does not, each runs and pays for itself alone."""
     notes = Notes(then)
     worker = declare(app, queue_name, notes, batch_size=6)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
 
     counts = app.drain()
 
@@ -165,7 +165,7 @@ def test_two_in_a_batch_are_too_few_to_be_systemic(app: Lowkiq, queue_name: str)
     """A group of two runs out before three could fail alike: each failure is its id's own."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     assert {"suspected": 2, "failed": 2, "retried": 2} == app.drain()
     assert [["a", "b"], ["a"], ["b"]] == notes.ids
@@ -175,7 +175,7 @@ def test_two_failing_batches_are_two_groups(app: Lowkiq, queue_name: str) -> Non
     """Each batch that raises is judged by its own first three."""
     notes = Notes(lambda batch: raising()(batch) if len(batch) > 1 or set(batch) & set("abcd") else None)
     worker = declare(app, queue_name, notes, batch_size=4)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
 
     counts = app.drain()
 
@@ -188,7 +188,7 @@ def test_without_isolation_the_batch_fails_together(app: Lowkiq, clock: ManualCl
     """`isolate = False`: nobody runs a second time, each gets a retry, and the retries share batches."""
     notes = Notes(raising_with("b"))
     worker = declare(app, queue_name, notes, batch_size=3, isolate=False)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     assert {"failed": 3, "retried": 3} == app.drain()
     assert ([["a", "b", "c"]], [0.0] * 3) == (notes.ids, retry_counts(app, worker, "abc"))
@@ -208,7 +208,7 @@ def test_without_isolation_marks_count_all_the_same(app: Lowkiq, queue_name: str
         raise Broken("for the rest")
 
     worker = declare(app, queue_name, mark_and_raise, batch_size=3, isolate=False)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     assert {"done": 1, "failed": 2, "retried": 2} == app.drain()
     errors = [one and one.error for one in (look(app, worker, job_id) for job_id in "abc")]
@@ -223,7 +223,7 @@ def test_p6_failures_stay_where_they_belong(app: Lowkiq, clock: ManualClock, que
 
     notes = Notes(failing("bad"))
     worker = declare(app, queue_name, notes, batch_size=5, max_retry_count=0, retries_exhausted=retries_exhausted)
-    worker.perform_async(jobs_of(["a", "bad", "b", "corrupt", "c"]))
+    worker.push_many(jobs_of(["a", "bad", "b", "corrupt", "c"]))
     key = shard_of(app, worker, "corrupt").key("jobs")
     record = app.core.backend.client.hget(key, "corrupt")
     assert isinstance(record, bytes)

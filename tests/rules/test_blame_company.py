@@ -19,12 +19,12 @@ def test_a_blamed_id_stays_out_of_batches_with_fresh_ones(app: Lowkiq, clock: Ma
     """An id whose last failure was its own runs alone, so that it takes no fresh ones down with it."""
     notes = Notes(raising_with("b"))
     worker = declare(app, queue_name, notes, batch_size=5)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
     clock.advance(10)
     notes.clear()
     clock.advance(1)
-    worker.perform_async(jobs_of("cde"))
+    worker.push_many(jobs_of("cde"))
 
     assert {"done": 3, "failed": 1, "retried": 1} == app.drain()
     assert [["b"], ["c", "d", "e"]] == notes.ids
@@ -34,7 +34,7 @@ def test_two_blamed_ids_share_no_batch(app: Lowkiq, clock: ManualClock, queue_na
     """Each of those that failed by themselves runs alone again."""
     notes = Notes(failing("a", "b"))
     worker = declare(app, queue_name, notes, batch_size=5)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
     clock.advance(10)
     app.drain()
@@ -46,12 +46,12 @@ def test_a_success_ends_the_blame(app: Lowkiq, clock: ManualClock, queue_name: s
     """Once it succeeded, the id is in batches with others again."""
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, batch_size=5)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
     clock.advance(10)
     notes.then = None
     app.drain()
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
 
     assert [["a", "b"], ["a"], ["a", "b"]] == notes.ids
@@ -62,10 +62,10 @@ def test_others_in_retry_share_batches(app: Lowkiq, clock: ManualClock, queue_na
     """Ids in retry that are not to blame share batches with each other, not with fresh ones."""
     notes = Notes(raising_with("a", "b", "c"))
     worker = declare(app, queue_name, notes, batch_size=6, isolate=False)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     app.drain()
     clock.advance(11)
-    worker.perform_async(jobs_of("xyz"))
+    worker.push_many(jobs_of("xyz"))
     notes.clear()
     notes.then = None
     app.drain()
@@ -89,7 +89,7 @@ def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock:
     upgraded: list[bool] = []
     app, notes = make_app(**undecodable_until_upgraded(upgraded)), Notes()
     worker = declare(app, queue_name, notes, batch_size=3)
-    worker.perform_async([{"id": "a", "payload": "old"}, {"id": "b", "payload": "newer"}, {"id": "c"}])
+    worker.push_many([{"id": "a", "payload": "old"}, {"id": "b", "payload": "newer"}, {"id": "c"}])
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
     (waiting,) = app.operate.queries(worker).fetch(["b"])
@@ -115,7 +115,7 @@ def test_p6_a_codec_that_exits_fails_the_id_and_stops_no_shard(
     notes = Notes()
     app = make_app(dump_payload=lambda payload: f'"{payload}"'.encode(), load_payload=load)
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
-    worker.perform_async([{"id": "a", "payload": "poison"}, *jobs_of("bcd")])
+    worker.push_many([{"id": "a", "payload": "poison"}, *jobs_of("bcd")])
 
     assert {"done": 3, "failed": 1, "buried": 1} == app.drain()
     (buried,) = notes.buried
@@ -137,7 +137,7 @@ def test_a_signal_while_a_payload_is_decoded_ends_the_drain_and_counts_nothing(
 
     app, notes = make_app(dump_payload=lambda _payload: b"null", load_payload=load), Notes()
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     with pytest.raises(SystemExit):
         app.drain()
@@ -150,7 +150,7 @@ def test_an_undecodable_payload_is_buried_as_raw_bytes(make_app: MakeApp, queue_
     """E-51: when its retries are used up it lies in the morgue as it was stored; the rest of its id goes on."""
     app, notes = make_app(**undecodable_until_upgraded([])), Notes()
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate(("newer", "old"))])
+    worker.push_many([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate(("newer", "old"))])
 
     app.drain()
 
@@ -162,7 +162,7 @@ def test_lb9_corrupt_bytes_stop_no_shard(app: Lowkiq, clock: ManualClock, queue_
     """LB-9: bytes that are no payload at all harm their own id only, however often the process starts."""
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     key = shard_of(app, worker, "a").key("jobs")
     record = app.core.backend.client.hget(key, "a")
     assert isinstance(record, bytes)
@@ -190,7 +190,7 @@ def test_ids_that_are_performed_one_by_one_are_not_blamed(app: Lowkiq, clock: Ma
 
     app.server_middlewares.append(noting)
     worker = declare(app, queue_name, Notes(), batch_size=5, perform_job=perform_job)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     assert {"failed": 3, "retried": 3} == app.drain()
     clock.advance(10)
 

@@ -38,12 +38,12 @@ def test_e53_a_bad_retry_in_gets_the_default(
 ) -> None:
     """E-53: what is no sensible delay is replaced by the default one, and logged."""
     worker = declare(app, queue_name, raising(), retry_in=lambda _self, _count: answer)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
     assert waiting is not None
-    assert 15 <= waiting.perform_in - clock.time() < 45
+    assert 15 <= waiting.due_at - clock.time() < 45
     assert "Noting.retry_in returned" in caplog.text
 
 
@@ -57,12 +57,12 @@ def test_lb10_a_retry_in_that_raises_gets_the_default(
         raise kind
 
     worker = declare(app, queue_name, failing("a"), retry_in=retry_in, batch_size=2)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
     waiting = look(app, worker, "a")
     assert waiting is not None
-    assert 15 <= waiting.perform_in - clock.time() < 45
+    assert 15 <= waiting.due_at - clock.time() < 45
     assert "Noting.retry_in raised: the default delay is taken" in caplog.text
 
 
@@ -78,7 +78,7 @@ def test_lb10_retries_exhausted_that_raises_changes_nothing(
 
     told: list[str] = []
     worker = declare(app, queue_name, failing("a"), max_retry_count=0, retries_exhausted=retries_exhausted)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     assert {"done": 1, "failed": 1, "buried": 1} == app.drain()
     assert (["a"], None) == (told, look(app, worker, "a"))
@@ -92,12 +92,12 @@ def test_retries_exhausted_comes_after_the_settling(app: Lowkiq, queue_name: str
     def retries_exhausted(_self: object, _jobs: object) -> None:
         shard = app.core.queue_of(worker).shards[0]
         seen.append(app.core.backend.client.zcard(shard.key("morgue")))
-        worker.perform_async(jobs_of(["after"]))
+        worker.push_many(jobs_of(["after"]))
 
     seen: list[object] = []
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, max_retry_count=0, retries_exhausted=retries_exhausted)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     app.drain()
 
@@ -118,7 +118,7 @@ def test_e52_an_error_that_cannot_be_formatted_is_its_type(
 
     app = make_app(format_error=say_error)
     worker = declare(app, queue_name, fail)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"failed": 1, "retried": 1} == app.drain()
 
@@ -139,7 +139,7 @@ def test_an_interruption_while_an_error_is_formatted_is_one(make_app: MakeApp, q
 
     app = make_app(format_error=format_error)
     worker = declare(app, queue_name, raising())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     with pytest.raises(KeyboardInterrupt):
         app.drain()
@@ -165,7 +165,7 @@ def test_lb10_error_callables_that_break_are_passed_over(
     """LB-10: format_error and dump_error may raise or return anything: the failure is counted, with a text."""
     app = make_app(**settings)
     worker = declare(app, queue_name, raising())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"failed": 1, "retried": 1} == app.drain()
     waiting = look(app, worker, "a")
@@ -190,7 +190,7 @@ def test_lb10_load_error_that_raises_harms_nobody(make_app: MakeApp, clock: Manu
     worker = declare(
         app, queue_name, ask_and_fail, max_retry_count=1, retries_exhausted=lambda _self, jobs: exhausted.extend(jobs)
     )
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(10)
 
@@ -205,7 +205,7 @@ def test_p6_lb10_load_error_that_returns_no_text_stops_no_shard(
     """LB-10: the failure that a group of suspects shares is counted for all of them, whatever can be read of it."""
     app, ten = make_app(load_error=load_error), "abcdefghij"
     worker = declare(app, queue_name, raising(Broken("the database is down")), batch_size=10)
-    worker.perform_async(jobs_of(ten))
+    worker.push_many(jobs_of(ten))
 
     assert {"suspected": 10, "failed": 10, "retried": 10} == app.drain()
 
@@ -214,7 +214,7 @@ def test_e52_error_texts_are_cut(make_app: MakeApp, queue_name: str) -> None:
     """E-52, LB-23: of an endless message the beginning and the end are kept, `error_max_length` characters in all."""
     app = make_app(error_max_length=100)
     worker = declare(app, queue_name, raising(Broken("день" * 1_000_000 + " at last")))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
@@ -226,7 +226,7 @@ def test_e52_error_texts_are_cut(make_app: MakeApp, queue_name: str) -> None:
 def test_e52_error_texts_of_any_characters(app: Lowkiq, queue_name: str, text: str) -> None:
     """E-52: lone surrogates, NUL or nothing at all are no reason to lose a failure."""
     worker = declare(app, queue_name, lambda batch: batch.fail("a", text))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"failed": 1, "retried": 1} == app.drain()
 
@@ -238,6 +238,6 @@ def test_a_worker_that_cannot_be_made_fails_its_batches(app: Lowkiq, queue_name:
         raise Broken("no worker")
 
     worker = declare(app, queue_name, Notes(), __init__=broken_init)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"failed": 1, "retried": 1} == app.drain()

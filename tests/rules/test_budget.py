@@ -22,7 +22,7 @@ def test_p5_nothing_starts_that_is_not_predicted_to_fit(app: Lowkiq, clock: Manu
     """P5: batches of 3 s in a budget of 10 s: three start, and the drain is over in time, its lease released."""
     notes = taking(clock, 3)
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     started = clock.time()
 
     counts = app.drain(seconds=10)
@@ -36,7 +36,7 @@ def test_p5_a_cold_start_knows_how_long_batches_take(make_app: MakeApp, clock: M
     """P5: the prediction is kept in Redis, so that a new process does not start what will not fit."""
     first, second = make_app(), make_app()
     worker = declare(first, queue_name, taking(clock, 3), batch_size=2)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     first.drain(seconds=4)
     notes = taking(clock, 3)
     declare(second, queue_name, notes, batch_size=2)
@@ -52,7 +52,7 @@ def test_p5_a_wrong_prediction_silences_no_shard(
     """P5: a drain that has run nothing may start one id though it is not predicted to fit, with a warning."""
     first, second = make_app(), make_app()
     worker = declare(first, queue_name, taking(clock, 20), batch_size=2)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     first.drain(seconds=25)
     notes = taking(clock, 1)
     declare(second, queue_name, notes, batch_size=2)
@@ -68,7 +68,7 @@ def test_p5_other_queues_are_not_held_back(app: Lowkiq, clock: ManualClock, queu
     slow, fast = taking(clock, 4), taking(clock, 1)
     for name, notes in (("slow", slow), ("fast", fast)):
         worker = declare(app, f"{queue_name}-{name}", notes)
-        worker.perform_async(jobs_of("abcdefgh", perform_in=clock.time() - (name == "slow")))
+        worker.push_many(jobs_of("abcdefgh", due_at=clock.time() - (name == "slow")))
 
     app.drain(seconds=10)
 
@@ -79,7 +79,7 @@ def test_p5_other_queues_are_not_held_back(app: Lowkiq, clock: ManualClock, queu
 def test_p5_without_time_nothing_is_claimed(app: Lowkiq, queue_name: str, seconds: float) -> None:
     """E-30: when there is no time at the start, the drain ends without having touched anything."""
     notes = Notes()
-    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    declare(app, queue_name, notes).push_many(jobs_of("a"))
 
     assert ({}, []) == (app.drain(seconds=seconds), notes.batches)
 
@@ -94,7 +94,7 @@ def test_p5_work_is_acknowledged_within_the_interval(make_app: MakeApp, clock: M
         processed.append(app.operate.metrics()[queue_name].done)
 
     worker = declare(app, queue_name, slow_down)
-    worker.perform_async(jobs_of([str(n) for n in range(150)]))
+    worker.push_many(jobs_of([str(n) for n in range(150)]))
     app.drain()
 
     unacknowledged = [started - done for started, done in enumerate(processed)]
@@ -105,7 +105,7 @@ def test_d7_a_drain_without_seconds_has_a_limit(app: Lowkiq, queue_name: str) ->
     """D-7: nobody has to set a limit for there to be one: five minutes (the daemon's and Lambda's are theirs)."""
     seen: list[float] = []
     worker = declare(app, queue_name, lambda batch: seen.append(batch.remaining))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     app.drain()
 

@@ -101,7 +101,7 @@ def opened(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
 def pushing_already(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
     """The queue in another process, which has pushed: the server knows the script, and performs the next call."""
     worker = declare(app, queue_name, Notes(), **fields)
-    worker.perform_async(jobs_of("z"))
+    worker.push_many(jobs_of("z"))
     return worker
 
 
@@ -123,7 +123,7 @@ def test_s3_a_push_that_redis_cannot_take_is_kept_and_written_when_it_can(
     worker = opened(producer, queue_name)
     outages.begin()
 
-    (pushed,) = worker.perform_async([{"id": "a", "payload": 1}])
+    (pushed,) = worker.push_many([{"id": "a", "payload": 1}])
     pushed_at = clock.time()
     left_away = producer.flush(1)
     outages.end()
@@ -139,12 +139,12 @@ def test_p3_pushes_of_one_process_keep_their_order_through_an_outage(
 ) -> None:
     """P3: what was pushed before, in and after an outage is handed over in that order."""
     worker = opened(producer, queue_name, merge="never")
-    worker.perform_async(jobs_of("a", payload=1))
+    worker.push_many(jobs_of("a", payload=1))
     outages.begin()
-    kept = [worker.perform_async(jobs_of("a", payload=payload))[0].buffered for payload in (2, 3)]
+    kept = [worker.push_many(jobs_of("a", payload=payload))[0].buffered for payload in (2, 3)]
     outages.end()
     clock.advance(10)
-    direct = [worker.perform_async(jobs_of("a", payload=payload))[0].buffered for payload in (4, 5)]
+    direct = [worker.push_many(jobs_of("a", payload=payload))[0].buffered for payload in (4, 5)]
 
     assert ([True, True], [False, False]) == (kept, direct)
     assert [1, 2, 3, 4, 5] == payloads_of(producer, worker, "a")
@@ -156,9 +156,9 @@ def test_a_kept_job_takes_its_place_before_what_others_pushed_later(
     """Another process pushes to the id while this one cannot: the score of the push that came first is smaller."""
     worker = opened(producer, queue_name)
     outages.begin()
-    worker.perform_async(jobs_of("a", payload="first"))
+    worker.push_many(jobs_of("a", payload="first"))
     clock.advance(5)
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a", payload="second"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a", payload="second"))
     outages.end()
     clock.advance(5)
 
@@ -172,12 +172,12 @@ def test_a_score_ahead_of_the_servers_clock_is_not_used(
     """A producer that never heard the server's time goes by its own: what it pushes later still comes later."""
     worker = opened(producer, queue_name, merge="never")
     outages.begin()
-    worker.perform_async(jobs_of("a", payload=1))
+    worker.push_many(jobs_of("a", payload=1))
     outages.end()
     clock.set_wall(clock.time() - 3_600)
 
     assert 0 == producer.flush()
-    worker.perform_async(jobs_of("a", payload=2))
+    worker.push_many(jobs_of("a", payload=2))
     assert [1, 2] == payloads_of(producer, worker, "a")
 
 
@@ -190,9 +190,9 @@ def test_e13_a_push_that_broke_off_is_there_once(
     other = pushing_already(app, queue_name, merge="never")
     begin(outages, b"the-marked-one")
 
-    (pushed,) = worker.perform_async([{"id": "a", "payload": "the-marked-one"}])
+    (pushed,) = worker.push_many([{"id": "a", "payload": "the-marked-one"}])
     for number in range(3):
-        other.perform_async([{"id": "b", "payload": number}])
+        other.push_many([{"id": "b", "payload": number}])
     outages.end()
 
     assert (True, 0) == (pushed.buffered, producer.flush())
@@ -209,7 +209,7 @@ def test_e13_a_push_behind_one_that_broke_off_is_written_too(
     begin(outages, b"the-marked-one")
 
     for payload in ("the-marked-one", "later", "latest"):
-        worker.perform_async([{"id": "a", "payload": payload}])
+        worker.push_many([{"id": "a", "payload": payload}])
     outages.end()
 
     assert 0 == producer.flush()
@@ -234,7 +234,7 @@ def test_p3_a_push_behind_one_that_was_written_ahead_of_time_comes_later(
     outages.begin_after_next(b"the-marked-one")
 
     for payload in ("the-marked-one", "later"):
-        worker.perform_async([{"id": "a", "payload": payload}])
+        worker.push_many([{"id": "a", "payload": payload}])
     outages.end()
     clock.advance(5)
 
@@ -248,13 +248,13 @@ def test_s5_one_job_more_than_fits_fails_its_push_and_changes_nothing(
     """S-5: by default a thousand jobs wait; the next push raises, and those before it are all written."""
     worker = opened(producer, queue_name, shards_count=3)
     outages.begin()
-    worker.perform_async([{"id": number} for number in range(999)])
+    worker.push_many([{"id": number} for number in range(999)])
 
     with pytest.raises(BufferFull, match=r"999 jobs wait, 2 more do not fit: buffer_jobs=1,000"):
-        worker.perform_async([{"id": "x"}, {"id": "y"}])
-    worker.perform_async([{"id": "z"}])
+        worker.push_many([{"id": "x"}, {"id": "y"}])
+    worker.push_many([{"id": "z"}])
     with pytest.raises(BufferFull):
-        worker.perform_async([{"id": "x"}])
+        worker.push_many([{"id": "x"}])
     outages.end()
 
     assert 0 == producer.flush()
@@ -273,7 +273,7 @@ def test_s5_where_the_oldest_gives_way_the_last_thousand_are_kept(
     worker = opened(app, queue_name, shards_count=2)
     outages.begin()
     for number in range(5):
-        worker.perform_async([{"id": number, "payload": number * 10}])
+        worker.push_many([{"id": number, "payload": number * 10}])
     outages.end()
 
     assert 0 == app.flush()
@@ -281,7 +281,7 @@ def test_s5_where_the_oldest_gives_way_the_last_thousand_are_kept(
         (whose, str(job["id"]), job["payload"]) for whose, jobs in lost for job in jobs
     ]
     for whose, jobs in lost:
-        whose.perform_async(jobs)
+        whose.push_many(jobs)
     assert [[0], [10], [20], [30], [40]] == [payloads_of(app, worker, str(number)) for number in range(5)]
 
 
@@ -291,10 +291,10 @@ def test_the_buffer_is_bounded_in_bytes(producer: Lowkiq, outages: Outages, queu
     outages.begin()
     large = "x" * (4 * 1024 * 1024)
     for job_id in "abc":
-        worker.perform_async([{"id": job_id, "payload": large}])
+        worker.push_many([{"id": job_id, "payload": large}])
 
     with pytest.raises(BufferFull, match="16,777,216 bytes"):
-        worker.perform_async([{"id": "d", "payload": large}])
+        worker.push_many([{"id": "d", "payload": large}])
 
 
 def test_s6_an_outage_is_told_once_and_each_kept_push_to_the_hook(
@@ -307,7 +307,7 @@ def test_s6_an_outage_is_told_once_and_each_kept_push_to_the_hook(
     outages.begin()
     with caplog.at_level(logging.WARNING, "lowkiq_lambda.push"):
         for job_id in "abc":
-            worker.perform_async([{"id": job_id}])
+            worker.push_many([{"id": job_id}])
         outages.end()
         app.flush()
 
@@ -327,7 +327,7 @@ def test_s6_a_hook_that_raises_fails_no_push(
     worker = opened(app, queue_name)
     outages.begin()
 
-    assert worker.perform_async([{"id": "a"}])[0].buffered
+    assert worker.push_many([{"id": "a"}])[0].buffered
     assert "on_buffered raised" in caplog.text
 
 
@@ -338,7 +338,7 @@ def test_e41_a_full_redis_is_no_outage(make_app: MakeApp, own_server: Server, qu
     own_server.admin.config_set("maxmemory", "1mb")
 
     with pytest.raises(BackendFull):
-        worker.perform_async([{"id": "a"}])
+        worker.push_many([{"id": "a"}])
     assert 0 == app.flush()
 
 
@@ -349,7 +349,7 @@ def test_a_push_that_was_written_in_part_is_kept_in_part(producer: Lowkiq, outag
     jobs: list[dict[str, Any]] = [{"id": number, "payload": "plain"} for number in range(FRAME)]
     jobs += [{"id": "last", "payload": "the-marked-one"}]
 
-    pushed = worker.perform_async(jobs)
+    pushed = worker.push_many(jobs)
     outages.end()
 
     assert [False] * FRAME + [True] == [one.buffered for one in pushed]
@@ -368,7 +368,7 @@ def test_a_push_that_is_kept_only_in_part_says_so(
     jobs = [{"id": number, "payload": "plain"} for number in range(FRAME)]
 
     with pytest.raises(PushInterrupted, match="buffer_jobs=1") as raised:
-        worker.perform_async([*jobs, *jobs_of("xy", payload="the-marked-one")])
+        worker.push_many([*jobs, *jobs_of("xy", payload="the-marked-one")])
     assert (FRAME, [FRAME, FRAME + 1], 0) == (len(raised.value.written), raised.value.unknown, app.flush(0))
 
 
@@ -380,30 +380,30 @@ def test_a_cold_start_without_redis_keeps_jobs(
     outages.begin()
     began_at = clock.time()
 
-    pushed = worker.perform_async([{"id": "a"}, {"id": "b", "delay": 60}, {"id": "c", "perform_in": began_at + 99}])
+    pushed = worker.push_many([{"id": "a"}, {"id": "b", "delay": 60}, {"id": "c", "due_at": began_at + 99}])
     outages.end()
 
     assert ([True] * 3, 0) == ([one.buffered for one in pushed], producer.flush())
     # The attempts to connect take a moment, in which a delay has not begun to count.
-    told = {job_id: pushed[place].perform_in - began_at for place, job_id in enumerate("bc", 1)}
+    told = {job_id: pushed[place].due_at - began_at for place, job_id in enumerate("bc", 1)}
     assert {"b": pytest.approx(60, abs=5), "c": pytest.approx(99)} == told
     waiting = {job_id: look(producer, worker, job_id) for job_id in "bc"}
-    assert told == {job_id: found.perform_in - began_at for job_id, found in waiting.items() if found}
+    assert told == {job_id: found.due_at - began_at for job_id, found in waiting.items() if found}
 
 
 def test_a_declaration_that_redis_does_not_agree_with_is_raised_by_later_pushes(
     producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str
 ) -> None:
     """What was kept before anybody could know stays, and is told; no push passes it, or is kept behind it."""
-    declare(app, queue_name, Notes(), shards_count=2).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes(), shards_count=2).push_many(jobs_of("a"))
     worker = declare(producer, queue_name, Notes(), shards_count=3)
     outages.begin()
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     outages.end()
 
     assert 1 == producer.flush(0)
     with pytest.raises(QueueMismatch):
-        worker.perform_async(jobs_of("b"))
+        worker.push_many(jobs_of("b"))
     assert 1 == producer.flush(0)
 
 
@@ -418,7 +418,7 @@ def test_middlewares_see_a_push_once(producer: Lowkiq, outages: Outages, queue_n
     producer.client_middlewares.append(mark)
     worker = opened(producer, queue_name)
     outages.begin()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     outages.end()
 
     assert 0 == producer.flush()
@@ -429,8 +429,8 @@ def test_a_key_holds_for_kept_jobs_too(producer: Lowkiq, app: Lowkiq, outages: O
     """Of two jobs with a key, one kept and one pushed by another process meanwhile, one counts."""
     worker = opened(producer, queue_name, merge="never")
     outages.begin()
-    worker.perform_async([{"id": "a", "payload": 1, "key": "event-17"}])
-    declare(app, queue_name, Notes(), merge="never").perform_async([{"id": "a", "payload": 2, "key": "event-17"}])
+    worker.push_many([{"id": "a", "payload": 1, "key": "event-17"}])
+    declare(app, queue_name, Notes(), merge="never").push_many([{"id": "a", "payload": 2, "key": "event-17"}])
     outages.end()
 
     assert 0 == producer.flush()
@@ -443,16 +443,16 @@ def test_bad_jobs_are_refused_in_an_outage_too(producer: Lowkiq, outages: Outage
     outages.begin()
 
     with pytest.raises(JobError, match="job 1: id: is required"):
-        worker.perform_async([{"id": "a"}, {"payload": 1}])
+        worker.push_many([{"id": "a"}, {"payload": 1}])
     assert 0 == producer.flush(0)
 
 
 def test_a_push_from_a_loop_is_kept(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
-    """`aperform_async` answers as `perform_async` does."""
+    """`apush_many` answers as `push_many` does."""
     worker = opened(producer, queue_name)
     outages.begin()
 
-    (pushed,) = asyncio.run(worker.aperform_async([{"id": "a"}]))
+    (pushed,) = asyncio.run(worker.apush_many([{"id": "a"}]))
     outages.end()
 
     assert (True, 0) == (pushed.buffered, producer.flush())
@@ -463,11 +463,11 @@ def test_a_push_of_a_task_is_never_kept(producer: Lowkiq, outages: Outages, queu
     """Its items would not be there yet, so that the task could be complete without them: it raises instead."""
     worker = declare(producer, queue_name, Notes())
     task = producer.task("enrol")
-    worker.perform_async(jobs_of("1"))
+    worker.push_many(jobs_of("1"))
     outages.begin_before_next(b"EVALSHA")
 
     with pytest.raises(BackendUnavailable):
-        task.push(worker, jobs_of("2"))
+        task.push_many(worker, jobs_of("2"))
 
     assert 0 == producer.flush(0.0)
     outages.end()
@@ -480,12 +480,12 @@ def test_p3_a_push_that_has_to_be_written_passes_none_that_is_kept(
     """It delivers what the process has kept before; where that is in vain it raises, and is not kept itself."""
     notes = Notes()
     worker = declare(producer, queue_name, notes, merge="never")
-    worker.perform_async(jobs_of("1", payload="first"))
+    worker.push_many(jobs_of("1", payload="first"))
     outages.begin()
-    worker.perform_async(jobs_of("1", payload="kept"))
+    worker.push_many(jobs_of("1", payload="kept"))
 
     with pytest.raises(BackendUnavailable):
-        producer.core.push_or_raise(worker, jobs_of("1", payload="refused"))
+        producer.core.push_or_raise(worker, jobs_of("1", payload="rejected"))
     outages.end()
     producer.core.push_or_raise(worker, jobs_of("1", payload="written"))
     producer.drain()
@@ -500,7 +500,7 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     worker, other = (opened(producer, name, shards_count=1, merge="never") for name in (queue_name, f"{queue_name}-2"))
     outages.begin()
     for each in (worker, other):
-        each.perform_async(jobs_of("a", payload="kept"))
+        each.push_many(jobs_of("a", payload="kept"))
     mover = make_app()
     mover.operate.reshard(declare(mover, queue_name, Notes(), shards_count=1, merge="never"), to=2)
     outages.end()
@@ -517,7 +517,7 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     with monkeypatch.context() as patch:
         patch.setattr(redelivery, "_send", fail_at_old_shard)
         patch.setattr(waiting._ours, "rest_until", 0.0)
-        (later,) = worker.perform_async(jobs_of("a", payload="later"))
+        (later,) = worker.push_many(jobs_of("a", payload="later"))
     assert ["kept"] == payloads_of(producer, other, "a")
     producer.flush()
 
@@ -531,7 +531,7 @@ def test_written_jobs_wake_a_drain(make_producer: Callable[..., Lowkiq], outages
     app = make_producer(start_drain=lambda *which: started.append(which))
     worker = opened(app, queue_name)
     outages.begin()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     before = list(started)
     outages.end()
     app.flush()
@@ -546,13 +546,13 @@ def test_past_the_life_of_its_token_a_push_may_be_applied_twice_unless_it_has_a_
     worker = opened(producer, queue_name, merge="never")
     other = declare(app, queue_name, Notes(), merge="never")
     # Else the server would not know the script, and the lost answer would only say so.
-    other.perform_async([{"id": "z", "key": "any"}])
+    other.push_many([{"id": "z", "key": "any"}])
     outages.begin_after_next(b"unanswered")
 
-    worker.perform_async([{"id": "a", "payload": "unanswered"}, {"id": "b", "payload": "unanswered", "key": "one"}])
+    worker.push_many([{"id": "a", "payload": "unanswered"}, {"id": "b", "payload": "unanswered", "key": "one"}])
     for number in range(3):
         clock.advance(70)
-        other.perform_async([{"id": "c", "payload": number}])
+        other.push_many([{"id": "c", "payload": number}])
     outages.end()
 
     assert 0 == producer.flush()
@@ -564,10 +564,10 @@ def test_why_kept_jobs_cannot_be_delivered_is_logged_once(
     producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A queue that turns out to be declared otherwise needs somebody who acts, whether or not pushes go on."""
-    declare(app, queue_name, Notes(), shards_count=2).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes(), shards_count=2).push_many(jobs_of("a"))
     worker = declare(producer, queue_name, Notes(), shards_count=1)
     outages.begin()
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     outages.end()
 
     assert 1 == producer.flush(1)

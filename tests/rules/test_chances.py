@@ -29,7 +29,7 @@ def test_p7_equal_chances(app: Lowkiq, clock: ManualClock, queue_name: str) -> N
         raise Broken
 
     worker = declare(app, queue_name, note_and_raise, batch_size=2, max_retry_count=2)
-    worker.perform_async({"id": job_id, "payload": n, "score": n} for job_id in "ab" for n in range(3))
+    worker.push_many({"id": job_id, "payload": n, "score": n} for job_id in "ab" for n in range(3))
     for _ in range(20):
         app.drain()
         clock.advance(100)
@@ -42,7 +42,7 @@ def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualCl
     """P7: only attributed failures count: neither a stop, nor a death, nor a failure in company does."""
     mortal, notes = Mortal(app), Notes()
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     stop = threading.Event()
     stop.set()
     app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
@@ -88,7 +88,7 @@ def pushing(worker: type[Worker]) -> Push:
     """Pushes payloads, each with itself as its score unless another is given."""
 
     def push(*payloads: int, score: float | None = None) -> None:
-        worker.perform_async(
+        worker.push_many(
             {"id": "a", "payload": payload, "score": payload if score is None else score} for payload in payloads
         )
 
@@ -161,14 +161,14 @@ def test_l27_p7_the_id_shows_the_largest_retry_count_of_its_payloads(
     push(16)
     waiting = look(app, worker, "a")
     assert waiting is not None
-    assert (at, 1.0) == (waiting.perform_in, waiting.retry_count)
+    assert (at, 1.0) == (waiting.due_at, waiting.retry_count)
     clock.advance(20)
     app.drain()
     assert -1.0 == notes.last.retry_count
     assert [(16, 16.0), (17, 17.0)] == [tuple(one) for one in notes.last.scored_payloads]
     waiting = look(app, worker, "a")
     assert waiting is not None
-    assert (clock.time() + 10, 1.0) == (waiting.perform_in, waiting.retry_count)
+    assert (clock.time() + 10, 1.0) == (waiting.due_at, waiting.retry_count)
 
 
 def test_p7_what_an_operator_queues_up_has_all_of_its_chances_again(

@@ -18,7 +18,7 @@ def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: Manual
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     mortal.drain()
     outlive(app, clock, worker)
     notes.then = failing("a")
@@ -36,13 +36,13 @@ def test_repeated_tells_of_all_that_was_in_the_hands_of_the_dead(
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a", "payload": number} for number in (1, 2, 3)])
+    worker.push_many([{"id": "a", "payload": number} for number in (1, 2, 3)])
     for _ in range(2):
         mortal.drain()
         outlive(app, clock, worker)
     notes.then = None
     app.drain()
-    worker.perform_async([{"id": "a", "payload": 4}])
+    worker.push_many([{"id": "a", "payload": 4}])
     app.drain()
 
     assert [
@@ -62,7 +62,7 @@ def test_remaining_counts_down_the_budget(app: Lowkiq, clock: ManualClock, queue
         clock.advance(2)
         seen.extend([batch.remaining, batch.job("a").remaining])
 
-    declare(app, queue_name, take_two_seconds).perform_async(jobs_of("a"))
+    declare(app, queue_name, take_two_seconds).push_many(jobs_of("a"))
     app.drain(seconds=5)
 
     assert [3.0, 3.0] == seen
@@ -78,7 +78,7 @@ def test_stopping_follows_the_stop_signal(app: Lowkiq, clock: ManualClock, queue
         seen.append(batch.stopping)
 
     worker = declare(app, queue_name, stop_in_the_middle)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
 
     assert ([False, True], "stopping", {"done": 1}) == (seen, result.reason, result.counts)
@@ -94,7 +94,7 @@ def test_stopping_is_set_when_the_lease_cannot_be_trusted(app: Lowkiq, clock: Ma
         seen.append(batch.stopping)
 
     worker = declare(app, queue_name, oversleep, batch_size=2)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock))
 
     # Nobody else had come, so what was finished is settled; the rest waits for a lease that can be trusted.
@@ -108,7 +108,7 @@ def test_token_is_the_lease_and_grows(make_app: MakeApp, queue_name: str) -> Non
     for _ in range(3):
         app = make_app()
         worker = declare(app, queue_name, lambda batch: tokens.append(batch.token))
-        worker.perform_async(jobs_of("ab"))
+        worker.push_many(jobs_of("ab"))
         app.drain()
 
     assert tokens[::2] == tokens[1::2]
@@ -124,7 +124,7 @@ def test_context_variables_of_a_plain_handler_end_with_its_batch(app: Lowkiq, qu
         seen.append(variable.get())
         variable.set("of another batch")
 
-    declare(app, queue_name, note).perform_async(jobs_of("abc"))
+    declare(app, queue_name, note).push_many(jobs_of("abc"))
     variable.set("of the drain")
     app.drain()
 

@@ -61,7 +61,7 @@ def test_p2_an_interruption_while_progress_is_saved_loses_no_job(
     monkeypatch.setattr(LeaseSession, "checkpoint", interrupted)
     items = Items(3, lambda _job, _item: clock.advance(0.1))
     worker = declare_items(app, queue_name, items, concurrency=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     outlive(app, clock, worker)
@@ -88,7 +88,7 @@ def test_p1_an_interruption_while_a_batch_begins_waits_for_nothing_that_has_not_
 
     monkeypatch.setattr(starter, "start", interrupted)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     begun = list(crowd.begun)
@@ -136,7 +136,7 @@ def test_e54_an_interruption_cancels_coroutines(
 
     begun: list[list[str]] = []
     worker = declare_async(app, queue_name, wait, concurrency=3)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
 
@@ -171,7 +171,7 @@ def test_a_second_interruption_waits_for_nothing(
     else:
         worker = declare_async(app, queue_name, go_on_though_cancelled, concurrency=4)
     declare_threads(other, queue_name, late)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     assert (["a"], []) == (crowd.begun, crowd.ended)
@@ -201,10 +201,10 @@ def test_x30_a_second_interruption_keeps_the_place_of_what_goes_on(
     worker = declare_threads(app, queue_name, crowd, shards_count=2, max_running=1)
     declare_threads(other, queue_name, late, shards_count=2, max_running=1)
     here, there = (next(one for one in "abcdefgh" if shard_for(one, 2) == shard) for shard in range(2))
-    worker.perform_async(jobs_of(here))
+    worker.push_many(jobs_of(here))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
-    worker.perform_async(jobs_of(there))
+    worker.push_many(jobs_of(there))
     outlive_gone(app, clock, worker)
     assert ({}, []) == (other.drain(), late.begun)
     raised.set()
@@ -228,7 +228,7 @@ def test_a_second_interruption_answers_whoever_saves(
         wait_for(raised)
 
     items = Items(3, go_on)
-    declare_items(app, queue_name, items, concurrency=2).perform_async(jobs_of("a"))
+    declare_items(app, queue_name, items, concurrency=2).push_many(jobs_of("a"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     raised.set()
@@ -243,15 +243,15 @@ def test_an_interruption_claims_nothing_more_while_others_end(make_app: MakeApp,
     recorder = EventRecorder()
 
     def interrupt(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             raise KeyboardInterrupt
         eventually(lambda: batch.stopping and recorder.events)
 
-    gather = Gathering(2)
+    debounce = Gathering(2)
     app.observers.append(recorder)
     worker = declare_threads(app, queue_name, interrupt, concurrency=2)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
 
@@ -274,7 +274,7 @@ def test_p1_no_more_threads_means_fewer_at_once(
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     crowd = Crowd(Gathering(2))
-    declare_threads(app, queue_name, crowd).perform_async(jobs_of("abcdefgh"))
+    declare_threads(app, queue_name, crowd).push_many(jobs_of("abcdefgh"))
     with caplog.at_level(logging.WARNING):
         counts = app.drain()
 
@@ -293,7 +293,7 @@ def test_p1_without_any_thread_nothing_begins(
         raise RuntimeError("can't start new thread")
 
     worker = declare_threads(app, queue_name, crowd)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.core.drainer._renewers.of(app.core.queue_of(worker).shards[0])._ensure_thread()
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(RuntimeError, match="can't start new thread"):
@@ -311,15 +311,15 @@ def test_all_that_runs_is_named(app: Lowkiq, queue_name: str) -> None:
     told: list[dict[str, Any]] = []
 
     def tell(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             told.extend(app.core.drainer.running_jobs())
             named.set()
         wait_for(named)
 
-    named, gather = threading.Event(), Gathering(3)
+    named, debounce = threading.Event(), Gathering(3)
     worker = declare_threads(app, queue_name, tell, concurrency=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     app.drain()
 
     assert [(queue_name, 3, ["a", "b", "c"])] == [(one["queue"], one["count"], sorted(one["ids"])) for one in told]

@@ -43,7 +43,7 @@ def test_a_middleware_that_does_not_await_is_a_failure(
     """E-58: the handler has not run, so the job is not done, within plain middlewares neither."""
     app.server_middlewares += [*others, wrong]
     worker = declare_async(app, queue_name, lambda _batch: asyncio.sleep(0), max_retry_count=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert {"buried": 1, "failed": 1} == app.drain()
     (buried,) = app.operate.queries(worker).morgue_fetch(["a"])
 
@@ -63,7 +63,7 @@ class Called:
 def test_a_middleware_may_be_an_object_that_is_awaited(app: Lowkiq, queue_name: str) -> None:
     """Its `__call__` says which kind it is."""
     app.server_middlewares += [plain, Called()]
-    declare_async(app, queue_name, lambda _batch: asyncio.sleep(0)).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, lambda _batch: asyncio.sleep(0)).push_many(jobs_of("a"))
 
     assert {"done": 1} == app.drain()
 
@@ -86,7 +86,7 @@ def test_a_nested_drain_is_refused_whether_there_is_work_or_not(app: Lowkiq, que
 
     refused: list[str] = []
     worker = declare_async(app, queue_name, drain)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert {"done": 1} == app.drain()
     asyncio.run(_push_and_adrain(app, worker))
 
@@ -94,7 +94,7 @@ def test_a_nested_drain_is_refused_whether_there_is_work_or_not(app: Lowkiq, que
 
 
 async def _push_and_adrain(app: Lowkiq, worker: type[Worker]) -> None:
-    await worker.aperform_async(jobs_of("b"))
+    await worker.apush_many(jobs_of("b"))
     await app.adrain()
 
 
@@ -106,7 +106,7 @@ def test_a_drain_of_plain_handlers_may_be_called_on_any_loop(app: Lowkiq, queue_
         return app.drain()
 
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"done": 1} == asyncio.run(drain())
 
@@ -140,7 +140,7 @@ def test_a_daemon_may_live_as_long_as_the_loop_of_its_handlers(app: Lowkiq, queu
         worker = declare_async(app, queue_name, handle)
         daemon = Daemon(app)
         await asyncio.to_thread(daemon.start)
-        await worker.aperform_async(jobs_of("a"))
+        await worker.apush_many(jobs_of("a"))
         await begun.wait()
         daemon.stop()
         return await asyncio.to_thread(daemon.join, 30)

@@ -31,7 +31,7 @@ def test_all_handlers_share_one_loop(app: Lowkiq, queue_name: str) -> None:
     first = declare_async(app, queue_name, note, concurrency=3)
     second = declare_async(app, f"{queue_name}-2", note)
     for worker in (first, second, first):
-        worker.perform_async(jobs_of("abc"))
+        worker.push_many(jobs_of("abc"))
         assert {"done": 3} == app.drain()
 
     assert [("lowkiq-loop", loops[0][1])] * 9 == loops
@@ -49,7 +49,7 @@ def test_perform_job_may_be_one(app: Lowkiq, queue_name: str) -> None:
         if job.id == "c":
             raise Later(5)
 
-    declare(app, queue_name, Notes(), perform_job=perform_job, batch_size=4).perform_async(jobs_of("abcd"))
+    declare(app, queue_name, Notes(), perform_job=perform_job, batch_size=4).push_many(jobs_of("abcd"))
 
     counts = app.drain()
     assert (2, 1, 1) == (counts["done"], counts["retried"], counts["later"])
@@ -64,7 +64,7 @@ def test_a_function_may_be_one(app: Lowkiq, queue_name: str) -> None:
     async def note(batch: dict[str, Any]) -> None:
         seen.extend(batch)
 
-    note.perform_async(jobs_of("a"))
+    note.push_many(jobs_of("a"))
     app.drain()
     coroutine = note({"b": []})
     assert asyncio.iscoroutine(coroutine)
@@ -86,7 +86,7 @@ def test_loop_factory_makes_the_loop(make_app: MakeApp, queue_name: str) -> None
         used.append(asyncio.get_running_loop())
 
     app = make_app(loop_factory=make)
-    declare_async(app, queue_name, note).perform_async(jobs_of("ab"))
+    declare_async(app, queue_name, note).push_many(jobs_of("ab"))
     app.drain()
 
     assert (1, made * 2) == (len(made), used)
@@ -102,10 +102,10 @@ def test_use_loop_runs_handlers_on_a_loop_of_the_users(app: Lowkiq, queue_name: 
     worker = declare_async(app, queue_name, note)
     with running_loop() as loop:
         app.use_loop(loop)
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         app.drain()
         app.use_loop(None)
-        worker.perform_async(jobs_of("b"))
+        worker.push_many(jobs_of("b"))
         app.drain()
 
     assert [True, False] == [one is loop for one in used]
@@ -114,7 +114,7 @@ def test_use_loop_runs_handlers_on_a_loop_of_the_users(app: Lowkiq, queue_name: 
 def test_a_loop_that_cannot_run_handlers_is_refused(app: Lowkiq, queue_name: str) -> None:
     """Closed, or never started: nothing would ever begin."""
     worker = declare_async(app, queue_name, lambda _batch: asyncio.sleep(0))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     loop = asyncio.new_event_loop()
     app.use_loop(loop)
     with pytest.raises(RuntimeError, match=r"is not running: give another to app\.use_loop"):
@@ -138,7 +138,7 @@ def test_a_blocking_drain_on_the_handlers_loop_is_refused(app: Lowkiq, queue_nam
             refused.append(str(error))
 
     worker = declare_async(app, queue_name, drain, shards_count=2)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     app.drain()
 
     assert {"A drain on the thread of its handlers' loop would wait for itself: await app.adrain()."} == set(refused)
@@ -154,7 +154,7 @@ def test_adrain_runs_handlers_on_the_loop_of_its_caller(app: Lowkiq, queue_name:
             on_it.append(asyncio.get_running_loop() is loop)
 
         worker = declare_async(app, queue_name, note, concurrency=3)
-        await worker.aperform_async(jobs_of("abc"))
+        await worker.apush_many(jobs_of("abc"))
         return await app.adrain(), all(on_it)
 
     assert ({"done": 3}, True) == asyncio.run(go())
@@ -166,7 +166,7 @@ def test_adrain_raises_as_drain_does(app: Lowkiq, queue_name: str) -> None:
     async def leave(_batch: Batch) -> None:
         raise SystemExit(3)
 
-    declare_async(app, queue_name, leave).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, leave).push_many(jobs_of("a"))
 
     with pytest.raises(ValueError, match="not nan"):
         asyncio.run(app.adrain(float("nan")))
@@ -190,7 +190,7 @@ def test_adrain_that_is_cancelled_cancels_and_waits(app: Lowkiq, queue_name: str
             events.append("cleaned up")
 
     worker = declare_async(app, queue_name, wait, concurrency=2)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     async def go() -> None:
         task = asyncio.create_task(app.adrain())
@@ -224,7 +224,7 @@ class Cancelled:
                 await then(batch)
 
         self.worker = declare_async(self.app, self.queue_name, handle, concurrency=2)
-        self.worker.perform_async(jobs_of("ab"))
+        self.worker.push_many(jobs_of("ab"))
         budget = Budget(self.clock, 10.0)
         budget.is_hard = True
         result = visit(self.app, self.worker, budget)
@@ -280,7 +280,7 @@ def test_a_job_that_is_cut_again_and_again_fails(app: Lowkiq, clock: ManualClock
         await asyncio.sleep(TIMEOUT)
 
     worker = declare_async(app, queue_name, handle)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     counts = []
     for _ in range(5):
         budget = Budget(clock, 10.0)
@@ -310,7 +310,7 @@ def test_p1_a_lost_lease_cancels(
 
     worker = declare_async(late, queue_name, oversleep)
     declare(other, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     result = visit(late, worker, Budget(clock))
 
     assert ("lease lost", {}, None, ["a"]) == (result.reason, result.counts, result.exit, ended)
@@ -334,7 +334,7 @@ def test_the_stop_signal_cancels_before_the_process_ends(app: Lowkiq, clock: Man
 
     app.core.configure(shutdown_timeout=3.0)
     worker = declare_async(app, queue_name, wait)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     result = visit(app, worker, Budget(clock, stopping=stop.is_set))
 
     assert ("stopping", {"returned": 1}) == (result.reason, result.counts)
@@ -350,7 +350,7 @@ def test_e54_a_cancellation_that_nobody_asked_for_returns_the_job(app: Lowkiq, q
             raise asyncio.CancelledError
 
     worker = declare_async(app, queue_name, leak, concurrency=2)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     with pytest.raises(asyncio.CancelledError):
         app.drain()
 
@@ -369,12 +369,12 @@ def test_an_exit_in_a_task_of_a_handler_ends_its_batch_alone(app: Lowkiq, queue_
         await asyncio.sleep(0.01)
 
     worker = declare_async(app, queue_name, handle, concurrency=4)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     with pytest.raises(SystemExit):
         app.drain()
 
     assert [True, False, False, False] == [look(app, worker, job_id) is not None for job_id in "abcd"]
-    worker.perform_async(jobs_of("e"))
+    worker.push_many(jobs_of("e"))
     with pytest.raises(SystemExit):
         app.drain()
     assert look(app, worker, "e") is None
@@ -387,7 +387,7 @@ def test_a_timeout_of_the_handlers_own_is_a_failure(app: Lowkiq, queue_name: str
         async with asyncio.timeout(0.001):
             await asyncio.sleep(TIMEOUT)
 
-    declare_async(app, queue_name, handle).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, handle).push_many(jobs_of("a"))
 
     assert {"retried": 1, "failed": 1} == app.drain()
 
@@ -405,7 +405,7 @@ def test_a_group_of_interruptions_is_one(
         raise BaseExceptionGroup("several", errors)
 
     worker = declare_async(app, queue_name, handle)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert expected in visit(app, worker, Budget(app.core.drainer.clock)).counts
 
@@ -424,7 +424,7 @@ def test_a_handler_that_does_not_heed_its_cancellation_is_logged(
             await asyncio.to_thread(lambda: eventually(lambda: "goes on though it was cancelled" in caplog.text))
 
     worker = declare_async(app, queue_name, swallow)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     budget = Budget(clock, 10.0)
     budget.is_hard = True
     with caplog.at_level(logging.WARNING):
@@ -447,7 +447,7 @@ def test_other_threads_keep_the_lease_of_a_blocked_loop(
 
     renewals: list[int] = []
     worker = declare_async(app, queue_name, block)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     renewer = app.core.drainer._renewers.of(app.core.queue_of(worker).shards[0])
     renew = renewer._renew
 
@@ -503,7 +503,7 @@ def test_middlewares_of_both_kinds_are_around_a_coroutine(
         if error:
             raise error
 
-    declare_async(app, queue_name, handle).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, handle).push_many(jobs_of("a"))
     counts = app.drain()
 
     names = ["plain in lowkiq-slot", "awaited in lowkiq-loop", "handler in lowkiq-loop"]
@@ -519,7 +519,7 @@ def test_an_exit_passes_plain_middlewares(app: Lowkiq, queue_name: str) -> None:
         raise SystemExit(2)
 
     worker = declare_async(app, queue_name, leave)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     result = visit(app, worker, Budget(app.core.drainer.clock))
 
     assert ["returned"] == [*result.counts]
@@ -555,4 +555,4 @@ def test_a_client_middleware_that_is_a_coroutine_function_is_refused(app: Lowkiq
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(DeclarationError, match="A client middleware is a coroutine function: around a push"):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))

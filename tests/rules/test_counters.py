@@ -29,9 +29,9 @@ def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_n
         failing("a", "b")(batch)
 
     worker = declare(app, queue_name, look_and_fail, batch_size=3)
-    worker.perform_async([*jobs_of("abc", payload=1), *jobs_of("abc", payload=2), {"id": "later", "delay": 5}])
+    worker.push_many([*jobs_of("abc", payload=1), *jobs_of("abc", payload=2), {"id": "later", "delay": 5}])
     app.drain()
-    worker.perform_async(jobs_of("xyz"))
+    worker.push_many(jobs_of("xyz"))
     after = app.operate.metrics()[queue_name]
     clock.advance(10)
 
@@ -42,7 +42,7 @@ def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_n
 def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """LN-12: processed and failed are ids, payloads are payloads that were done; dead are the last failures."""
     worker = declare(app, queue_name, failing("b"), batch_size=3, max_retry_count=1)
-    worker.perform_async({"id": job_id, "payload": n} for job_id in "abc" for n in range(5))
+    worker.push_many({"id": job_id, "payload": n} for job_id in "abc" for n in range(5))
     counts = app.drain()
     clock.advance(10)
     app.drain()
@@ -65,7 +65,7 @@ def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: s
 
     notes.then = fail_in_company
     worker = declare(app, queue_name, notes, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     counted = app.operate.metrics()[queue_name]
@@ -85,7 +85,7 @@ def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> No
         sums.append(metrics.done + metrics.in_flight + metrics.length)
 
     worker = declare(app, queue_name, add_up, batch_size=2, shards_count=2)
-    worker.perform_async({"id": n} for n in range(30))
+    worker.push_many({"id": n} for n in range(30))
     app.drain()
 
     assert {30} == set(sums)
@@ -95,7 +95,7 @@ def test_p9_the_drain_counts_by_outcome(app: Lowkiq, clock: ManualClock, queue_n
     """What `app.drain` returns adds up: each delivered id has one outcome."""
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     first = app.drain()
     clock.advance(10)
 
@@ -109,7 +109,7 @@ def test_lb26_busy_and_counters_are_right_after_a_crash(app: Lowkiq, clock: Manu
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     mortal.drain()
     dying = app.operate.metrics()[queue_name]
     notes.then = lambda batch: raising(Broken())(batch) if "b" in batch else None

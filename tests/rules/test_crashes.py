@@ -44,7 +44,7 @@ def test_a_crash_counts_nothing_and_makes_all_in_flight_suspects(
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
     worker = declare(app, queue_name, notes, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     assert 1 == drain_through(app, clock, mortal, worker)
 
@@ -58,7 +58,7 @@ def test_e50_the_culprit_is_buried_alone_and_soon(app: Lowkiq, clock: ManualCloc
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: "b" in batch)
     worker = declare(app, queue_name, notes, batch_size=4)
-    worker.perform_async(jobs_of("abcd", payload="v", score=5))
+    worker.push_many(jobs_of("abcd", payload="v", score=5))
 
     assert 4 == drain_through(app, clock, mortal, worker)
 
@@ -80,7 +80,7 @@ def test_a_crash_tells_its_group_apart(app: Lowkiq, clock: ManualClock, queue_na
 
     notes.then = then
     worker = declare(app, queue_name, notes, batch_size=4, max_retry_count=0)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     drain_through(app, clock, mortal, worker)
 
@@ -95,7 +95,7 @@ def test_a_holder_that_dies_before_the_handler_starts_gives_no_strike(
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     mortal.drain()
     for _ in range(5):
         outlive(app, clock, worker)
@@ -114,12 +114,12 @@ def test_p7_strikes_are_the_payloads_own(
     """P7: a payload that came before one with two strikes has all of its own; an equal one takes them over."""
     mortal, notes = Mortal(app), Notes(lambda _batch: mortal.die())
     worker = declare(app, queue_name, notes, merge="max")
-    worker.perform_async([{"id": "x", "payload": "first", "score": 10}])
+    worker.push_many([{"id": "x", "payload": "first", "score": 10}])
     for _ in range(3):
         mortal.drain()
         outlive(app, clock, worker)
     payload, score = pushed
-    worker.perform_async([{"id": "x", "payload": payload, "score": score}])
+    worker.push_many([{"id": "x", "payload": payload, "score": score}])
     notes.clear()
     while not notes.buried:
         mortal.drain()
@@ -144,7 +144,7 @@ def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name:
 
     notes.then = then
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     died = 0
     for _ in range(2):
         died += drain_through(app, clock, mortal, worker)
@@ -168,7 +168,7 @@ def test_a_strike_halves_the_next_slice_until_the_culprit_is_found(
 
     notes.then = then
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(8)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(8)])
 
     drain_through(app, clock, mortal, worker)
 
@@ -182,13 +182,13 @@ def test_after_a_crashed_payload_the_rest_starts_anew(app: Lowkiq, clock: Manual
     """D-2: what was pushed behind the buried payload is due now, with retry_count -1."""
     mortal, notes = Mortal(app), Notes(failing("a"))
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a", "payload": "deadly", "score": 1}])
+    worker.push_many([{"id": "a", "payload": "deadly", "score": 1}])
     app.drain()
     clock.advance(10)
     notes.then = killed_by(mortal, lambda batch: "deadly" in batch["a"])
     mortal.drain()
     outlive(app, clock, worker)
-    worker.perform_async([{"id": "a", "payload": "later", "score": 2}])
+    worker.push_many([{"id": "a", "payload": "later", "score": 2}])
 
     drain_through(app, clock, mortal, worker)
 
@@ -205,17 +205,17 @@ def test_what_was_pushed_meanwhile_merges_with_what_is_recovered(
 
     def push_and_die(_batch: Batch) -> None:
         notes.then = None
-        worker.perform_async({"id": "a", "payload": n, "score": n, "delay": 500} for n in (0, 2, 4))
+        worker.push_many({"id": "a", "payload": n, "score": n, "delay": 500} for n in (0, 2, 4))
         mortal.die()
 
     notes.then = push_and_die
-    worker.perform_async({"id": "a", "payload": n, "score": n} for n in (1, 3))
+    worker.push_many({"id": "a", "payload": n, "score": n} for n in (1, 3))
     at = clock.time()
 
     drain_through(app, clock, mortal, worker)
 
     assert [[1, 3], [0, 1, 2, 3, 4]] == [batch["a"] for batch in notes.batches]
-    assert at == notes.last.perform_in
+    assert at == notes.last.due_at
 
 
 def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -228,7 +228,7 @@ def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: M
 
     notes.then = abandon_and_die
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     mortal.drain()
     notes.then = None
     clock.advance(0.02)
@@ -255,7 +255,7 @@ def test_a_takeover_is_logged_with_its_shard_and_the_owner_that_died(
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
     worker = declare(app, queue_name, notes, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     drain_through(app, clock, mortal, worker)
 
@@ -276,8 +276,8 @@ def test_ids_that_go_to_the_morgue_are_logged_without_their_payloads(
     failing_ids = [f"{number:02}" + "x" * 500 for number in range(12)]
     worker = declare(app, f"{queue_name}-failing", failing(*failing_ids), max_retry_count=0, batch_size=12)
     worker.isolate = False
-    crashing.perform_async(jobs_of(["crash"], payload="secret"))
-    worker.perform_async(jobs_of(failing_ids, payload="secret"))
+    crashing.push_many(jobs_of(["crash"], payload="secret"))
+    worker.push_many(jobs_of(failing_ids, payload="secret"))
 
     drain_through(app, clock, mortal, crashing)
 
@@ -295,7 +295,7 @@ def test_p6_one_suspect_runs_at_a_time_in_a_process(app: Lowkiq, clock: ManualCl
     mortal, notes, met = Mortal(app), Notes(), list[VisitResult]()
     ids = [next(str(n) for n in range(99) if shard_for(str(n), 2) == index) for index in range(2)]
     worker = declare(app, queue_name, notes, shards_count=2)
-    worker.perform_async(jobs_of(ids))
+    worker.push_many(jobs_of(ids))
     notes.then = mortal.die
     assert [None, None] == [mortal.drain(), mortal.drain()]
     outlive(app, clock, worker)

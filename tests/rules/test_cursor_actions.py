@@ -33,7 +33,7 @@ def started(app: Lowkiq, queue_name: str, error: BaseException) -> tuple[type[Wo
     """A started job "a" that waits to go on, for this reason."""
     items = stopping(error)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a", payload="old"))
+    worker.push_many(jobs_of("a", payload="old"))
     app.drain()
     return worker, items
 
@@ -47,12 +47,12 @@ def runs_of(items: Items) -> list[tuple[Any, list[Any]]]:
 def test_delete_takes_the_cursor_and_what_waits_behind(app: Lowkiq, queue_name: str, error: BaseException) -> None:
     """The same id starts anew."""
     worker, items = started(app, queue_name, error)
-    worker.perform_async(jobs_of("a", payload="new"))
+    worker.push_many(jobs_of("a", payload="new"))
 
     assert 1 == app.operate.actions(worker).delete(["a"])
 
     assert {} == left_behind(app, worker)
-    worker.perform_async(jobs_of("a", payload="next"))
+    worker.push_many(jobs_of("a", payload="next"))
     app.drain()
     assert [(None, ["old"]), (None, ["next"])] == runs_of(items)
 
@@ -61,7 +61,7 @@ def test_delete_takes_the_cursor_and_what_waits_behind(app: Lowkiq, queue_name: 
 def test_what_comes_behind_a_deleted_job_is_due(app: Lowkiq, queue_name: str, error: BaseException) -> None:
     """What was pushed after the look stays, and no longer waits for the job that is gone."""
     worker, items = started(app, queue_name, error)
-    before_the_call(app, "delete", lambda: worker.perform_async(jobs_of("a", payload="new")))
+    before_the_call(app, "delete", lambda: worker.push_many(jobs_of("a", payload="new")))
 
     assert 1 == app.operate.actions(worker).delete(["a"])
     app.drain()
@@ -100,7 +100,7 @@ def test_what_was_pushed_and_started_after_the_look_stays(
     app.core.queue_of(worker)
 
     def push_and_start() -> None:
-        worker.perform_async(jobs_of("a", payload="new"))
+        worker.push_many(jobs_of("a", payload="new"))
         app.drain()
 
     before_the_call(app, script, push_and_start)
@@ -109,7 +109,7 @@ def test_what_was_pushed_and_started_after_the_look_stays(
     (waiting,) = app.operate.queries(worker).fetch(["a"])
     assert waiting.progress is not None
     assert (3, ["new"]) == (waiting.progress.cursor, [payload for payload, _ in waiting.payloads])
-    assert waiting.perform_in > app.core.backend.now(app.core.queue_of(worker).shards[0])
+    assert waiting.due_at > app.core.backend.now(app.core.queue_of(worker).shards[0])
 
 
 @pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])
@@ -117,7 +117,7 @@ def test_performed_now_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str, 
     """Before what waits behind it, and with its retry_count."""
     worker, items = started(app, queue_name, error)
     (waiting,) = app.operate.queries(worker).fetch(["a"])
-    worker.perform_async(jobs_of("a", payload="new"))
+    worker.push_many(jobs_of("a", payload="new"))
 
     assert 1 == app.operate.actions(worker).perform_jobs_now(["a"])
     (due,) = app.operate.queries(worker).fetch(["a"])
@@ -160,10 +160,10 @@ def test_put_back_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed
     """P3: its cursor was made on its own payload alone."""
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
     if pushed == "before it is killed":
-        worker.perform_async(jobs_of("a", payload="new"))
+        worker.push_many(jobs_of("a", payload="new"))
     app.operate.actions(worker).kill_failed_jobs(["a"])
     if pushed == "before it is put back":
-        worker.perform_async(jobs_of("a", payload="new"))
+        worker.push_many(jobs_of("a", payload="new"))
 
     app.operate.actions(worker).morgue_queue_up(["a"])
     app.drain()
@@ -194,7 +194,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
         if job.payloads == ["buried"]:
             raise Broken("it is buried")
         if item == STOPS_AT and not changed:
-            worker.perform_async([{"id": "a", "payload": "new", "delay": 60.0}])
+            worker.push_many([{"id": "a", "payload": "new", "delay": 60.0}])
             changed.append(act(app.operate.actions(worker)))
         if item == 5 and errors:
             raise errors.pop()
@@ -202,11 +202,11 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
     if action == "queue up":
-        worker.perform_async(jobs_of("a", payload="buried"))
+        worker.push_many(jobs_of("a", payload="buried"))
         app.drain()
         app.operate.actions(worker).kill_failed_jobs(["a"])
         items.runs.clear()
-    worker.perform_async(jobs_of("a", payload="old"))
+    worker.push_many(jobs_of("a", payload="old"))
     for _ in range(3):
         app.drain()
         clock.advance(4_000)
@@ -229,12 +229,12 @@ def test_what_comes_behind_failed_payloads_that_are_gone_starts_anew(
             raise Broken("broken")
 
     worker = declare_items(app, queue_name, Items(6, fail), payloads_at_once=1)
-    worker.perform_async([{"id": "a", "payload": "first", "score": 2}])
+    worker.push_many([{"id": "a", "payload": "first", "score": 2}])
     app.drain()
-    worker.perform_async([{"id": "a", "payload": "before it", "score": 1}])
+    worker.push_many([{"id": "a", "payload": "before it", "score": 1}])
     clock.advance(10)
     app.drain()
-    before_the_call(app, action, lambda: worker.perform_async([{"id": "a", "payload": "new", "score": 3}]))
+    before_the_call(app, action, lambda: worker.push_many([{"id": "a", "payload": "new", "score": 3}]))
 
     actions = app.operate.actions(worker)
     assert 1 == (actions.kill_failed_jobs(["a"]) if action == "kill" else actions.delete(["a"]))

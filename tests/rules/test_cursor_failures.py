@@ -50,7 +50,7 @@ def test_p7_failures_between_which_it_moved_never_use_up_the_retries(
     """P7, J-16: each of five failures at five items is the first, though there are two retries."""
     items = Items(10, failing_at(1, 3, 5, 7, 9))
     worker = declare_items(app, queue_name, items, max_retry_count=2)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     counts = []
     for _ in range(5):
         app.drain()
@@ -66,7 +66,7 @@ def test_p7_failures_without_movement_use_up_the_retries(app: Lowkiq, clock: Man
     """P7: n retries are n + 1 failures since the cursor last moved; no item behind the broken one is done."""
     items = Items(10, always_failing_at(6))
     worker = declare_items(app, queue_name, items, max_retry_count=2)
-    worker.perform_async(jobs_of("a", payload="v"))
+    worker.push_many(jobs_of("a", payload="v"))
 
     drain_often(app, clock, 3)
 
@@ -90,7 +90,7 @@ def test_p7_a_job_that_ignores_its_cursor_uses_up_the_retries(
         raise Broken("item 42 is broken")
 
     worker = declare(app, queue_name, kept, perform_job=perform_job, max_retry_count=2)
-    worker.perform_async(jobs_of("a", payload="v"))
+    worker.push_many(jobs_of("a", payload="v"))
 
     drain_often(app, clock, 6)
 
@@ -109,7 +109,7 @@ def test_exits_of_a_job_that_ignores_its_cursor_are_a_failure(app: Lowkiq, clock
         raise SystemExit
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job, max_retry_count=1)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     for _ in range(EXIT_LIMIT + 1):
         with pytest.raises(SystemExit):
             app.drain()
@@ -135,7 +135,7 @@ def test_a_progress_that_cannot_be_kept_is_the_failure_of_its_job(
         done.append(job.id)
 
     worker = declare(app, queue_name, kept, perform_job=perform_job, max_retry_count=1)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     for _ in range(2):
         with suppress(SystemExit):
             app.drain()
@@ -157,7 +157,7 @@ def test_what_is_put_back_from_the_morgue_goes_on_there(app: Lowkiq, clock: Manu
     """Its cursor is kept with it."""
     items = Items(10, failing_at(6, 6))
     worker = declare_items(app, queue_name, items, max_retry_count=1)
-    worker.perform_async(jobs_of("a", payload="v"))
+    worker.push_many(jobs_of("a", payload="v"))
     drain_often(app, clock, 2)
     assert ["a"] == [job.id for job in items.exhausted.buried]
 
@@ -171,7 +171,7 @@ def test_the_rest_of_several_payloads_starts_anew(app: Lowkiq, clock: ManualCloc
     """P3: a cursor is one of the payloads that it was made on, and the oldest of them is buried."""
     items = Items(4, failing_at(2, 2))
     worker = declare_items(app, queue_name, items, max_retry_count=1)
-    worker.perform_async([{"id": "a", "payload": number, "score": number} for number in (1, 2)])
+    worker.push_many([{"id": "a", "payload": number, "score": number} for number in (1, 2)])
     drain_often(app, clock, 3)
 
     assert [(None, [1, 2]), (2, [1, 2]), (None, [2])] == [run[1:] for run in items.runs]
@@ -182,14 +182,14 @@ def test_a_failure_waits_with_all_payloads_of_its_id(app: Lowkiq, clock: ManualC
     """P4: what is pushed to a started job, an equal payload or another, comes after it, and moves no retry."""
     items = Items(4, failing_at(2))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a", payload="old"))
+    worker.push_many(jobs_of("a", payload="old"))
     app.drain()
     (job,) = app.operate.queries(worker).fetch(["a"])
 
-    pushed = worker.perform_async([{"id": "a", "payload": payload} for payload in ("old", "new")])
+    pushed = worker.push_many([{"id": "a", "payload": payload} for payload in ("old", "new")])
 
     assert [True, True] == [one.merged for one in pushed]
-    assert job.perform_in == pushed[0].perform_in == app.operate.queries(worker).fetch(["a"])[0].perform_in
+    assert job.due_at == pushed[0].due_at == app.operate.queries(worker).fetch(["a"])[0].due_at
     app.drain()
     assert 1 == len(items.runs)
     clock.advance(20)
@@ -208,7 +208,7 @@ def test_an_exit_keeps_what_was_yielded(app: Lowkiq, queue_name: str, kind: type
 
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     with pytest.raises(kind):
         app.drain()
@@ -226,7 +226,7 @@ def test_exits_between_which_it_moved_never_are_a_failure(app: Lowkiq, clock: Ma
 
     items = Items(3 * EXIT_LIMIT, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     for _ in range(3 * EXIT_LIMIT - 1):
         with pytest.raises(SystemExit):
             app.drain()
@@ -246,7 +246,7 @@ def test_exits_without_movement_are_a_failure(app: Lowkiq, clock: ManualClock, q
 
     items = Items(3, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     for _ in range(EXIT_LIMIT):
         with pytest.raises(SystemExit):
             app.drain()
@@ -269,7 +269,7 @@ def test_ctrl_c_keeps_what_was_yielded(app: Lowkiq, queue_name: str) -> None:
 
     items = Items(4, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     with pytest.raises(KeyboardInterrupt):
         app.drain()
@@ -283,7 +283,7 @@ def test_ctrl_c_within_a_save_ends_the_visit(make_app: MakeApp, clock: ManualClo
     app = make_app(ack_interval=0.0)
     items = Items(4)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     backend, run = app.core.drainer._backend, app.core.drainer._backend.run
 
     def interrupted(name: str, *args: Any, **options: Any) -> Any:
@@ -316,7 +316,7 @@ def test_an_item_that_ends_its_process_is_buried_though_it_saves(
         mortal.die()
 
     worker = declare(app, queue_name, Items(0).exhausted, perform_job=perform_job)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     deaths = 0
     while mortal.drain() is None and deaths < 20:
         deaths += 1
@@ -343,7 +343,7 @@ def test_cleanup_that_raises_fails_the_job_and_keeps_its_cursor(
                 raise Broken("cleanup is broken")
 
     worker = declare(app, queue_name, lambda _batch: None, perform_job=perform_job)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     counts = app.drain(seconds=2.5)
     seen = look(app, worker, "a")
@@ -367,7 +367,7 @@ def test_a_bad_cursor_fails_the_job_and_the_one_before_stays(app: Lowkiq, clock:
         yield {"row": 3}
 
     worker = declare(app, queue_name, lambda _batch: None, perform_job=perform_job)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     seen = look(app, worker, "a")
     clock.advance(60)
@@ -392,7 +392,7 @@ def test_a_middleware_that_calls_on_twice_goes_on(app: Lowkiq, queue_name: str, 
     app.server_middlewares.append(twice)
     items = Items(5, failing_at(3) if again == "after a failure" else None)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"done": 1} == app.drain()
 
@@ -409,7 +409,7 @@ def test_a_middleware_that_raises_afterwards_keeps_the_cursor(app: Lowkiq, clock
 
     items = Items(5, lambda _job, _item: clock.advance(1.0))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.server_middlewares.append(raising)
     app.drain(seconds=2.5)
     app.server_middlewares.clear()
@@ -425,7 +425,7 @@ def test_j17_a_cursor_of_another_version_waits_for_code_that_reads_it(
     """J-17: never silently from the start: it fails and keeps the cursor, until an upgrade is there."""
     old, unable, new = make_app(), make_app(), make_app()
     items = Items(6, lambda _job, _item: clock.advance(1.0))
-    declare_items(old, queue_name, items).perform_async(jobs_of("a"))
+    declare_items(old, queue_name, items).push_many(jobs_of("a"))
     old.drain(seconds=3.5)
 
     worker = declare_items(unable, queue_name, items, cursor_version=2)
@@ -451,7 +451,7 @@ def test_a_plain_worker_takes_over(make_app: MakeApp, clock: ManualClock, queue_
     """P2: a started job whose worker has no cursor any more gets its payloads, and is done when it returns."""
     before, after = make_app(), make_app()
     items, jobs = Items(6, lambda _job, _item: clock.advance(1.0)), list[BatchJob]()
-    declare_items(before, queue_name, items).perform_async(jobs_of("a", payload="v"))
+    declare_items(before, queue_name, items).push_many(jobs_of("a", payload="v"))
     before.drain(seconds=3.5)
 
     def perform(_self: Worker, batch: Batch) -> None:

@@ -39,7 +39,7 @@ def test_a_job_within_the_ack_interval_is_never_saved(app: Lowkiq, queue_name: s
     """It costs what any job costs: acquire and settle."""
     items = Items(1_000)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     calls = calls_of(app)
 
     assert {"done": 1} == app.drain()
@@ -55,7 +55,7 @@ def test_a_cursor_is_saved_when_the_interval_has_passed(
     """J-44: at a yield, after `ack_interval`, or after a turn, so that a run learns whether others wait."""
     app = make_app(ack_interval=interval, lease_ttl=200.0)
     worker = declare_items(app, queue_name, Items(10, slowly(clock)))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     calls = calls_of(app)
 
     app.drain()
@@ -67,7 +67,7 @@ def test_saves_take_a_twentieth_of_the_time_at_most(make_app: MakeApp, clock: Ma
     """The slower the last save was, the later the next one comes."""
     app = make_app(ack_interval=0.5)
     worker = declare_items(app, queue_name, Items(100, slowly(clock, 0.5)))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     backend, saved_at = app.core.drainer._backend, list[float]()
     run = backend.run
 
@@ -87,7 +87,7 @@ def test_a_job_that_runs_out_of_time_goes_on(app: Lowkiq, clock: ManualClock, qu
     """J-4, J-10, B-10: the last item is the last that is predicted to fit, and the next drain begins behind it."""
     items = Items(10, slowly(clock, 2.0))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a", payload="v"))
+    worker.push_many(jobs_of("a", payload="v"))
 
     counts = [dict(app.drain(seconds=seconds)) for seconds in (7, 9, 60)]
 
@@ -101,7 +101,7 @@ def test_p5_items_are_what_has_to_fit_and_not_runs(app: Lowkiq, clock: ManualClo
     """P5: a run of 50 s of items of 1 s says nothing against a start with 10 s left."""
     items = Items(60, slowly(clock))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     app.drain(seconds=50.5)
     app.drain(seconds=9.5)
@@ -114,7 +114,7 @@ def test_one_slow_item_keeps_few_runs_short(app: Lowkiq, clock: ManualClock, que
     """P5: it keeps a third of a run unused, and is forgotten within minutes, whatever the length of a run."""
     items = Items(1_000, lambda _job, item: clock.advance(45.0 if item == 2 else 1.0))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     in_run = []
     for _ in range(9):
         before = len(items.done)
@@ -131,7 +131,7 @@ def test_a_slow_start_has_to_fit_too(app: Lowkiq, clock: ManualClock, queue_name
     """P5: from the start of a run to its first yield is an item like any other."""
     items = Items(3, lambda _job, item: clock.advance(1.0 if item else 8.0))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain(seconds=16)
 
     assert [0] == items.of("a")
@@ -156,7 +156,7 @@ def test_a_job_stops_where_it_is_told_to(
 
     items = Items(10, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     (shard,) = app.core.queue_of(worker).shards
 
     result = app.core.drainer.visit(shard, Budget(clock, 60.0, stopping=lambda: bool(stopping)))
@@ -172,8 +172,8 @@ def test_without_others_a_turn_never_ends(app: Lowkiq, clock: ManualClock, queue
     """Nobody waits, so nobody is made way for."""
     items = Items(60, slowly(clock))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
-    worker.perform_async(jobs_of("b", delay=3_600))
+    worker.push_many(jobs_of("a"))
+    worker.push_many(jobs_of("b", delay=3_600))
 
     app.drain()
 
@@ -194,9 +194,9 @@ def test_jobs_that_ran_before_it_are_acknowledged_after_a_turn(
     items = Items(30, before)
     worker = declare_items(app, queue_name, items)
     # So that a window is known to be short, and takes all of them.
-    worker.perform_async(jobs_of(["first"]))
+    worker.push_many(jobs_of(["first"]))
     app.drain()
-    worker.perform_async(jobs_of(["a", "b", "c", "zlong"]))
+    worker.push_many(jobs_of(["a", "b", "c", "zlong"]))
 
     app.drain()
 
@@ -216,7 +216,7 @@ def test_a_number_of_items_that_cannot_be_kept_fails_the_job(
             job.expect(total)
 
     worker = declare_items(app, queue_name, Items(3, before))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert 1 == app.drain()["retried"]
 
@@ -234,7 +234,7 @@ def test_a_long_job_is_no_lag(app: Lowkiq, clock: ManualClock, queue_name: str) 
         lags.append(app.operate.metrics()[queue_name].lag)
 
     worker = declare_items(app, queue_name, Items(30, before))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     app.drain()
 
@@ -258,11 +258,11 @@ def test_two_long_jobs_take_turns_and_a_short_one_waits_one_turn(
     def before(job: BatchJob, item: int) -> None:
         clock.advance(1.0)
         if (job.id, item) == ("long", 2):
-            worker.perform_async(jobs_of(["other", "short"]))
+            worker.push_many(jobs_of(["other", "short"]))
 
     items.before, short_at, began = before, list[float](), clock.monotonic()
     worker = declare_items(app, queue_name, items, perform_job=perform_job)
-    worker.perform_async(jobs_of(["long"]))
+    worker.push_many(jobs_of(["long"]))
 
     app.drain()
 
@@ -277,7 +277,7 @@ def test_a_job_makes_way_for_another_shard(app: Lowkiq, clock: ManualClock, queu
     """The turn of a visit is over, too."""
     items = Items(10, slowly(clock))
     worker = declare_items(app, queue_name, items, turn=3)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     (shard,) = app.core.queue_of(worker).shards
 
     result = app.core.drainer.visit(shard, Budget(clock, 60.0, turn_over=lambda: True))
@@ -291,9 +291,9 @@ def test_others_of_the_window_are_made_way_for(make_app: MakeApp, clock: ManualC
     app = make_app(ack_interval=20.0, lease_ttl=60.0)
     items = Items(8, slowly(clock))
     worker = declare_items(app, queue_name, items, turn=2)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
-    worker.perform_async(jobs_of("bc"))
+    worker.push_many(jobs_of("bc"))
     app.drain()
 
     assert [("b", None), ("c", None)] == [(run.id, run.cursor) for run in items.runs[1:3]]
@@ -312,7 +312,7 @@ def test_j37_a_job_may_yield_no_cursor(app: Lowkiq, clock: ManualClock, queue_na
             yield
 
     worker = declare(app, queue_name, lambda _batch: None, perform_job=perform_job, turn=3)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     counts = app.drain(seconds=2.5)
 
@@ -333,7 +333,7 @@ def test_a_turn_without_a_cursor_is_no_busy_loop(app: Lowkiq, clock: ManualClock
             yield
 
     worker = declare(app, queue_name, lambda _batch: None, perform_job=perform_job, turn=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"later": 1} == app.drain()
     clock.advance(0.5)
@@ -345,20 +345,20 @@ def test_a_turn_without_a_cursor_is_no_busy_loop(app: Lowkiq, clock: ManualClock
 
 
 def test_progress_is_counted_over_all_runs(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """J-21: items, interruptions, failures and seconds; and `perform_in` stays that of the first run."""
+    """J-21: items, interruptions, failures and seconds; and `due_at` stays that of the first run."""
     seen = list[tuple[JobProgress, float]]()
 
     def before(job: BatchJob, item: int) -> None:
         job.expect(6)
         clock.advance(1.0)
-        seen.append((job.progress, job.perform_in))
+        seen.append((job.progress, job.due_at))
         if item == 3 and job.progress.failures == 0:
             raise OSError("disk full")
 
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
     pushed_at = clock.time()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     clock.advance(5.0)
     began = clock.time()
 
@@ -367,10 +367,10 @@ def test_progress_is_counted_over_all_runs(app: Lowkiq, clock: ManualClock, queu
     clock.advance(60)
     app.drain()
 
-    last, perform_in = seen[-1]
+    last, due_at = seen[-1]
     assert (5, 1, 1, 6) == (last.items, last.interruptions, last.failures, last.total)
     assert 6.0 == pytest.approx(last.seconds)
-    assert [began, pushed_at] == pytest.approx([last.started_at, perform_in])
+    assert [began, pushed_at] == pytest.approx([last.started_at, due_at])
     assert ("out of time", ["a"]) == (last.reason, items.ended)
 
 
@@ -379,7 +379,7 @@ def test_j41_a_long_item_is_warned_of_once(
 ) -> None:
     """J-41: one that takes longer than `shutdown_timeout` keeps a process from stopping well."""
     worker = declare_items(app, queue_name, Items(3, slowly(clock, 26.0)))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     with caplog.at_level(logging.WARNING):
         app.drain()
@@ -392,7 +392,7 @@ def test_one_payload_at_a_time_is_a_job_of_its_own(app: Lowkiq, queue_name: str)
     """B-14: with `payloads_at_once = 1` a cursor belongs to one payload, and they run one after the other."""
     items = Items(3)
     worker = declare_items(app, queue_name, items, payloads_at_once=1)
-    worker.perform_async([{"id": "a", "payload": number, "score": number} for number in (2, 1, 3)])
+    worker.push_many([{"id": "a", "payload": number, "score": number} for number in (2, 1, 3)])
 
     app.drain()
 

@@ -43,7 +43,7 @@ def with_dead_head(
     """A worker whose id "a" has payloads 0, 1, 2 ..., of which the first has just failed for the last time."""
     notes = Notes(breaking(0))
     worker = declare(app, queue_name, notes, **{"max_retry_count": 0, "dead_head": dead_head, **fields})
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(payloads)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(payloads)])
     app.drain()
     return worker, notes
 
@@ -64,8 +64,8 @@ def test_l23_skip_lets_the_others_go_on(app: Lowkiq, queue_name: str) -> None:
 
 def test_e79_hold_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-79: the id waits at the end of time with all of its payloads, is counted and listed, and other ids run."""
-    worker, notes = with_dead_head(app, queue_name, "hold", batch_size=2)
-    worker.perform_async(jobs_of("b", payload="fine"))
+    worker, notes = with_dead_head(app, queue_name, "block", batch_size=2)
+    worker.push_many(jobs_of("b", payload="fine"))
     clock.advance(10 * 365 * 86_400)
     app.drain()
 
@@ -79,14 +79,12 @@ def test_e79_hold_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClo
 
 def test_l27_later_pushes_wait_with_a_held_head(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """L-27: the time of the id stands, also for payloads that come before the head, and for equal ones."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
 
-    pushed = worker.perform_async(
-        [{"id": "a", "payload": n, "score": n, "perform_in": clock.time()} for n in (-1, 0, 5)]
-    )
+    pushed = worker.push_many([{"id": "a", "payload": n, "score": n, "due_at": clock.time()} for n in (-1, 0, 5)])
     app.drain()
 
-    assert [(True, FAR)] * 3 == [(one.merged, one.perform_in) for one in pushed]
+    assert [(True, FAR)] * 3 == [(one.merged, one.due_at) for one in pushed]
     assert ([(-1, -1.0), (0, 0.0), (5, 5.0)], FAR, 0.0, "0 is broken") == look(app, worker, "a")
     assert 1 == len(notes.batches)
 
@@ -94,7 +92,7 @@ def test_l27_later_pushes_wait_with_a_held_head(app: Lowkiq, clock: ManualClock,
 @pytest.mark.parametrize("behind", [0, 2])
 def test_a_released_head_is_tried_again_with_all_its_retries(app: Lowkiq, queue_name: str, behind: int) -> None:
     """P7: "retry" makes the id due now, in its order, with retry_count -1; nothing is left of the hold."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1 + behind)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1 + behind)
     notes.then = None
 
     released = app.operate.actions(worker).release(["a", "other"], "retry")
@@ -112,8 +110,8 @@ def test_a_skipped_head_goes_to_the_morgue_alone(
     app: Lowkiq, queue_name: str, before: list[int], behind: list[int]
 ) -> None:
     """The payload that died is found among those that came since, and buried with its error; the others run."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in before + behind])
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in before + behind])
 
     released = app.operate.actions(worker).release(["a"], "skip")
     (in_morgue,) = app.operate.queries(worker).morgue_fetch(["a"])
@@ -126,7 +124,7 @@ def test_a_skipped_head_goes_to_the_morgue_alone(
 
 def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P7: the head has n + 1 executions each time, and those behind it have lost none of theirs."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=2, max_retry_count=1)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=2, max_retry_count=1)
     clock.advance(10)
     app.drain()
     app.operate.actions(worker).release(["a"], "retry")
@@ -143,10 +141,10 @@ def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: Manu
 
 def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Expedite and requeue leave it where it is; a delete, or a kill, takes the head, so that later pushes run."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     actions = app.operate.actions(worker)
     actions.kill_failed_jobs(["a"])
-    worker.perform_async([{"id": "a", "payload": 0, "score": 0}])
+    worker.push_many([{"id": "a", "payload": 0, "score": 0}])
     app.drain()
 
     assert (0, 0, 1) == (
@@ -159,7 +157,7 @@ def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, qu
     assert ["a"] == ids_of(app.operate.queries(worker).held())
 
     actions.delete(["a"])
-    worker.perform_async([{"id": "a", "payload": 7}])
+    worker.push_many([{"id": "a", "payload": 7}])
     app.drain()
 
     assert [[0], [0], [7]] == [batch["a"] for batch in notes.batches]
@@ -168,10 +166,10 @@ def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, qu
 
 def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: str) -> None:
     """P3: what comes back from the morgue waits with the head, and runs where its score belongs."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     app.operate.actions(worker).release(["a"], "skip")
     notes.then = lambda batch: batch.fail("a", "broken")
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
     app.drain()
 
     app.operate.actions(worker).morgue_queue_up(["a"])
@@ -181,7 +179,7 @@ def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: s
     app.operate.actions(worker).release(["a"], "retry")
     app.drain()
 
-    assert ([(n, float(n)) for n in range(3)], FAR) == (held and held.payloads, held and held.perform_in)
+    assert ([(n, float(n)) for n in range(3)], FAR) == (held and held.payloads, held and held.due_at)
     assert [{"a": [0, 1, 2]}] == notes.batches
     assert ({}, {}) == (left_behind(app, worker), buried(app, worker))
 
@@ -192,15 +190,15 @@ def test_drop_buries_all_that_waits(app: Lowkiq, queue_name: str) -> None:
 
     def meanwhile(batch: Batch) -> None:
         if len(notes.batches) == 1:
-            worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (-1, 9)])
+            worker.push_many([{"id": "a", "payload": n, "score": n} for n in (-1, 9)])
         breaking(0)(batch)
 
     notes.then = meanwhile
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop", payloads_at_once=2)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(4)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(4)])
     app.drain()
     in_morgue, left = buried(app, worker), left_behind(app, worker)
-    worker.perform_async([{"id": "a", "payload": "new"}])
+    worker.push_many([{"id": "a", "payload": "new"}])
     app.drain()
 
     assert ({"a": [-1, 0, 1, 2, 3, 9]}, {}) == (in_morgue, left)
@@ -237,10 +235,10 @@ def test_what_is_pushed_between_slices_runs(app: Lowkiq, clock: ManualClock, que
     """Later pushes start fresh, though others of their id still follow a dead head; so it is after a death, too."""
     notes, mortal = Notes(breaking(0)), Mortal(app)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
     mortal.dies_before = second_settlement()
     died = mortal.drain()
-    worker.perform_async([{"id": "a", "payload": "early", "score": -5}, {"id": "a", "payload": "late", "score": 9_999}])
+    worker.push_many([{"id": "a", "payload": "early", "score": -5}, {"id": "a", "payload": "late", "score": 9_999}])
     outlive(app, clock, worker)
     app.drain()
 
@@ -256,10 +254,10 @@ def test_an_equal_payload_that_is_pushed_between_slices_frees_all_that_is_left(
     """It joins one of those that follow the dead head, nobody knows which: so what is left runs, and it with them."""
     notes, mortal = Notes(breaking(0)), Mortal(app)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
     mortal.dies_before = second_settlement()
     mortal.drain()
-    worker.perform_async([{"id": "a", "payload": 3_000, "score": 3_000}])
+    worker.push_many([{"id": "a", "payload": 3_000, "score": 3_000}])
     outlive(app, clock, worker)
     app.drain()
 
@@ -274,14 +272,14 @@ def test_an_equal_payload_frees_the_last_that_is_left_to_follow(
     """It joins the only follower while that is handed out for the next slice, to one that may have died: it runs."""
     notes, mortal, last = Notes(breaking(0)), Mortal(app), {"id": "a", "payload": 1_001, "score": 1_001}
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop")
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
     settlings = []
 
     def push(call: str) -> bool:
         settlings.append(call == "settle")
         if call != "settle" or sum(settlings) != 2:
             return False
-        worker.perform_async([last])
+        worker.push_many([last])
         return dies
 
     mortal.dies_before = push
@@ -301,13 +299,13 @@ def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
     notes, mortal = Notes(breaking(0)), Mortal(old)
     fields: dict[str, Any] = {"max_retry_count": 0, "dead_head": "drop"}
     worker = declare(old, queue_name, notes, **fields)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
     mortal.dies_before = second_settlement()
     mortal.drain()
     outlive(old, clock, worker)
     old.operate.reshard(worker, to=2)
     after = declare(new, queue_name, notes, shards_count=2, **fields)
-    after.perform_async([last])
+    after.push_many([last])
     new.drain()
 
     assert [[*range(1_000)], [1_001]] == [batch["a"] for batch in notes.batches]
@@ -317,7 +315,7 @@ def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
 @pytest.mark.parametrize(
     ("dead_head", "left"),
     [
-        ("hold", (["poison", 1, 2], [], [])),
+        ("block", (["poison", 1, 2], [], [])),
         ("drop", ([], [], ["poison", 1, 2])),
         ("latest", ([], [2], ["poison"])),
     ],
@@ -329,7 +327,7 @@ def test_the_third_strike_kills_a_head_too(
     mortal = Mortal(app)
     notes = Notes(lambda batch: mortal.die() if "poison" in batch.get("a", []) else None)
     worker = declare(app, queue_name, notes, dead_head=dead_head, payloads_at_once=1)
-    worker.perform_async([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate(["poison", 1, 2])])
+    worker.push_many([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate(["poison", 1, 2])])
     for _ in range(4):
         mortal.drain()
         outlive(app, clock, worker)
@@ -339,15 +337,15 @@ def test_the_third_strike_kills_a_head_too(
     held = [payload for job in app.operate.queries(worker).held() for payload, _ in job.payloads]
     ran = [payload for batch in notes.batches for payload in batch["a"]]
     assert left == (held, ran, buried(app, worker).get("a", []))
-    assert ("hold" == dead_head, 1) == (bool(counters(app, worker).get("held")), counts["failed"])
+    assert ("block" == dead_head, 1) == (bool(counters(app, worker).get("held")), counts["failed"])
     assert ["poison"] == [payload for job in notes.buried for payload, _ in job.payloads]
 
 
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
 def test_a_head_is_found_whatever_it_merged_with(app: Lowkiq, queue_name: str, merge: str) -> None:
     """An equal payload may have taken the place of the head: "skip" buries one of that text, and leaves the others."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=2, merge=merge)
-    worker.perform_async([{"id": "a", "payload": 0, "score": score} for score in (-1, 8)])
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=2, merge=merge)
+    worker.push_many([{"id": "a", "payload": 0, "score": score} for score in (-1, 8)])
 
     app.operate.actions(worker).release(["a"], "skip")
     left = look(app, worker, "a")
@@ -362,7 +360,7 @@ def test_a_head_is_found_whatever_it_merged_with(app: Lowkiq, queue_name: str, m
 @pytest.mark.parametrize("given", ["keep", None, 1])
 def test_a_dead_head_is_one_of_four_words(app: Lowkiq, queue_name: str, given: object) -> None:
     """Anything else is refused at the declaration."""
-    with pytest.raises(DeclarationError, match="dead_head must be one of skip, hold, drop, latest"):
+    with pytest.raises(DeclarationError, match="dead_head must be one of skip, block, drop, latest"):
         declare(app, queue_name, Notes(), dead_head=given)
 
 

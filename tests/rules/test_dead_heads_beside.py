@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Gather, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Debounce, Lowkiq, Worker
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.testing import ManualClock
@@ -32,8 +32,8 @@ def held(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tupl
     """A worker of which one id is held."""
     notes = Notes()
     notes.then = failing_first(notes)
-    worker = declare(app, queue_name, notes, **{"max_retry_count": 0, "dead_head": "hold", **fields})
-    worker.perform_async([{"id": job_id, "payload": 0}])
+    worker = declare(app, queue_name, notes, **{"max_retry_count": 0, "dead_head": "block", **fields})
+    worker.push_many([{"id": job_id, "payload": 0}])
     app.drain()
     return worker, notes
 
@@ -41,7 +41,7 @@ def held(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tupl
 @pytest.mark.parametrize(
     ("dead_head", "items"),
     [
-        ("hold", {n: Item("e", "a", int(n == "0"), ("broken", "held") if n == "0" else ("held",)) for n in "012"}),
+        ("block", {n: Item("e", "a", int(n == "0"), ("broken", "held") if n == "0" else ("held",)) for n in "012"}),
         ("drop", {n: Item("x", "a", int(n == "0"), ("broken" if n == "0" else "with its head",)) for n in "012"}),
         ("latest", {"0": Item("x", "a", 1, ("broken",)), "1": Item("s", "a"), "2": Item("d", "a", 1)}),
     ],
@@ -54,7 +54,7 @@ def test_items_share_the_fate_of_their_payloads(
     notes.then = failing_first(notes)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
     task = TaskOfTests(worker, server.admin)
-    task.push(*[("a", n, str(n)) for n in range(3)])
+    task.push_many(*[("a", n, str(n)) for n in range(3)])
 
     app.drain()
 
@@ -68,9 +68,9 @@ def test_a_released_item_goes_where_its_head_goes(
     """A-31: tried again it is done; skipped it is dead, and the item behind it is done."""
     notes = Notes()
     notes.then = failing_first(notes)
-    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="hold")
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="block")
     task = TaskOfTests(worker, server.admin)
-    task.push(("a", 0, "head"), ("a", 1, "behind"))
+    task.push_many(("a", 0, "head"), ("a", 1, "behind"))
     app.drain()
 
     app.operate.actions(worker).release(["a"], how)
@@ -89,17 +89,17 @@ def test_a_held_job_with_a_cursor_goes_on_from_it(app: Lowkiq, queue_name: str) 
             raise Broken
 
     items = Items(4, before)
-    worker = declare_items(app, queue_name, items, max_retry_count=0, dead_head="hold")
-    worker.perform_async([{"id": "a", "payload": "first"}])
+    worker = declare_items(app, queue_name, items, max_retry_count=0, dead_head="block")
+    worker.push_many([{"id": "a", "payload": "first"}])
     app.drain()
-    worker.perform_async([{"id": "a", "payload": "second"}])
+    worker.push_many([{"id": "a", "payload": "second"}])
     app.drain()
     waiting = look(app, worker, "a")
 
     app.operate.actions(worker).release(["a"], "retry")
     app.drain()
 
-    assert FAR == (waiting and waiting.perform_in)
+    assert FAR == (waiting and waiting.due_at)
     assert [(None, ["first"]), (2, ["first"]), (None, ["second"])] == [(run.cursor, run.payloads) for run in items.runs]
     assert {} == left_behind(app, worker)
 
@@ -114,10 +114,10 @@ def test_a_skipped_job_with_a_cursor_takes_it_to_the_morgue(app: Lowkiq, queue_n
             raise Broken
 
     items = Items(4, before)
-    worker = declare_items(app, queue_name, items, max_retry_count=0, dead_head="hold")
-    worker.perform_async([{"id": "a", "payload": "first"}])
+    worker = declare_items(app, queue_name, items, max_retry_count=0, dead_head="block")
+    worker.push_many([{"id": "a", "payload": "first"}])
     app.drain()
-    worker.perform_async([{"id": "a", "payload": "second"}])
+    worker.push_many([{"id": "a", "payload": "second"}])
 
     app.operate.actions(worker).release(["a"], "skip")
     app.drain()
@@ -128,17 +128,17 @@ def test_a_skipped_job_with_a_cursor_takes_it_to_the_morgue(app: Lowkiq, queue_n
     assert {} == left_behind(app, worker)
 
 
-@pytest.mark.parametrize("fields", [{"tenants": "home"}, {"gather": Gather(1.0, at_most=2.0)}, {"concurrency": 3}])
+@pytest.mark.parametrize("fields", [{"tenants": "home"}, {"debounce": Debounce(1.0, at_most=2.0)}, {"concurrency": 3}])
 def test_others_of_its_tenant_run(app: Lowkiq, clock: ManualClock, queue_name: str, fields: dict[str, Any]) -> None:
-    """E-79: in its lane, where ids gather, or where batches run side by side, a held id stands in nobody's way."""
+    """E-79: in its lane, where ids debounce, or where batches run side by side, a held id stands in nobody's way."""
     notes = Notes()
     notes.then = failing_first(notes)
-    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="hold", **fields)
-    worker.perform_async([{"id": "acme:1", "payload": 0}])
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="block", **fields)
+    worker.push_many([{"id": "acme:1", "payload": 0}])
     clock.advance(2)
     app.drain()
 
-    worker.perform_async([{"id": "acme:1", "payload": 1}, {"id": "acme:2"}])
+    worker.push_many([{"id": "acme:1", "payload": 1}, {"id": "acme:2"}])
     clock.advance(2)
     app.drain()
     app.operate.actions(worker).release(["acme:1"], "retry")
@@ -174,18 +174,18 @@ def test_the_page_of_a_held_job_says_why_it_does_not_run(app: Lowkiq, clock: Man
 
     explained = app.operate.queries(worker).explain("a")
 
-    assert (at, FAR) == (explained.held_since, explained.perform_in)
+    assert (at, FAR) == (explained.held_since, explained.due_at)
 
 
 def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowkiq, queue_name: str) -> None:
     """A delete that has looked before the payload came leaves it, and its hold, alone."""
     worker, _ = held(app, queue_name)
     before = app.operate.actions(worker)._snapshots()
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     (snapshot,) = app.operate.actions(worker)._snapshots()
     early = [one for one in before if one.arrival == snapshot.arrival - 1]
     app.operate.actions(worker).release(["a"], "skip")
-    worker.perform_async([{"id": "a", "payload": "later"}])
+    worker.push_many([{"id": "a", "payload": "later"}])
 
     progress = app.operate.actions(worker)._call_once("delete", early[0], ["a"], 0)
 
@@ -196,14 +196,14 @@ def test_a_release_leaves_a_head_that_died_after_its_look(
     app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has seen why it failed: it stays held for whoever looks next."""
-    worker = declare(app, queue_name, Notes(raising()), max_retry_count=0, dead_head="hold")
+    worker = declare(app, queue_name, Notes(raising()), max_retry_count=0, dead_head="block")
     app.core.queue_of(worker)
     run = Backend.run
 
     def die_and_run(backend: Backend, name: str, *args: Any, **options: Any) -> Any:
         if name == "release":
             monkeypatch.undo()
-            worker.perform_async(jobs_of("a"))
+            worker.push_many(jobs_of("a"))
             app.drain()
         return run(backend, name, *args, **options)
 
@@ -220,14 +220,14 @@ def test_cancelling_a_task_frees_an_id_only_with_its_head(
     """What the task has pushed is withdrawn; while the head is there, nothing that came after it runs."""
     notes = Notes()
     notes.then = failing_first(notes)
-    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="hold")
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="block")
     task = app.task("import")
     for score, name in enumerate(("head", "behind", "other")):
         job = {"id": "a", "payload": name, "score": score}
         if name == tracked:
-            task.push(worker, [job])
+            task.push_many(worker, [job])
         else:
-            worker.perform_async([job])
+            worker.push_many([job])
     app.drain()
 
     task.cancel()

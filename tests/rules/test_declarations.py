@@ -227,7 +227,7 @@ def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
         app.operate.queries,
         app.operate.actions,
         app.core.queue_of,
-        lambda worker: app.push(worker, jobs_of("a")),
+        lambda worker: app.push_many(worker, jobs_of("a")),
     ):
         with pytest.raises(DeclarationError, match=r"Odd is not a worker of this app: declare it"):
             ask(foreign)
@@ -236,7 +236,7 @@ def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
 def test_an_unbound_worker_cannot_be_pushed_to() -> None:
     """A forgotten decorator is an error that says what to do."""
     with pytest.raises(DeclarationError, match=r"Odd is not bound to an app: decorate it with @app\.worker"):
-        worker_with(perform=perform).perform_async(jobs_of("a"))
+        worker_with(perform=perform).push_many(jobs_of("a"))
 
 
 def test_a_function_worker_stays_callable(app: Lowkiq, queue_name: str) -> None:
@@ -254,7 +254,7 @@ def test_a_function_worker_stays_callable(app: Lowkiq, queue_name: str) -> None:
         count_clicks.__doc__,
         count_clicks.__name__,
     )
-    (pushed,) = count_clicks.perform_async([{"id": "home", "payload": {"n": 1}}])
+    (pushed,) = count_clicks.push_many([{"id": "home", "payload": {"n": 1}}])
     app.drain()
 
     assert "home" == pushed.id

@@ -24,13 +24,13 @@ def test_who_pushes_after_a_flush_declares_the_queue_again(make_app: MakeApp, ow
     """E-49: a running producer writes the declaration anew, so that nobody else comes with another one."""
     running, other, performed = make_app(redis_url=own_server.url), make_app(redis_url=own_server.url), Notes()
     worker = declare(running, "queue", performed, shards_count=3)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     own_server.admin.flushall()
 
-    worker.perform_async(jobs_of("bcdef"))
+    worker.push_many(jobs_of("bcdef"))
 
     with pytest.raises(QueueMismatch, match="made with shards_count=3"):
-        declare(other, "queue", Notes(), shards_count=8).perform_async(jobs_of("x"))
+        declare(other, "queue", Notes(), shards_count=8).push_many(jobs_of("x"))
     assert {"done": 5} == running.drain()
 
 
@@ -45,7 +45,7 @@ def test_who_looks_after_a_flush_declares_the_queue_again(make_app: MakeApp, own
     running.drain()
 
     with pytest.raises(QueueMismatch, match="made with shards_count=3"):
-        declare(other, "queue", Notes(), shards_count=8).perform_async(jobs_of("x"))
+        declare(other, "queue", Notes(), shards_count=8).push_many(jobs_of("x"))
 
 
 def test_who_was_there_before_a_flush_is_refused_where_another_declared_since(
@@ -54,13 +54,13 @@ def test_who_was_there_before_a_flush_is_refused_where_another_declared_since(
     """P1, P2: two counts are never in use at once: neither producer nor drain of the old one goes on."""
     running, other, performed = make_app(redis_url=own_server.url), make_app(redis_url=own_server.url), Notes()
     worker = declare(running, "queue", Notes(), shards_count=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     running.drain()
     own_server.admin.flushall()
-    declare(other, "queue", performed, shards_count=8).perform_async(jobs_of("abc"))
+    declare(other, "queue", performed, shards_count=8).push_many(jobs_of("abc"))
 
     with pytest.raises(QueueMismatch, match="made with shards_count=8"):
-        worker.perform_async(jobs_of("abc"))
+        worker.push_many(jobs_of("abc"))
     with pytest.raises(QueueMismatch, match="made with shards_count=8"):
         running.drain()
 
@@ -71,10 +71,10 @@ def test_who_was_there_before_a_flush_is_refused_where_another_declared_since(
 def test_another_merge_is_refused_with_what_to_do(make_app: MakeApp, queue_name: str) -> None:
     """E-95: what one keeps apart the other would look for in vain, so who comes second learns what to do."""
     first, second = make_app(), make_app()
-    declare(first, queue_name, Notes(), merge="min").perform_async(jobs_of("a"))
+    declare(first, queue_name, Notes(), merge="min").push_many(jobs_of("a"))
     worker = declare(second, queue_name, Notes(), merge="never")
 
-    for use in (lambda: worker.perform_async(jobs_of("a")), second.drain):
+    for use in (lambda: worker.push_many(jobs_of("a")), second.drain):
         with pytest.raises(QueueMismatch, match=r"merge='never', but it was made with merge='min'.*app\.redeclare"):
             use()
 
@@ -85,16 +85,16 @@ def test_an_empty_queue_gets_another_merge_and_who_goes_by_the_old_one_is_refuse
     """E-95: both merges are never in use at once: who was there before neither pushes nor drains nor requeues."""
     old, new, performed = make_app(), make_app(), Notes()
     before, after = declare(old, queue_name, Notes(), merge="min"), declare(new, queue_name, performed, merge="never")
-    before.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
+    before.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
 
     with pytest.raises(QueueMismatch, match="still has jobs"):
         new.operate.redeclare(after)
     old.drain()
     new.operate.redeclare(after)
-    after.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}])
+    after.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}])
 
     for use in (
-        lambda: before.perform_async(jobs_of("a")),
+        lambda: before.push_many(jobs_of("a")),
         lambda: old.operate.actions(before).delete(["a"]),
         old.drain,
     ):
@@ -116,11 +116,11 @@ def test_a_queue_with_a_handler_at_work_stays_as_it_is(make_app: MakeApp, queue_
         refused.append(caught.value)
 
     before = declare(old, queue_name, Notes(redeclare), shards_count=2)
-    before.perform_async(jobs_of("a"))
+    before.push_many(jobs_of("a"))
 
     assert {"done": 1} == old.drain()
     assert 1 == len(refused)
-    before.perform_async(jobs_of("a"))
+    before.push_many(jobs_of("a"))
 
 
 def in_a_drain(app: Lowkiq) -> None:
@@ -151,11 +151,11 @@ def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_d
     app, used, unused = make_app(redis_url=own_server.url, poll_interval=0.1), Notes(), Notes()
     never = declare(app, "a never used one", unused, shards_count=2)
     other = declare(app, "used", used, shards_count=2, batch_size=100)
-    other.perform_async(MANY)
+    other.push_many(MANY)
     own_server.admin.config_set("maxmemory", 1)
 
     with pytest.raises(BackendFull):
-        never.perform_async(jobs_of("a"))
+        never.push_many(jobs_of("a"))
     drained(app)
 
     assert {job["id"] for job in MANY} == {job_id for ids in used.ids for job_id in ids}
@@ -164,7 +164,7 @@ def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_d
     assert not own_server.admin.exists(declaration_key("a never used one"))
 
     own_server.admin.config_set("maxmemory", 0)
-    never.perform_async(jobs_of("a"))
+    never.push_many(jobs_of("a"))
     assert {"done": 1} == app.drain()
 
 
@@ -188,8 +188,8 @@ def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
     """Who meets it is told what to do, other queues go on, and once it is deleted all is performed."""
     app, performed, beside = make_app(), Notes(), Notes()
     worker, other = declare(app, queue_name, performed), declare(app, f"{queue_name} beside", beside)
-    worker.perform_async(jobs_of("a"))
-    other.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("a"))
+    other.push_many(jobs_of("b"))
     key = declaration_key(queue_name)
     changed = change(server.admin.get(key))  # type: ignore[arg-type]  # no future here
     server.admin.delete(key)
@@ -208,7 +208,7 @@ def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
     assert {} == declared_queues(later.core.backend, 0.0)[queue_name].made_with
 
     server.admin.delete(key)
-    worker.perform_async(jobs_of("c"))
+    worker.push_many(jobs_of("c"))
     later.drain()
     assert [["a"], ["c"]] == performed.ids
 
@@ -222,7 +222,7 @@ def test_e44_a_queue_is_opened_with_the_patience_that_registers_it(
     server.admin.script_load(script("open").source)
     fault_proxy.drop_reply_after(script("open").sha.encode())
 
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     fault_proxy.wait_dropped()
     assert {"done": 3} == app.drain()
@@ -231,19 +231,19 @@ def test_e44_a_queue_is_opened_with_the_patience_that_registers_it(
 def test_lb17_another_shards_count_is_refused(make_app: MakeApp, queue_name: str) -> None:
     """LB-17, E-93: neither a producer nor a drain with another shards_count strands ids."""
     made_with = declare(make_app(), queue_name, Notes(), shards_count=5)
-    made_with.perform_async(jobs_of("a"))
+    made_with.push_many(jobs_of("a"))
     other = make_app()
     worker = declare(other, queue_name, Notes(), shards_count=3)
 
-    for call in (lambda: worker.perform_async(jobs_of("a")), other.drain, lambda: other.operate.queries(worker)):
+    for call in (lambda: worker.push_many(jobs_of("a")), other.drain, lambda: other.operate.queries(worker)):
         with pytest.raises(QueueMismatch, match=r"declared with shards_count=3, .* made with shards_count=5"):
             call()
 
 
 def test_lb17_another_codec_is_refused(make_app: MakeApp, queue_name: str) -> None:
     """LB-17, E-95: what one process writes the other must be able to read."""
-    declare(make_app(), queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(make_app(), queue_name, Notes()).push_many(jobs_of("a"))
     other = make_app(dump_payload=lambda _payload: b"", load_payload=lambda _dumped: None, codec="mine")
 
     with pytest.raises(QueueMismatch, match="declared with codec='mine', but it was made with codec='json'"):
-        declare(other, queue_name, Notes()).perform_async(jobs_of("a"))
+        declare(other, queue_name, Notes()).push_many(jobs_of("a"))

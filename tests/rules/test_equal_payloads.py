@@ -29,7 +29,7 @@ def test_lb13_equal_payloads_are_equal_whatever_the_order_of_keys(
     notes = Notes()
     worker = declare(app, queue_name, notes)
 
-    worker.perform_async([{"id": "a", "payload": one, "score": 2}, {"id": "a", "payload": other, "score": 1}])
+    worker.push_many([{"id": "a", "payload": one, "score": 2}, {"id": "a", "payload": other, "score": 1}])
     app.drain()
 
     assert [1.0] == notes.last.scores
@@ -41,7 +41,7 @@ def test_different_payloads_stay_different(app: Lowkiq, queue_name: str, one: ob
     notes = Notes()
     worker = declare(app, queue_name, notes)
 
-    worker.perform_async([{"id": "a", "payload": one}, {"id": "a", "payload": other}])
+    worker.push_many([{"id": "a", "payload": one}, {"id": "a", "payload": other}])
     app.drain()
 
     assert [repr(one), repr(other)] == [repr(payload) for payload in notes.last.payloads]
@@ -52,7 +52,7 @@ def test_d1_equal_payload_keeps_the_smaller_score(app: Lowkiq, queue_name: str, 
     """D-1: of equal payloads the smaller score stays, whichever came first."""
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async([{"id": "a", "payload": "v", "score": score} for score in scores])
+    worker.push_many([{"id": "a", "payload": "v", "score": score} for score in scores])
 
     waiting = look(app, worker, "a")
     assert waiting is not None
@@ -71,12 +71,12 @@ def test_d1_holds_when_the_first_is_in_flight_and_then_fails(
 
     def push_and_raise(_batch: Batch) -> None:
         notes.then = None
-        worker.perform_async([{"id": "a", "payload": "v", "score": scores[1]}])
+        worker.push_many([{"id": "a", "payload": "v", "score": scores[1]}])
         raise Broken
 
     notes = Notes(push_and_raise)
     worker = declare(app, queue_name, notes, merge=merge)
-    worker.perform_async([{"id": "a", "payload": "v", "score": scores[0]}])
+    worker.push_many([{"id": "a", "payload": "v", "score": scores[0]}])
     app.drain()
     clock.advance(10)
     app.drain()
@@ -93,7 +93,7 @@ def test_d1_merge_decides_what_a_returning_snapshot_ends_as(
     notes = Notes()
     worker = declare(app, queue_name, notes, merge=merge)
 
-    worker.perform_async({"id": "a", "payload": payload, "score": score} for score, payload in enumerate("ABA"))
+    worker.push_many({"id": "a", "payload": payload, "score": score} for score, payload in enumerate("ABA"))
     app.drain()
 
     assert expected == notes.batches[0]["a"][-1:]
@@ -117,7 +117,7 @@ def test_d1_on_a_real_history(app: Lowkiq, queue_name: str, merge: Merge, fields
             table[path] = payloads[-1]["blob"]
 
     worker = declare(app, queue_name, apply_newest, shards_count=3, batch_size=100, merge=merge)
-    worker.perform_async(
+    worker.push_many(
         {"id": change["path"], "score": change["seq"], "payload": {name: change[name] for name in fields}}
         for change in changes
     )
@@ -133,11 +133,11 @@ def test_lb12_the_older_score_stays_also_when_pushed_during_a_failure(app: Lowki
     worker = declare(app, queue_name, notes)
 
     def push_and_fail(batch: Batch) -> None:
-        worker.perform_async(jobs_of("a", payload="v", score=9))
+        worker.push_many(jobs_of("a", payload="v", score=9))
         batch.fail("a", "no")
 
     notes.then = push_and_fail
-    worker.perform_async(jobs_of("a", payload="v", score=1))
+    worker.push_many(jobs_of("a", payload="v", score=1))
     app.drain()
 
     waiting = look(app, worker, "a")

@@ -38,7 +38,7 @@ def test_the_error_of_a_job_has_type_message_and_frames_by_default(make_app: Mak
 
     app = make_app(format_error=say_error)
     worker = declare(app, queue_name, charge)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
@@ -54,7 +54,7 @@ def test_ln4_no_path_of_the_machine_is_kept_with_a_job(make_app: MakeApp, queue_
     """LN-4: by default files are named from where they are imported, those of the standard library too."""
     app = make_app(format_error=say_error)
     worker = declare(app, queue_name, lambda _batch: asyncio.run(in_a_group(Broken("broken"))))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
@@ -69,7 +69,7 @@ def test_ln4_the_message_alone_may_be_kept(make_app: MakeApp, queue_name: str) -
     """LN-4: with `message_only` an error has type and message, and no traceback."""
     app = make_app(format_error=message_only)
     worker = declare(app, queue_name, raising(Broken("broken")))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
@@ -85,7 +85,7 @@ def test_groups_of_different_errors_are_not_alike(app: Lowkiq, queue_name: str) 
 
     notes = Notes(then)
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async(jobs_of("abcdefghij"))
+    worker.push_many(jobs_of("abcdefghij"))
 
     assert {"suspected": 10, "failed": 10, "retried": 10} == app.drain()
     assert ["abcdefghij", *"abcdefghij"] == ["".join(ids) for ids in notes.ids]
@@ -101,7 +101,7 @@ def test_objects_addresses_make_no_difference(app: Lowkiq, queue_name: str) -> N
 
     notes = Notes(then)
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async(jobs_of("abcdefghij"))
+    worker.push_many(jobs_of("abcdefghij"))
     app.drain()
 
     assert ["abcdefghij", "a", "b", "c"] == ["".join(ids) for ids in notes.ids]
@@ -127,7 +127,7 @@ def test_a_message_of_megabytes_is_cut_in_logs(
 ) -> None:
     """Whatever of a worker raises it, a line of a log stays a line."""
     worker = declare(app, queue_name, raising(Broken("x" * 5_000_000)), **fields)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     lines = [logging.Formatter().format(record) for record in caplog.records]
@@ -142,7 +142,7 @@ def test_a_message_of_megabytes_is_cut_in_logs_of_formatters(
     """What formats errors may raise it, too."""
     app = make_app(**{hook: raise_endless})
     worker = declare(app, queue_name, raising(), batch_size=10)
-    worker.perform_async(jobs_of("abcdefghij"))
+    worker.push_many(jobs_of("abcdefghij"))
     app.drain()
 
     lines = [logging.Formatter().format(record) for record in caplog.records if hook in record.getMessage()]
@@ -167,7 +167,7 @@ def test_ln4_errors_have_a_codec_of_their_own(make_app: MakeApp, clock: ManualCl
     )
     notes = Notes(raising())
     for app in (before, after):
-        declare(app, queue_name, notes, max_retry_count=2).perform_async(jobs_of("a"))
+        declare(app, queue_name, notes, max_retry_count=2).push_many(jobs_of("a"))
 
     for app in (before, after, after):
         app.drain()

@@ -41,10 +41,10 @@ def test_p6_the_other_shards_are_drained_before_an_interruption_passes_on(
 ) -> None:
     """P6: one id that exits, however late it is, keeps no job of another shard from its turn in the same drain."""
     late = declare(app, f"{queue_name}-late", leaving("x", kind()))
-    late.perform_async(jobs_of("x"))
+    late.push_many(jobs_of("x"))
     clock.advance(60)
     notes = Notes()
-    declare(app, queue_name, notes, shards_count=3).perform_async(jobs_of("abcdefghi"))
+    declare(app, queue_name, notes, shards_count=3).push_many(jobs_of("abcdefghi"))
 
     with pytest.raises(kind):
         app.drain()
@@ -63,7 +63,7 @@ def test_p6_all_that_do_not_exit_are_performed_in_one_drain(app: Lowkiq, queue_n
 
     notes = Notes(leave)
     worker = declare(app, queue_name, notes, batch_size=batch_size)
-    worker.perform_async(jobs_of("AbBcCdDefg"))
+    worker.push_many(jobs_of("AbBcCdDefg"))
 
     with pytest.raises(SystemExit):
         app.drain()
@@ -78,7 +78,7 @@ def test_an_exit_is_logged_with_the_ids_that_may_have_caused_it(
 ) -> None:
     """Whatever drains: a warning says what the handler exited with, and with which ids of which shard."""
     worker = declare(app, queue_name, leaving("b", error), batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     with pytest.raises(type(error)):
         app.drain()
@@ -92,10 +92,10 @@ def test_an_exit_is_logged_with_the_ids_that_may_have_caused_it(
 def test_ctrl_c_ends_a_drain_at_once(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """KeyboardInterrupt comes from a person who waits: the other shards are left for the next drain."""
     late = declare(app, f"{queue_name}-late", leaving("x", KeyboardInterrupt()))
-    late.perform_async(jobs_of("x"))
+    late.push_many(jobs_of("x"))
     clock.advance(60)
     notes = Notes()
-    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    declare(app, queue_name, notes).push_many(jobs_of("a"))
 
     with pytest.raises(KeyboardInterrupt):
         app.drain()
@@ -111,7 +111,7 @@ def test_p6_an_id_that_exits_again_and_again_has_failed(
     error = kind("enough")
     notes = Notes(leaving("x", error))
     worker = declare(app, queue_name, notes, max_retry_count=1)
-    worker.perform_async(jobs_of("x"))
+    worker.push_many(jobs_of("x"))
 
     drain_until_the_rest_is_over(app, clock, error, EXIT_LIMIT - 1)
     found = look(app, worker, "x")
@@ -135,7 +135,7 @@ def test_p6_who_exits_in_company_is_told_apart(app: Lowkiq, clock: ManualClock, 
     """P6: an id that was in the batch of one that exits has no part in its failure."""
     notes = Notes(leaving("x", SystemExit(3)))
     worker = declare(app, queue_name, notes, batch_size=3)
-    worker.perform_async(jobs_of("axb"))
+    worker.push_many(jobs_of("axb"))
 
     drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT)
 
@@ -167,7 +167,7 @@ def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_
 
     app.server_middlewares.append(swallow)
     worker = declare(app, queue_name, Notes(), batch_size=5, perform_job=perform_job)
-    worker.perform_async(jobs_of("axb"))
+    worker.push_many(jobs_of("axb"))
 
     drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT)
 
@@ -182,7 +182,7 @@ def test_what_came_to_an_end_between_two_exits_begins_the_row_anew(
     """Only ends in a row count: an outcome of any kind between them forgets those before it."""
     notes = Notes(leaving("x", SystemExit(3)))
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("x"))
+    worker.push_many(jobs_of("x"))
     drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT - 1)
     notes.then = failing("x")
     app.drain()
@@ -198,7 +198,7 @@ def test_ctrl_c_is_never_a_failure_of_an_id(app: Lowkiq, clock: ManualClock, que
     """A person who stops drains again and again makes no failure, and what does exit is still found out."""
     notes = Notes(leaving("x", KeyboardInterrupt()))
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("x"))
+    worker.push_many(jobs_of("x"))
 
     drain_until_the_rest_is_over(app, clock, KeyboardInterrupt(), 3 * EXIT_LIMIT)
     notes.then = leaving("x", SystemExit())
@@ -219,7 +219,7 @@ def test_p9_an_id_that_is_given_back_again_and_again_does_not_look_young(
 ) -> None:
     """P9: how long it has been due counts from its own time, whatever it queues behind."""
     worker = declare(app, queue_name, leaving("x", SystemExit(3)))
-    worker.perform_async(jobs_of("x"))
+    worker.push_many(jobs_of("x"))
     ages = []
     for _ in range(EXIT_LIMIT - 1):
         clock.advance(100)
@@ -240,10 +240,10 @@ def test_p6_a_backlog_is_drained_though_an_id_of_it_exits(app: Lowkiq, clock: Ma
         notes(batch)
 
     worker = declare(app, f"{queue_name}-long", perform)
-    worker.perform_async(jobs_of("x"))
+    worker.push_many(jobs_of("x"))
     clock.advance(60)
-    worker.perform_async(jobs_of("abcdefghijkl"))
-    declare(app, queue_name, perform).perform_async(jobs_of("m"))
+    worker.push_many(jobs_of("abcdefghijkl"))
+    declare(app, queue_name, perform).push_many(jobs_of("m"))
 
     with pytest.raises(SystemExit):
         app.drain(60.0)

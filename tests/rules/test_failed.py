@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchClosed, BatchJob, Failed, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchClosed, BatchJob, Lowkiq, Rejected, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.coroutines import declare_async
 from tests.kit.handlers import Broken, Notes, failing, raising
@@ -16,7 +16,7 @@ from tests.kit.servers import Server
 from tests.kit.tracking import Item, TaskOfTests
 from tests.kit.workers import declare, jobs_of
 
-NOT_QUALIFIED = Failed("the seller is not qualified")
+NOT_QUALIFIED = Rejected("the seller is not qualified")
 
 
 def test_a28_failed_ends_a_job_and_is_no_error(
@@ -28,15 +28,15 @@ def test_a28_failed_ends_a_job_and_is_no_error(
     app.observers.append(recorder)
     worker = declare(app, queue_name, raising(NOT_QUALIFIED))
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"), (1, "b", "two"))
+    task.push_many((1, "a", "one"), (1, "b", "two"))
 
     counts = app.drain()
 
-    assert {"refused": 1} == dict(counts)
-    assert {"1": "refused"} == recorder.events[-1].outcomes
+    assert {"rejected": 1} == dict(counts)
+    assert {"1": "rejected"} == recorder.events[-1].outcomes
     told = Item("f", "1", 1, ("the seller is not qualified",))
     assert {"one": told, "two": told} == task.items
-    (line,) = [record for record in caplog.records if record.message.endswith("Failed: the seller is not qualified")]
+    (line,) = [record for record in caplog.records if record.message.endswith("Rejected: the seller is not qualified")]
     assert ("INFO", ["1"]) == (line.levelname, line.__dict__["ids"])
     assert [] == [record for record in caplog.records if record.levelno > logging.INFO]
 
@@ -45,14 +45,14 @@ def test_failed_ends_an_untracked_job_too(app: Lowkiq, clock: ManualClock, queue
     """Also one that had failed before: its error and its count go, as those of a job that is done."""
     notes = Notes(raising(Broken("bug")))
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(100)
 
     notes.then = raising(NOT_QUALIFIED)
     counts = app.drain()
 
-    assert {"refused": 1} == dict(counts)
+    assert {"rejected": 1} == dict(counts)
     assert {} == left_behind(app, worker)
 
 
@@ -65,7 +65,7 @@ def test_failed_over_several_ids_is_nobodys_until_they_ran_alone(app: Lowkiq, se
 
     worker = declare(app, queue_name, refuse, batch_size=3)
     task = TaskOfTests(worker, server.admin)
-    task.push(*((id_, "v", id_) for id_ in "abc"))
+    task.push_many(*((id_, "v", id_) for id_ in "abc"))
 
     app.drain()
 
@@ -76,9 +76,9 @@ def test_failed_over_several_ids_is_nobodys_until_they_ran_alone(app: Lowkiq, se
 def test_without_isolation_failed_ends_all_ids_of_the_batch(app: Lowkiq, queue_name: str) -> None:
     """Whoever says that the ids of a batch fail together is taken at that word."""
     worker = declare(app, queue_name, raising(NOT_QUALIFIED), batch_size=3, isolate=False)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
-    assert {"refused": 3} == dict(app.drain())
+    assert {"rejected": 3} == dict(app.drain())
 
 
 def test_one_payload_may_fail_alone(app: Lowkiq, server: Server, queue_name: str) -> None:
@@ -89,11 +89,11 @@ def test_one_payload_may_fail_alone(app: Lowkiq, server: Server, queue_name: str
 
     worker = declare(app, queue_name, refuse_second)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"), (1, "b", "two"), (1, "b", "also two"), (1, "c", "three"))
+    task.push_many((1, "a", "one"), (1, "b", "two"), (1, "b", "also two"), (1, "c", "three"))
 
     counts = app.drain()
 
-    assert {"refused": 1} == dict(counts)
+    assert {"rejected": 1} == dict(counts)
     assert {"one": "d", "two": "f", "also two": "f", "three": "d"} == task.statuses
     assert ("the seller is not qualified",) == task.items["two"].messages
 
@@ -103,11 +103,11 @@ def test_payloads_and_the_rest_may_fail_for_different_reasons(app: Lowkiq, serve
 
     def refuse(batch: Batch) -> None:
         batch.fail("1", NOT_QUALIFIED, payload=0)
-        batch.fail("1", Failed("sold out"))
+        batch.fail("1", Rejected("sold out"))
 
     worker = declare(app, queue_name, refuse)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"), (1, "b", "two"))
+    task.push_many((1, "a", "one"), (1, "b", "two"))
 
     app.drain()
 
@@ -124,7 +124,7 @@ def test_an_id_that_fails_is_retried_with_all_its_payloads(app: Lowkiq, server: 
 
     worker = declare(app, queue_name, fail)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"), (1, "b", "two"))
+    task.push_many((1, "a", "one"), (1, "b", "two"))
 
     counts = app.drain()
 
@@ -148,7 +148,7 @@ def test_a_payload_that_cannot_fail_alone_is_refused(
             raised.append(refused)
 
     worker = declare(app, queue_name, fail)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"done": 1} == dict(app.drain())
     assert [error] == [type(one) for one in raised]
@@ -159,8 +159,8 @@ def test_a38_notes_travel_with_the_outcome(app: Lowkiq, clock: ManualClock, serv
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"))
-    worker.perform_async([{"id": 2}])
+    task.push_many((1, "a", "one"))
+    worker.push_many([{"id": 2}])
 
     def note(batch: Batch) -> None:
         for job_id in batch:
@@ -192,7 +192,7 @@ def test_a_note_is_cut_and_its_batch_ends(app: Lowkiq, server: Server, queue_nam
 
     worker = declare(app, queue_name, note)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
 
     app.drain()
 
@@ -216,9 +216,9 @@ def test_a_job_with_a_cursor_may_be_refused(app: Lowkiq, server: Server, queue_n
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     app.drain()
-    task.push((1, "a", "two"))
+    task.push_many((1, "a", "two"))
 
     app.drain()
 
@@ -237,7 +237,7 @@ def test_coroutine_handlers_may_raise_failed(app: Lowkiq, server: Server, queue_
 
     worker = declare_async(app, queue_name, refuse)
     task = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
 
     app.drain()
 

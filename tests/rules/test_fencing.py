@@ -34,7 +34,7 @@ def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monk
 
     worker = declare(late, queue_name, oversleep)
     declare(other, queue_name, lambda batch: tokens.append(batch.token))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
 
     assert ("lease lost", {}, [True]) == (result.reason, result.counts, stopping)
@@ -60,7 +60,7 @@ def test_the_outcomes_that_a_lost_lease_refuses_are_logged(
 
     worker = declare(late, queue_name, oversleep, batch_size=12)
     declare(other, queue_name, lambda _batch: None)
-    worker.perform_async(jobs_of([f"{number:02}" for number in range(13)]))
+    worker.push_many(jobs_of([f"{number:02}" for number in range(13)]))
     late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
 
     (line,) = (vars(record) for record in caplog.records if record.getMessage().startswith("a lease was lost"))
@@ -91,7 +91,7 @@ def test_a_job_that_loses_the_lease_at_a_save_is_logged(
         name = f"{queue_name} {job_id}"
         workers[job_id] = worker = declare_items(late, name, Items(3, oversleep), concurrency=concurrency)
         declare_items(other, name, Items(3))
-        worker.perform_async([{"id": job_id}])
+        worker.push_many([{"id": job_id}])
         result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
         assert ("lease lost", {}) == (result.reason, left_behind(other, worker))
 
@@ -110,7 +110,7 @@ def test_the_outcomes_that_redis_did_not_acknowledge_are_logged(
         fault_proxy.cut()
 
     worker = declare(app, queue_name, go_away)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     with pytest.raises(BackendUnavailable):
         app.drain()
 
@@ -128,7 +128,7 @@ def test_p4_tokens_grow_though_the_counter_is_lost(
     worker = declare(app, queue_name, lambda batch: tokens.append(batch.token))
 
     def once() -> None:
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         app.drain()
 
     once()
@@ -161,7 +161,7 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
 
     worker = declare(app, queue_name, try_all)
     (shard,) = app.core.queue_of(worker).shards
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {} == app.drain()
     assert ["start", "renew", "abandon"] == refused
@@ -189,7 +189,7 @@ def test_lb5_a_late_settling_touches_nothing_of_the_next_holder(
     thread = threading.Thread(target=next_one.drain)
     worker = declare(late, queue_name, oversleep, batch_size=2)
     other = declare(next_one, queue_name, run, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     counts = late.drain()
     in_flight = [job.id for job in late.operate.queries(worker).processing()]
     settled.set()

@@ -47,7 +47,7 @@ def push_and_drain(app: Lowkiq, queue_name: str) -> list[str]:
     """The ids that were handled, of two pushes and a drain."""
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=2)
-    worker.perform_async([{"id": "a"}, {"id": "b"}])
+    worker.push_many([{"id": "a"}, {"id": "b"}])
     app.drain()
     return sorted(id for batch in notes.batches for id in batch)
 
@@ -91,7 +91,7 @@ def test_l49_threads_share_its_pool(
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=2)
     with ThreadPoolExecutor(8) as threads:
-        for done in [threads.submit(worker.perform_async, [{"id": number}]) for number in range(100)]:
+        for done in [threads.submit(worker.push_many, [{"id": number}]) for number in range(100)]:
             done.result()
     app.drain()
 
@@ -181,7 +181,7 @@ def test_l49_what_goes_wrong_is_told_as_with_a_url(
     fault_proxy.refuse()
 
     with pytest.raises(BackendUnavailable):
-        worker.perform_async([{"id": "a"}])
+        worker.push_many([{"id": "a"}])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_l49_a_client_that_calls_cannot_rely_on_is_refused(
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(ConfigError, match=why):
-        worker.perform_async([{"id": "a"}])
+        worker.push_many([{"id": "a"}])
 
 
 def test_l49_what_is_no_client_is_refused(make_app: MakeApp, queue_name: str) -> None:
@@ -212,7 +212,7 @@ def test_l49_what_is_no_client_is_refused(make_app: MakeApp, queue_name: str) ->
     worker = declare(make_app(redis_url=None, redis=redis.asyncio.Redis), queue_name, Notes())
 
     with pytest.raises(ConfigError, match=r"expected redis.Redis or .*, not redis.asyncio.client.Redis"):
-        worker.perform_async([{"id": "a"}])
+        worker.push_many([{"id": "a"}])
 
 
 def test_l49_a_client_and_a_url_are_too_much(make_client: MakeClient) -> None:

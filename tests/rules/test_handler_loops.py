@@ -64,7 +64,7 @@ def test_p1_a_loop_that_ends_under_its_handlers_ends_the_visit(
             await asyncio.sleep(TIMEOUT)
 
     worker = declare_async(app, queue_name, wait, concurrency=2)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     with running_loop() as loop:
         app.use_loop(loop)
         if how == "closed":
@@ -95,7 +95,7 @@ def test_p1_what_stood_still_finds_itself_cancelled(app: Lowkiq, queue_name: str
             events.append("cleaned up")
 
     worker = declare_async(app, queue_name, wait)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     with running_loop() as loop:
         app.use_loop(loop)
         with pytest.raises(RuntimeError, match="was stopped while they ran"):
@@ -125,7 +125,7 @@ def test_a_loop_may_stand_still_for_a_moment(app: Lowkiq, queue_name: str) -> No
         return await task
 
     begun, may_end = asyncio.Event(), asyncio.Event()
-    declare_async(app, queue_name, wait).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, wait).push_many(jobs_of("a"))
     try:
         task = loop.run_until_complete(begin())
         assert {"done": 1} == loop.run_until_complete(go_on(task))
@@ -153,7 +153,7 @@ def test_what_is_bound_to_the_callers_loop_works_in_handlers(app: Lowkiq, queue_
     with asyncio.Runner() as runner:
         connections = runner.run(pool())
         for _ in range(2):
-            runner.run(worker.aperform_async(jobs_of("abc")))
+            runner.run(worker.apush_many(jobs_of("abc")))
             assert {"done": 3} == runner.run(app.adrain())
         assert "connection" == runner.run(connections.get())
 
@@ -188,7 +188,7 @@ def test_adrain_waits_however_often_it_is_cancelled(app: Lowkiq, queue_name: str
 
     begun, cleaning, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
     worker = declare_async(app, queue_name, wait)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     asyncio.run(go())
 
     assert ["cleaned up", "went on"] == events
@@ -198,7 +198,7 @@ def test_adrain_waits_however_often_it_is_cancelled(app: Lowkiq, queue_name: str
 @pytest.mark.usefixtures("quick_to_give_up")
 def test_a_drain_whose_caller_is_gone_says_so(app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Nobody is left to be told what came of it but the log."""
-    declare_async(app, queue_name, lambda _batch: asyncio.sleep(TIMEOUT)).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, lambda _batch: asyncio.sleep(TIMEOUT)).push_many(jobs_of("a"))
     loop = asyncio.new_event_loop()
 
     async def begin() -> "asyncio.Task[dict[str, int]]":
@@ -231,7 +231,7 @@ def test_p5_a_batch_that_was_cut_begins_no_other_job(
             told.append(job.stopping)
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     budget = Budget(clock, 10.0)
     budget.is_hard = True
     result = visit(app, worker, budget)
@@ -251,9 +251,9 @@ def test_what_is_cancelled_before_it_began_counts_for_nothing(app: Lowkiq, clock
 
     worker = declare_async(app, queue_name, block, concurrency=2)
     counts, seconds, start = [], [10.0], clock.time()
-    worker.perform_async(jobs_of(["victim"]))
+    worker.push_many(jobs_of(["victim"]))
     for number in range(6):
-        worker.perform_async([{"id": f"{number}", "perform_in": start - 10 + number}])
+        worker.push_many([{"id": f"{number}", "due_at": start - 10 + number}])
         # More than the last one took: else it would not begin.
         seconds.append(seconds[-1] * 4)
         budget = Budget(clock, seconds[-1])

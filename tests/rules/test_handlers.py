@@ -22,7 +22,7 @@ def test_perform_job_is_called_for_each_id(app: Lowkiq, queue_name: str) -> None
         seen.append((job.id, list(job.payloads), job.token > 0 and job.remaining > 0 and not job.stopping))
 
     worker = declare(app, queue_name, print, batch_size=3, perform_job=perform_job)
-    worker.perform_async(jobs_of("abc", payload=1))
+    worker.push_many(jobs_of("abc", payload=1))
 
     assert {"done": 3} == app.drain()
     assert [(job_id, [1], True) for job_id in "abc"] == seen
@@ -38,7 +38,7 @@ def test_perform_job_fails_alone(app: Lowkiq, clock: ManualClock, queue_name: st
             raise Broken(job.id)
 
     worker = declare(app, queue_name, print, batch_size=4, perform_job=perform_job)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     assert {"done": 2, "failed": 2, "retried": 2} == app.drain()
     assert list("abcd") == ran
@@ -74,7 +74,7 @@ def test_a_handler_that_returns_its_work_unfinished_has_failed(app: Lowkiq, queu
         ("Soon", lambda _batch: Soon(), ""),
     ):
         worker = declare(app, f"{queue_name}-{name}", handler)
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         app.drain()
 
         waiting = look(app, worker, "a")
@@ -90,7 +90,7 @@ def test_what_a_handler_returns_otherwise_is_nothing(app: Lowkiq, queue_name: st
         return result
 
     for number, result in enumerate((False, 0, [], "failed", Broken("returned"))):
-        declare(app, f"{queue_name}-{number}", partial(answer, result)).perform_async(jobs_of("a"))
+        declare(app, f"{queue_name}-{number}", partial(answer, result)).push_many(jobs_of("a"))
 
     assert {"done": 5} == app.drain()
 
@@ -110,10 +110,10 @@ def test_l52_middlewares_wrap_the_handler(app: Lowkiq, queue_name: str) -> None:
 
     worker = declare(app, queue_name, lambda _batch: "result")
     app.server_middlewares.append(noting("outer"))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     app.server_middlewares.append(noting("added later"))
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     app.drain()
 
     outer, inner = ("outer", "result"), ("added later", "result")
@@ -132,7 +132,7 @@ def test_l52_a_middleware_may_catch_log_and_raise_again(app: Lowkiq, queue_name:
 
     app.server_middlewares.append(translating)
     worker = declare(app, queue_name, raising())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
@@ -148,7 +148,7 @@ def test_e58_a_middleware_that_swallows_makes_it_a_success(app: Lowkiq, queue_na
             call_next()
 
     app.server_middlewares.append(swallowing)
-    declare(app, queue_name, raising()).perform_async(jobs_of("a"))
+    declare(app, queue_name, raising()).push_many(jobs_of("a"))
 
     assert {"done": 1} == app.drain()
 
@@ -158,7 +158,7 @@ def test_e58_a_middleware_that_does_not_call_next_is_a_failure(app: Lowkiq, queu
     notes = Notes()
     worker = declare(app, queue_name, notes)
     app.server_middlewares.append(lambda _worker, _batch, _call_next: None)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert {"failed": 1, "retried": 1} == app.drain()
     waiting = look(app, worker, "a")
@@ -178,7 +178,7 @@ def test_a_middleware_may_mark_ids_itself(app: Lowkiq, queue_name: str) -> None:
 
     app.server_middlewares.append(rejecting)
     worker = declare(app, queue_name, Notes(), batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
 
@@ -194,7 +194,7 @@ def test_middleware_around_perform_job_sees_no_failure_of_one_id(app: Lowkiq, qu
         raise Broken(job.id)
 
     app.server_middlewares.append(noting)
-    declare(app, queue_name, print, batch_size=2, perform_job=perform_job).perform_async(jobs_of("ab"))
+    declare(app, queue_name, print, batch_size=2, perform_job=perform_job).push_many(jobs_of("ab"))
 
     assert {"failed": 2, "retried": 2} == app.drain()
     assert [None] == results

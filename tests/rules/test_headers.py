@@ -50,7 +50,7 @@ def told() -> Told:
 def push(worker: type[Worker], *traces: str, **fields: Any) -> None:
     """A push of the same job for each trace."""
     for trace in traces:
-        worker.perform_async([{"id": "a", "payload": 1, **fields, "headers": {"trace": trace}}])
+        worker.push_many([{"id": "a", "payload": 1, **fields, "headers": {"trace": trace}}])
 
 
 def keys_of(app: Lowkiq, worker: type[Worker]) -> Sequence[tuple[str, int]]:
@@ -71,7 +71,7 @@ def test_who_performs_a_job_is_told_its_headers(app: Lowkiq, queue_name: str, to
     """In the batch by id, and with the job; they are no part of the payload. What is done leaves nothing."""
     worker = declare(app, queue_name, told, batch_size=3)
     headers = {"trace": "1", "wer": "Ä"}
-    worker.perform_async([{"id": "a", "payload": 1, "headers": headers}, {"id": "b"}, {"id": "c", "headers": {}}])
+    worker.push_many([{"id": "a", "payload": 1, "headers": headers}, {"id": "b"}, {"id": "c", "headers": {}}])
     assert b"headers" == in_use(app, worker)
     app.drain()
 
@@ -115,9 +115,9 @@ def test_eight_are_kept_of_a_payload_and_the_others_counted(app: Lowkiq, queue_n
 def test_a_push_without_headers_joins_without_a_trace(app: Lowkiq, queue_name: str, told: Told) -> None:
     """Before or after one with headers."""
     worker = declare(app, queue_name, told)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     push(worker, "1")
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     app.drain()
     assert ([["1"]], [0]) == (told.traces(), told.left_out)
 
@@ -129,7 +129,7 @@ def test_a_retry_is_told_them_again_with_those_that_came_meanwhile(
     worker = declare(app, queue_name, told, batch_size=2)
     told.notes.then = failing("a")
     push(worker, "1")
-    worker.perform_async([{"id": "b", "headers": {"trace": "b"}}])
+    worker.push_many([{"id": "b", "headers": {"trace": "b"}}])
     app.drain()
     push(worker, "2")
     clock.advance(100)
@@ -206,7 +206,7 @@ def test_a_shard_without_headers_any_more_uses_none(app: Lowkiq, queue_name: str
     worker = declare(app, queue_name, told)
     push(worker, "1")
     app.drain()
-    worker.perform_async([{"id": "b"}])
+    worker.push_many([{"id": "b"}])
     app.drain()
     assert (None, [{"a": [{"trace": "1"}]}, {}]) == (in_use(app, worker), told.headers)
 
@@ -219,7 +219,7 @@ def test_a_process_that_knows_of_no_headers_keeps_them(
     push(worker, "1")
     other = make_app()
     drained_by_other = declare(other, queue_name, told)
-    drained_by_other.perform_async([{"id": "a", "payload": 1}])
+    drained_by_other.push_many([{"id": "a", "payload": 1}])
     other.drain()
     assert [["1"]] == told.traces()
 
@@ -249,7 +249,7 @@ def test_each_of_many_has_its_own(app: Lowkiq, queue_name: str, concurrency: int
         found.update({job_id: headers[0]["trace"] for job_id, headers in batch.headers.items()})
 
     worker = declare(app, queue_name, perform, batch_size=100, concurrency=concurrency)
-    worker.perform_async([{"id": f"id {n}", "headers": {"trace": str(n)}} for n in range(2_500)])
+    worker.push_many([{"id": f"id {n}", "headers": {"trace": str(n)}} for n in range(2_500)])
     app.drain()
     assert {f"id {n}": str(n) for n in range(2_500)} == found
     assert [] == keys_of(app, worker)
@@ -270,7 +270,7 @@ def test_headers_that_cannot_be_are_refused(app: Lowkiq, queue_name: str, header
     """Before anything is written, in a sentence that names the field."""
     worker = declare(app, queue_name, Notes())
     with pytest.raises(JobError, match=told_so):
-        worker.perform_async([{"id": "a", "headers": headers}])
+        worker.push_many([{"id": "a", "headers": headers}])
 
 
 @pytest.mark.parametrize("junk", [b"", b"\x00", b"\x00\x01\xff\xff", b"\x00\x01\x00\x03abc", b"\x00\x02\x00\x01\xa0"])
@@ -282,7 +282,7 @@ def test_headers_that_cannot_be_read_are_none(app: Lowkiq, queue_name: str, told
     for name in ("headers_even", "headers_odd"):
         for field in app.core.backend.client.hkeys(shard.key(name)):
             app.core.backend.client.hset(shard.key(name), field, junk)
-    worker.perform_async([{"id": "b"}])
+    worker.push_many([{"id": "b"}])
     push(worker, "2", payload=2)
     app.drain()
     assert [["2"], []] == told.traces()
@@ -311,7 +311,7 @@ def test_headers_may_be_any_mapping(app: Lowkiq, told: Told, queue_name: str) ->
     """Such as a read-only view of the headers of a request."""
     worker = declare(app, queue_name, told)
 
-    worker.perform_async([{"id": "a", "headers": MappingProxyType({"trace": "t1"})}])
+    worker.push_many([{"id": "a", "headers": MappingProxyType({"trace": "t1"})}])
     app.drain()
 
     assert [["t1"]] == told.traces()

@@ -44,7 +44,7 @@ def test_p1_one_at_a_time(
     declare(second, queue_name, others)
     shard = shard_of(first, worker, "a")
     key = shard.key("lease")
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     first.drain()
 
     assert [] == seen_meanwhile
@@ -60,13 +60,13 @@ def test_l1_jobs_of_one_id_never_run_at_one_time(make_app: MakeApp, queue_name: 
             overlaps.extend(running & set(batch))
             running.update(batch)
         for job_id in batch:
-            workers[0].perform_async([{"id": job_id, "payload": 1}] if batch[job_id] == [0] else [])
+            workers[0].push_many([{"id": job_id, "payload": 1}] if batch[job_id] == [0] else [])
         with lock:
             running.difference_update(batch)
 
     apps = [make_app() for _ in range(3)]
     workers = [declare(app, queue_name, enter_and_leave, shards_count=4, batch_size=3) for app in apps]
-    workers[0].perform_async([{"id": n, "payload": 0} for n in range(200)])
+    workers[0].push_many([{"id": n, "payload": 0} for n in range(200)])
     in_threads(*apps)
     in_threads(*apps)
 
@@ -88,7 +88,7 @@ def test_l1_threads_of_one_app_share_its_queues(app: Lowkiq, queue_name: str) ->
         inside.pop(shard, None)
 
     worker = declare(app, queue_name, perform, shards_count=3, batch_size=5)
-    worker.perform_async([{"id": n} for n in range(500)])
+    worker.push_many([{"id": n} for n in range(500)])
     in_threads(app, app, app, app)
     app.drain()
 
@@ -104,7 +104,7 @@ def test_l4_a_shard_has_one_holder(make_app: MakeApp, queue_name: str) -> None:
     worker = declare(first, queue_name, lambda _batch: seen.append(second.drain()))
     others = Notes()
     declare(second, queue_name, others)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     first.drain()
 
@@ -118,7 +118,7 @@ def test_lb1_a_starting_process_touches_no_live_work(make_app: MakeApp, queue_na
     found: list[dict[str, int]] = []
     worker = declare(old, queue_name, lambda _batch: found.append(new.drain()))
     declare(new, queue_name, seen)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert ({"done": 1}, [{}], []) == (old.drain(), found, seen.batches)
 
@@ -129,11 +129,11 @@ def test_lb2_a_second_claim_keeps_the_first_ones_payloads(app: Lowkiq, clock: Ma
     worker = declare(app, queue_name, notes)
 
     def push_and_die(_batch: Batch) -> None:
-        worker.perform_async(jobs_of("a", payload="second", score=2))
+        worker.push_many(jobs_of("a", payload="second", score=2))
         mortal.die()
 
     notes.then = push_and_die
-    worker.perform_async(jobs_of("a", payload="first", score=1))
+    worker.push_many(jobs_of("a", payload="first", score=1))
     mortal.drain()
     notes.then = None
     outlive(app, clock, worker)
@@ -151,7 +151,7 @@ def test_lb3_an_id_deleted_meanwhile_harms_nobody(app: Lowkiq, queue_name: str) 
 
     notes = Notes(delete)
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     assert {"done": 2} == app.drain()
     assert [["a"], ["d"]] == notes.ids

@@ -34,10 +34,10 @@ def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualCl
 
     done = Counter[str]()
     worker = declare_async(app, queue_name, handle, concurrency=50, rate=Rate(20, per=1))
-    worker.perform_async([{"id": "first"}])
+    worker.push_many([{"id": "first"}])
     app.drain()
-    worker.perform_async([{"id": f"{number}"} for number in range(10)])
-    worker.perform_async([{"id": "hung"}])
+    worker.push_many([{"id": f"{number}"} for number in range(10)])
+    worker.push_many([{"id": "hung"}])
     found = []
     for _ in range(7):
         done.clear()
@@ -46,7 +46,7 @@ def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualCl
         drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(budget)
         found.append((drain.reason, sum(done.values())))
         app.operate.actions(worker).delete(["hung"])
-        worker.perform_async([{"id": f"{number}"} for number in range(300)])
+        worker.push_many([{"id": f"{number}"} for number in range(300)])
         clock.advance(40)
 
     assert ("out of time", True) == (found[0][0], found[0][1] <= 11)
@@ -63,12 +63,12 @@ def test_a_call_that_hangs_keeps_no_ids_of_its_rate(make_app: MakeApp, clock: Ma
     def hang(_batch: Batch) -> None:
         # It has looked for more, and found nothing.
         eventually(lambda: app.operate.limits(worker).explain().ids_left == len(more), TIMEOUT)
-        worker.perform_async([{"id": id} for id in more])
+        worker.push_many([{"id": id} for id in more])
         other.core.drainer.visit(other.core.queue_of(worker).shards[shard_for(more[0], 2)], Budget(clock))
 
     worker = declare_threads(app, queue_name, hang, **fields)
     declare(other, queue_name, notes, **fields)
-    worker.perform_async([{"id": hung}])
+    worker.push_many([{"id": hung}])
     app.core.drainer.visit(app.core.queue_of(worker).shards[shard_for(hung, 2)], Budget(clock))
 
     assert sorted(more) == sorted(id for batch in notes.ids for id in batch)
@@ -78,7 +78,7 @@ def test_the_end_of_a_drain_names_its_prediction(app: Lowkiq, clock: ManualClock
     """Where no further batch is predicted to fit the answer and the line of the log tell for how long one would run."""
     notes = Notes(lambda _batch: clock.advance(8))
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(clock, 10.0))
 
     assert ("out of time", {queue_name: 8.0}) == (drain.reason, drain.predictions)
@@ -88,7 +88,7 @@ def test_the_end_of_a_drain_names_its_prediction(app: Lowkiq, clock: ManualClock
 def test_a_drain_that_ends_otherwise_names_none(app: Lowkiq, queue_name: str) -> None:
     """What is predicted is told where it decided."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(app.core.drainer.clock, 10.0))
 
     assert {} == drain.predictions

@@ -22,7 +22,7 @@ def test_l12_an_integer_id_is_its_text(app: Lowkiq, queue_name: str) -> None:
     worker = declare(app, queue_name, notes, batch_size=9)
     uuid = UUID("12345678-1234-5678-1234-567812345678")
 
-    worker.perform_async([{"id": 1, "payload": "int"}, {"id": "1", "payload": "str"}, {"id": uuid}])
+    worker.push_many([{"id": 1, "payload": "int"}, {"id": "1", "payload": "str"}, {"id": uuid}])
     app.drain()
 
     assert [{"1": ["int", "str"], str(uuid): [""]}] == notes.batches
@@ -68,7 +68,7 @@ def test_e60_ids_of_any_text_are_kept_as_they_are(app: Lowkiq, clock: ManualCloc
     notes = Notes(failing(*ODD_IDS))
     worker = declare(app, queue_name, notes, batch_size=7, shards_count=3)
     for payload in (1, 2):
-        pushed = worker.perform_async(jobs_of(ODD_IDS, payload=payload))
+        pushed = worker.push_many(jobs_of(ODD_IDS, payload=payload))
         assert ODD_IDS == [one.id for one in pushed]
 
     assert {"failed": len(ODD_IDS), "retried": len(ODD_IDS)} == app.drain()
@@ -86,7 +86,7 @@ def test_e60_ids_of_any_text_go_to_the_morgue_as_they_are(app: Lowkiq, queue_nam
     """E-60: one id's payloads are never buried under another that starts alike."""
     notes = Notes(failing(*ODD_IDS))
     worker = declare(app, queue_name, notes, batch_size=50, max_retry_count=0)
-    worker.perform_async({"id": job_id, "payload": position} for position, job_id in enumerate(ODD_IDS))
+    worker.push_many({"id": job_id, "payload": position} for position, job_id in enumerate(ODD_IDS))
 
     app.drain()
 
@@ -100,7 +100,7 @@ def test_e60_e61_what_is_no_id_is_refused(app: Lowkiq, queue_name: str, given: o
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match="job 1: id: must be a str, an int or a UUID, not "):
-        worker.perform_async([{"id": "fine"}, {"id": given}])
+        worker.push_many([{"id": "fine"}, {"id": given}])
 
     assert {} == app.drain()
 
@@ -111,7 +111,7 @@ def test_e60_lone_surrogates_are_refused(app: Lowkiq, queue_name: str, given: st
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match="job 0: id: holds a lone surrogate"):
-        worker.perform_async([{"id": given}])
+        worker.push_many([{"id": given}])
 
 
 def test_e60_ids_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
@@ -119,11 +119,11 @@ def test_e60_ids_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
     worker = declare(make_app(max_id_bytes=8), queue_name, Notes())
 
     with pytest.raises(JobError, match="job 0: id: has 12 bytes, more than max_id_bytes=8"):
-        worker.perform_async([{"id": "😀" * 3}])
+        worker.push_many([{"id": "😀" * 3}])
 
     with pytest.raises(JobError, match="job 0: id: has 9 bytes"):
-        worker.perform_async([{"id": 123_456_789}])
-    assert ["😀" * 2, "12345678"] == [one.id for one in worker.perform_async(jobs_of(["😀" * 2, "12345678"]))]
+        worker.push_many([{"id": 123_456_789}])
+    assert ["😀" * 2, "12345678"] == [one.id for one in worker.push_many(jobs_of(["😀" * 2, "12345678"]))]
 
 
 @pytest.mark.parametrize("given", [0, -1, 2**53, 10**30])
@@ -132,7 +132,7 @@ def test_e61_integers_are_their_text(app: Lowkiq, queue_name: str, given: int) -
     notes = Notes()
     worker = declare(app, queue_name, notes)
 
-    worker.perform_async([{"id": given, "payload": 1}, {"id": str(given), "payload": 2}])
+    worker.push_many([{"id": given, "payload": 1}, {"id": str(given), "payload": 2}])
     app.drain()
 
     assert [{str(given): [1, 2]}] == notes.batches
@@ -148,7 +148,7 @@ def test_e60_a_text_of_another_type_is_what_it_holds(app: Lowkiq, queue_name: st
     """E-60: a member of an enumeration of texts is its text."""
     worker = declare(app, queue_name, Notes())
 
-    (pushed,) = worker.perform_async([{"id": Stock.APPLE}])
+    (pushed,) = worker.push_many([{"id": Stock.APPLE}])
 
     assert ("apple", str) == (pushed.id, type(pushed.id))
     assert ["apple"] == [job.id for job in app.operate.queries(worker).fetch([Stock.APPLE])]
@@ -178,7 +178,7 @@ def test_e61_looks_and_actions_refuse_the_ids_that_a_push_refuses(app: Lowkiq, q
         partial(actions.morgue_queue_up, [given]),
     ]
     with pytest.raises(JobError) as pushed:
-        worker.perform_async([{"id": given}])
+        worker.push_many([{"id": given}])
     said = []
     for way in ways:
         with pytest.raises(JobError) as refused:
@@ -207,7 +207,7 @@ def test_e60_a_queue_name_of_any_text_works(app: Lowkiq) -> None:
     """E-60: a queue may be called anything that can be stored."""
     notes = Notes()
     for name in ("{}", "a:b", "день\n", "\x00", "*", "x" * 1_000, "a{b}c"):
-        declare(app, f"{name}{uuid4().hex}", notes).perform_async(jobs_of("a", payload=name))
+        declare(app, f"{name}{uuid4().hex}", notes).push_many(jobs_of("a", payload=name))
 
     app.drain()
 

@@ -25,7 +25,7 @@ def test_e54_an_interruption_counts_no_retry(
     """E-54: what interrupts passes on, and the payloads are back in place, count and time unchanged."""
     notes = Notes(raising(kind()))
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("abc", score=1))
+    worker.push_many(jobs_of("abc", score=1))
     pushed_at = clock.time()
     clock.advance(1)
 
@@ -57,7 +57,7 @@ def test_p6_an_id_that_ends_each_holder_holds_up_nobody(
     worker = declare(app, queue_name, notes, batch_size=batch_size)
     pushed_at = clock.time()
     for job_id in "abcd":
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         clock.advance(1)
     for _ in range(4):
         clock.advance(1)
@@ -80,7 +80,7 @@ def test_p6_a_suspect_that_ends_its_holder_is_none_any_more(app: Lowkiq, queue_n
             raise SystemExit
 
     worker = declare(app, queue_name, leave, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     for _ in range(2):
         with pytest.raises(SystemExit):
             app.drain()
@@ -97,7 +97,7 @@ def test_what_breaks_a_visit_off_gives_its_jobs_back_at_once(app: Lowkiq, clock:
 
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     app.core.drainer.observer = Breaks()
     with pytest.raises(KeyboardInterrupt):
         app.drain()
@@ -116,7 +116,7 @@ def test_e54_other_errors_are_failures(app: Lowkiq, queue_name: str, kind: type[
     """E-54: out of memory, too deep, or any other kind of exception is a failure and stops nothing."""
     error = BaseExceptionGroup("several", [Broken()]) if kind is BaseExceptionGroup else kind("no more")
     worker = declare(app, queue_name, raising(error))
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     assert {"failed": 2, "retried": 2} == app.drain()
 
@@ -131,7 +131,7 @@ def test_e54_marks_hold_through_an_interruption(app: Lowkiq, queue_name: str, ki
         raise kind
 
     worker = declare(app, queue_name, mark_and_stop, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     with pytest.raises(kind):
         app.drain()
@@ -154,7 +154,7 @@ def test_e54_an_interrupted_perform_job_keeps_what_was_done(
             raise kind(1)
 
     worker = declare(app, queue_name, print, batch_size=3, perform_job=perform_job)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     with pytest.raises(kind):
         app.drain()
@@ -180,7 +180,7 @@ def test_e54_a_middleware_cannot_make_interrupted_jobs_done(app: Lowkiq, queue_n
     notes: list[str] = []
     app.server_middlewares.append(swallowing)
     worker = declare(app, queue_name, print, batch_size=2, perform_job=perform_job)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
     with pytest.raises(SystemExit):
         app.drain()
@@ -198,7 +198,7 @@ def test_perform_job_comes_to_an_end_at_the_stop_signal(app: Lowkiq, clock: Manu
         stop.set()
 
     worker = declare(app, queue_name, print, batch_size=3, perform_job=perform_job)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
 
     assert (["a"], {"done": 1, "returned": 2}) == (ran, result.counts)
@@ -214,7 +214,7 @@ def test_e59_a_failure_at_the_stop_is_a_failure(app: Lowkiq, clock: ManualClock,
         raise Broken("really")
 
     worker = declare(app, queue_name, stop_and_raise)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
 
     assert {"failed": 1, "retried": 1} == result.counts
@@ -226,9 +226,9 @@ def test_what_was_claimed_and_did_not_run_goes_back(app: Lowkiq, clock: ManualCl
     """Time over in the middle of a window: the rest is interrupted, in place, without a retry."""
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of([f"{n:02}" for n in range(20)], score=1))
+    worker.push_many(jobs_of([f"{n:02}" for n in range(20)], score=1))
     app.drain(seconds=1)
-    worker.perform_async(jobs_of([f"{n:02}" for n in range(20)], score=1))
+    worker.push_many(jobs_of([f"{n:02}" for n in range(20)], score=1))
     notes.clear()
     notes.then = lambda _batch: clock.advance(0.4)
     at = clock.time()

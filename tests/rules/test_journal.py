@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BackendFull, Batch, Config, Failed, Lowkiq, Worker
+from lowkiq_lambda import BackendFull, Batch, Config, Lowkiq, Rejected, Worker
 from lowkiq_lambda.operate.inspect.journal import read_journals
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.journal import JournalEntry
@@ -45,7 +45,7 @@ def notes() -> Notes:
 def test_a_queue_without_trouble_writes_nothing(app: Lowkiq, queue_name: str, notes: Notes) -> None:
     """Pushes, claims and outcomes that need nobody's attention are no events."""
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
 
     assert [] == entries(app, worker)
@@ -59,7 +59,7 @@ def test_x43_a_dead_holder_is_told_with_what_it_left(
     mortal = Mortal(app)
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     began = clock.time()
     mortal.drain()
     outlive(app, clock, worker)
@@ -83,7 +83,7 @@ def test_what_operators_and_bounds_did_is_told(app: Lowkiq, clock: ManualClock, 
     """Each payload that left its place by hand, or died, with its place."""
     notes.then = failing("a", "b")
     worker = declare(app, queue_name, notes, max_retry_count=1)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
     app.operate.actions(worker).kill_failed_jobs(["a"])
     clock.advance(100)
@@ -105,27 +105,27 @@ def test_a_refusal_is_told(app: Lowkiq, queue_name: str, notes: Notes) -> None:
     """The job is gone, so nothing else tells of it."""
 
     def refuse(batch: Batch) -> None:
-        batch.fail("a", Failed("not qualified"))
+        batch.fail("a", Rejected("not qualified"))
 
     notes.then = refuse
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
-    assert [("refused", [["a"]])] == told(app, worker)
+    assert [("rejected", [["a"]])] == told(app, worker)
 
 
 def test_all_is_told_until_its_time_ends(app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes) -> None:
     """Pushes with what they joined, claims, outcomes by name; then no more, and no key is passed that has no use."""
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.operate.actions(worker).journal("all", seconds=600)
-    worker.perform_async([{"id": "a"}, {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
+    worker.push_many([{"id": "a"}, {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
     notes.then = failing("a")
     app.drain()
     clock.advance(601)
     notes.then = None
-    worker.perform_async(jobs_of("c"))
+    worker.push_many(jobs_of("c"))
     app.drain()
 
     assert [
@@ -146,7 +146,7 @@ def test_the_level_ends_by_hand_and_is_of_the_shards_that_were_named(
     """A level that nobody wants any more, or a shard that nobody asked about, writes nothing."""
     worker = declare(app, queue_name, notes, shards_count=2)
     app.operate.actions(worker).journal("all", shards=[1])
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     app.operate.actions(worker).journal("trouble")
     app.drain()
 
@@ -160,11 +160,11 @@ def test_e41_a_full_server_still_gets_its_journal(own_server: Server, queue_name
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:
         worker = declare(app, queue_name, notes, max_retry_count=0)
         app.operate.actions(worker).journal("all")
-        worker.perform_async(jobs_of("ab"))
+        worker.push_many(jobs_of("ab"))
         own_server.admin.config_set("maxmemory-policy", "noeviction")
         own_server.admin.config_set("maxmemory", "1mb")
         with pytest.raises(BackendFull):
-            worker.perform_async(jobs_of("c"))
+            worker.push_many(jobs_of("c"))
         notes.then = failing("a")
         app.drain()
         kinds = [entry.kind for entry in entries(app, worker)]
@@ -181,12 +181,12 @@ def test_a_clock_that_goes_back_stops_no_journal(
     worker = declare(app, queue_name, notes)
     shard = app.core.queue_of(worker).shards[0]
     app.operate.actions(worker).journal("all")
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     clock.advance(-3_600)
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     app.core.backend.client.hset(shard.key("meta"), "journal_until", clock.time() + 500_000)
-    worker.perform_async(jobs_of("c"))
-    worker.perform_async(jobs_of("d"))
+    worker.push_many(jobs_of("c"))
+    worker.push_many(jobs_of("d"))
 
     assert [1, 2, 3, 4] == [entry.number for entry in entries(app, worker)]
     assert ["level", "pushed", "pushed", "level"] == [entry.kind for entry in entries(app, worker)]
@@ -199,9 +199,9 @@ def test_scripts_that_the_server_forgot_write_the_journal_once(
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as mine:
         worker = declare(mine, queue_name, notes)
         mine.operate.actions(worker).journal("all")
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
         own_server.admin.script_flush()
-        worker.perform_async(jobs_of("b"))
+        worker.push_many(jobs_of("b"))
         own_server.admin.script_flush()
         mine.drain()
 
@@ -214,7 +214,7 @@ def test_a_journal_without_its_numbers_begins_anew(app: Lowkiq, queue_name: str,
     worker = declare(app, queue_name, notes)
     shard = app.core.queue_of(worker).shards[0]
     app.operate.actions(worker).journal("all")
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.core.backend.client.hdel(shard.key("meta"), "journal_seq")
     app.drain()
 
@@ -227,7 +227,7 @@ def test_a_journal_keeps_some_two_thousand_events(app: Lowkiq, queue_name: str, 
     worker = declare(app, queue_name, notes)
     shard = app.core.queue_of(worker).shards[0]
     app.operate.actions(worker).journal("all")
-    worker.perform_async([{"id": "a", "payload": number} for number in range(64 * 40)])
+    worker.push_many([{"id": "a", "payload": number} for number in range(64 * 40)])
     app.core.backend.client.xtrim(shard.key("journal"), 10, approximate=False)
     app.drain()
     report = app.operate.audit(worker)

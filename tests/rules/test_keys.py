@@ -27,13 +27,13 @@ def test_a_job_whose_key_was_pushed_changes_nothing(app: Lowkiq, clock: ManualCl
     worker = declare(app, queue_name, notes)
     later = clock.time() + 60
 
-    (first,) = worker.perform_async([{"id": 1, "payload": "a", "key": "evt-1", "perform_in": later}])
-    (second,) = worker.perform_async([{"id": 1, "payload": "b", "key": "evt-1"}])
+    (first,) = worker.push_many([{"id": 1, "payload": "a", "key": "evt-1", "due_at": later}])
+    (second,) = worker.push_many([{"id": 1, "payload": "b", "key": "evt-1"}])
     clock.advance(61)
     app.drain()
 
     assert (False, True) == (first.repeated, second.repeated)
-    assert (False, later) == (second.merged, second.perform_in)
+    assert (False, later) == (second.merged, second.due_at)
     assert [{"1": ["a"]}] == notes.batches
 
 
@@ -41,13 +41,13 @@ def test_a_key_counts_once_also_after_its_job_has_run(app: Lowkiq, clock: Manual
     """Neither done, nor in the morgue, nor deleted: the key is what was pushed, not what waits."""
     notes = Notes()
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": 1, "key": "evt-1"}])
+    worker.push_many([{"id": 1, "key": "evt-1"}])
     app.drain()
 
-    (again,) = worker.perform_async([{"id": 1, "key": "evt-1"}])
+    (again,) = worker.push_many([{"id": 1, "key": "evt-1"}])
     app.drain()
 
-    assert (True, clock.time()) == (again.repeated, again.perform_in)
+    assert (True, clock.time()) == (again.repeated, again.due_at)
     assert [{"1": [""]}] == notes.batches
 
 
@@ -55,7 +55,7 @@ def test_a_key_belongs_to_its_id(app: Lowkiq, queue_name: str) -> None:
     """Another id with the same key is another job, also where id and key together give the same text."""
     worker = declare(app, queue_name, Notes())
 
-    pushed = worker.perform_async([{"id": "a", "key": "bc"}, {"id": "ab", "key": "c"}, {"id": "a", "key": "b"}])
+    pushed = worker.push_many([{"id": "a", "key": "bc"}, {"id": "ab", "key": "c"}, {"id": "a", "key": "b"}])
 
     assert [False, False, False] == [job.repeated for job in pushed]
 
@@ -65,7 +65,7 @@ def test_a_key_that_stands_twice_in_a_push_counts_once(app: Lowkiq, queue_name: 
     notes = Notes()
     worker = declare(app, queue_name, notes, merge="never")
 
-    pushed = worker.perform_async(
+    pushed = worker.push_many(
         [{"id": 1, "payload": n, "key": "k"} for n in range(2)] + [{"id": 1, "payload": 2}, {"id": 1, "payload": 3}]
     )
     app.drain()
@@ -82,12 +82,12 @@ def test_a_key_is_forgotten_after_its_time(app: Lowkiq, clock: ManualClock, queu
         {"id": 1, "key": "minute", "key_ttl": 60},
         {"id": 1, "key": "hour", "key_ttl": timedelta(hours=1)},
     ]
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
 
     clock.advance(61)
-    after_a_minute = [job.repeated for job in worker.perform_async(jobs)]
+    after_a_minute = [job.repeated for job in worker.push_many(jobs)]
     clock.advance(86_400 - 60)
-    after_a_day = [job.repeated for job in worker.perform_async(jobs)]
+    after_a_day = [job.repeated for job in worker.push_many(jobs)]
 
     assert ([True, False, True], [False, False, False]) == (after_a_minute, after_a_day)
 
@@ -97,15 +97,15 @@ def test_what_is_over_is_removed_by_later_pushes(
 ) -> None:
     """Each push with a key removes as many as it adds, and ten more; one without a key looks at none."""
     worker = declare(app, queue_name, Notes(), shards_count=1)
-    worker.perform_async([{"id": n, "key": "old", "key_ttl": 1} for n in range(30)])
+    worker.push_many([{"id": n, "key": "old", "key_ttl": 1} for n in range(30)])
     key = shard_of(worker).key("receipts")
     clock.advance(2)
 
     counts = []
     for n in range(4):
-        worker.perform_async([{"id": n, "key": "new"}])
+        worker.push_many([{"id": n, "key": "new"}])
         counts.append(server.admin.zcard(key))
-    worker.perform_async([{"id": 99}])
+    worker.push_many([{"id": 99}])
 
     assert [20, 10, 3, 4] == counts
     assert 4 == server.admin.zcard(key)
@@ -115,14 +115,14 @@ def test_a_shard_remembers_no_more_than_its_share(app: Lowkiq, server: Server, q
     """Beyond 100,000 the key that would end next is forgotten early, and that is counted."""
     worker = declare(app, queue_name, Notes(), shards_count=1)
     shard = shard_of(worker)
-    worker.perform_async([{"id": 0, "key": "short", "key_ttl": 100}])
+    worker.push_many([{"id": 0, "key": "short", "key_ttl": 100}])
     pipeline = server.admin.pipeline()
     for start in range(0, 100_000, 10_000):
         pipeline.zadd(shard.key("receipts"), {f"{n:012}": 4e9 for n in range(start, start + 10_000)})
     pipeline.execute()
 
-    worker.perform_async([{"id": 1, "key": "k"}])
-    (again,) = worker.perform_async([{"id": 0, "key": "short"}])
+    worker.push_many([{"id": 1, "key": "k"}])
+    (again,) = worker.push_many([{"id": 0, "key": "short"}])
 
     assert not again.repeated
     assert 100_000 == server.admin.zcard(shard.key("receipts"))
@@ -148,7 +148,7 @@ def test_a_key_that_cannot_be_one_is_refused(app: Lowkiq, queue_name: str, job: 
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match=message):
-        worker.perform_async([{"id": 0}, job])
+        worker.push_many([{"id": 0}, job])
 
     assert {} == left_behind(app, worker)
 
@@ -158,8 +158,8 @@ def test_keys_hold_over_the_chunks_of_a_large_push(app: Lowkiq, queue_name: str)
     worker = declare(app, queue_name, Notes(), shards_count=1)
     jobs = [{"id": n % 50, "payload": n, "key": f"k{n}"} for n in range(CHUNK_JOBS + 10)]
 
-    first = worker.perform_async(jobs)
-    again = worker.perform_async(jobs)
+    first = worker.push_many(jobs)
+    again = worker.push_many(jobs)
 
     assert ({False}, {True}) == ({job.repeated for job in first}, {job.repeated for job in again})
 
@@ -168,25 +168,25 @@ def test_a_queue_that_is_declared_anew_forgets_its_keys(server: Server, clock: M
     """The keys lie in the old shards, which are closed: nothing of them stays behind but the meta."""
     before, after = (Lowkiq(Config(redis_url=server.url), clock=clock) for _ in range(2))
     old = declare(before, queue_name, Notes(), shards_count=1)
-    old.perform_async([{"id": 1, "key": "k"}])
+    old.push_many([{"id": 1, "key": "k"}])
     before.drain()
     new = declare(after, queue_name, Notes(), shards_count=2)
 
     after.operate.redeclare(new)
 
     assert not server.admin.exists(shard_of(old).key("receipts"))
-    assert not new.perform_async([{"id": 1, "key": "k"}])[0].repeated
+    assert not new.push_many([{"id": 1, "key": "k"}])[0].repeated
 
 
 def test_u6_a_key_is_forgotten_by_name(app: Lowkiq, queue_name: str) -> None:
     """U-6: its id's own alone; what waits stays, and the next push counts again."""
     worker = declare(app, queue_name, Notes(), shards_count=3)
     jobs = [{"id": job_id, "payload": "v", "key": "evt"} for job_id in (1, 2, 3)]
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
 
     forgotten = app.operate.actions(worker).forget_keys([(1, "evt"), (2, "evt"), (2, "other"), ("never", "evt")])
 
-    assert (2, [False, False, True]) == (forgotten, [one.repeated for one in worker.perform_async(jobs)])
+    assert (2, [False, False, True]) == (forgotten, [one.repeated for one in worker.push_many(jobs)])
     assert 3 == app.operate.metrics()[queue_name].length
 
 
@@ -194,21 +194,21 @@ def test_u7_tests_forget_all_keys(app: Lowkiq, make_app: MakeApp, queue_name: st
     """U-7: those of the apps that are named, or of all apps of the process."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     jobs = [{"id": job_id, "key": "evt"} for job_id in range(4)]
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
 
     named = (forget_keys(make_app()), forget_keys(app))
 
     assert (0, 4) == named
-    assert not any(one.repeated for one in worker.perform_async(jobs))
+    assert not any(one.repeated for one in worker.push_many(jobs))
 
 
 def test_u8_a_deleted_job_stays_pushed(app: Lowkiq, queue_name: str) -> None:
     """U-8: a key tells that the job was pushed, so deleting what waits forgets none; a merge needs nothing released."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async([{"id": 1, "payload": "v", "key": "evt"}])
+    worker.push_many([{"id": 1, "payload": "v", "key": "evt"}])
     app.operate.actions(worker).delete([1])
 
-    (again,) = worker.perform_async([{"id": 1, "payload": "v", "key": "evt"}])
-    (without,) = worker.perform_async([{"id": 1, "payload": "v"}])
+    (again,) = worker.push_many([{"id": 1, "payload": "v", "key": "evt"}])
+    (without,) = worker.push_many([{"id": 1, "payload": "v"}])
 
     assert [(True, False), (False, False)] == [(one.repeated, one.merged) for one in (again, without)]

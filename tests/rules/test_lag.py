@@ -15,7 +15,7 @@ def lag_of(app: Lowkiq, queue_name: str) -> float:
 def test_p9_a_delayed_job_lags_from_its_time_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9, LN-12: until a job is due its lag is 0; then it is how long it has been due, not been there."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("a", delay=60))
+    worker.push_many(jobs_of("a", delay=60))
     lags = []
     for seconds in (0, 59, 1, 5):
         clock.advance(seconds)
@@ -27,7 +27,7 @@ def test_p9_a_delayed_job_lags_from_its_time_on(app: Lowkiq, clock: ManualClock,
 def test_p9_a_retry_lags_from_its_time_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9: while a job waits for its retry it does not lag."""
     worker = declare(app, queue_name, raising())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     clock.advance(3)
     lags = [lag_of(app, queue_name)]
     app.drain()
@@ -48,7 +48,7 @@ def test_p9_a_job_in_flight_still_lags(app: Lowkiq, clock: ManualClock, queue_na
         mortal.die()
 
     worker = declare(app, queue_name, perform)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     clock.advance(2)
     mortal.drain()
     clock.advance(100)
@@ -60,7 +60,7 @@ def test_p9_lag_in_total_is_the_largest(app: Lowkiq, clock: ManualClock, queue_n
     """LN-12: of several queues and shards the most lagging counts, lengths are summed."""
     for number, seconds in enumerate((10, 30, 20)):
         worker = declare(app, f"{queue_name}-{number}", Notes(), shards_count=3)
-        worker.perform_async(jobs_of("abc", perform_in=clock.time() - seconds))
+        worker.push_many(jobs_of("abc", due_at=clock.time() - seconds))
 
     stats = app.operate.stats()
 
@@ -71,7 +71,7 @@ def test_p9_lag_in_total_is_the_largest(app: Lowkiq, clock: ManualClock, queue_n
 def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9, LB-16: what is performed now lags from now on."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("abc", delay=1_000))
+    worker.push_many(jobs_of("abc", delay=1_000))
     app.operate.actions(worker).perform_all_jobs_now()
     at_once = lag_of(app, queue_name)
     clock.advance(7)
@@ -82,7 +82,7 @@ def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, q
 def test_p9_queued_up_from_the_morgue_lags_from_then_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9: time in the morgue is not waiting."""
     worker = declare(app, queue_name, raising(), max_retry_count=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(500)
     app.operate.actions(worker).morgue_queue_up(["a"])
@@ -95,10 +95,10 @@ def test_p9_what_is_paused_lags_apart(app: Lowkiq, clock: ManualClock, queue_nam
     """P9: a paused queue is late on purpose: its lag stands apart, and hides none in the total, until it goes on."""
     paused = declare(app, f"{queue_name}-paused", Notes(), shards_count=2)
     other = declare(app, f"{queue_name}-other", Notes())
-    paused.perform_async(jobs_of("abcd"))
+    paused.push_many(jobs_of("abcd"))
     app.operate.actions(paused).pause(100)
     clock.advance(50)
-    other.perform_async(jobs_of("a"))
+    other.push_many(jobs_of("a"))
     clock.advance(3)
     told, found = app.operate.stats(), app.operate.metrics()
     resting, going = found[f"{queue_name}-paused"], found[f"{queue_name}-other"]
@@ -116,7 +116,7 @@ def test_p9_what_is_paused_lags_apart(app: Lowkiq, clock: ManualClock, queue_nam
 def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9: whatever shards are measured together, those that go on are late, and those that rest are not."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    worker.perform_async(jobs_of("abcdefgh", perform_in=clock.time() - 5))
+    worker.push_many(jobs_of("abcdefgh", due_at=clock.time() - 5))
     shards = app.core.queue_of(worker).shards
     app.core.backend.run("pause", shards[0], [clock.time() + 60], retry_for=1)
     clock.advance(2)
@@ -133,7 +133,7 @@ def test_lb16_perform_now_fakes_no_lag(app: Lowkiq, clock: ManualClock, queue_na
     notes = Notes()
     worker = declare(app, queue_name, notes)
     now = clock.time()
-    worker.perform_async({"id": job_id, "perform_in": now + at} for job_id, at in (("c", 30), ("a", 10), ("b", 20)))
+    worker.push_many({"id": job_id, "due_at": now + at} for job_id, at in (("c", 30), ("a", 10), ("b", 20)))
 
     assert 3 == app.operate.actions(worker).perform_all_jobs_now()
     lag = app.operate.stats()["by_worker"][queue_name]["lag"]

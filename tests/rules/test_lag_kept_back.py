@@ -28,10 +28,10 @@ def test_a_paused_tenant_is_not_late(app: Lowkiq, clock: ManualClock, queue_name
     """Its ids count for the pause, those of others for themselves, until it is resumed."""
     worker = declare(app, queue_name, Notes(), tenants=tenants, shards_count=3)
     app.operate.actions(worker).pause_tenant("acme")
-    worker.perform_async([{"id": f"acme:{n}"} for n in range(9)])
+    worker.push_many([{"id": f"acme:{n}"} for n in range(9)])
     clock.advance(600.0)
     alone = lags(app, queue_name)
-    worker.perform_async([{"id": f"globex:{n}"} for n in range(9)])
+    worker.push_many([{"id": f"globex:{n}"} for n in range(9)])
     clock.advance(20.0)
     beside = lags(app, queue_name)
     app.drain()
@@ -48,7 +48,7 @@ def test_a_tenant_that_keeps_its_rate_is_limited_and_not_late(app: Lowkiq, clock
     """While it rests its ids count for the limit; once it may go on and nobody comes, they are late."""
     rate = Rate(2, per=60)
     worker = declare(app, queue_name, Notes(), tenants="home", tenant_rate=rate)
-    worker.perform_async([{"id": f"acme:{n}"} for n in range(9)])
+    worker.push_many([{"id": f"acme:{n}"} for n in range(9)])
     app.drain()
     clock.advance(30.0)
     resting = lags(app, queue_name)
@@ -63,10 +63,10 @@ def test_many_ids_of_paused_tenants_hide_no_late_one(app: Lowkiq, clock: ManualC
     worker = declare(app, queue_name, Notes(), tenants="spread")
     for n in range(150):
         app.operate.actions(worker).pause_tenant(f"paused-{n}", None if n % 2 else 3_600.0)
-    worker.perform_async([{"id": f"paused-{n % 150}:{n}"} for n in range(1_500)])
-    worker.perform_async([{"id": f"later-{n}:1", "delay": 1_800} for n in range(150)])
+    worker.push_many([{"id": f"paused-{n % 150}:{n}"} for n in range(1_500)])
+    worker.push_many([{"id": f"later-{n}:1", "delay": 1_800} for n in range(150)])
     clock.advance(50.0)
-    worker.perform_async([{"id": "late:1"}])
+    worker.push_many([{"id": "late:1"}])
     clock.advance(10.0)
 
     assert (10.0, 0.0, 60.0) == lags(app, queue_name)
@@ -77,7 +77,7 @@ def test_a_queue_that_uses_up_its_rate_is_limited_and_not_late(
 ) -> None:
     """Its backlog counts for the limit, also between a window and the next drain; without a drain it is late."""
     worker = declare(app, queue_name, Notes(), rate=Rate(2, per=60))
-    worker.perform_async(jobs_of([str(n) for n in range(20)]))
+    worker.push_many(jobs_of([str(n) for n in range(20)]))
     seen = []
     for _ in range(3):
         app.drain()
@@ -97,7 +97,7 @@ def test_ids_that_a_visit_gives_back_make_no_backlog_late(app: Lowkiq, clock: Ma
     """A visit that ends early leaves some of the rate for a moment: the backlog counts from when it let none begin."""
     notes = Notes()
     worker = declare(app, queue_name, notes, rate=Rate(4, per=60), shards_count=1)
-    worker.perform_async(jobs_of([str(n) for n in range(20)]))
+    worker.push_many(jobs_of([str(n) for n in range(20)]))
     app.drain()
     clock.advance(50.0)
     app.drain()
@@ -112,9 +112,9 @@ def test_ids_that_a_visit_gives_back_make_no_backlog_late(app: Lowkiq, clock: Ma
 def test_a_rate_that_is_not_used_up_excuses_nothing(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """A shard that no drain visits is late, though the queue has a rate and others of its ids begin."""
     worker = declare(app, queue_name, Notes(), rate=Rate(100, per=60))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     clock.advance(300.0)
 
     assert (300.0, 0.0, 0.0) == lags(app, queue_name)
@@ -132,9 +132,9 @@ def test_a_queue_whose_places_are_taken_is_limited(app: Lowkiq, clock: ManualClo
         seen.append((lags(app, queue_name), app.operate.stats()["by_worker"][queue_name]["lag"]))
 
     notes.then = look
-    worker.perform_async(jobs_of([str(n) for n in range(6)]))
+    worker.push_many(jobs_of([str(n) for n in range(6)]))
     app.drain()
-    worker.perform_async(jobs_of("z"))
+    worker.push_many(jobs_of("z"))
     clock.advance(40.0)
 
     assert (0.0, 5.0, 0.0) == seen[0][0]

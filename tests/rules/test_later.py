@@ -23,7 +23,7 @@ def test_later_goes_on_from_the_last_cursor(
     """J-12, J-15, J-34: a job may ask to go on later, from what it yielded last; that is no failure."""
     items = Items(6, once_behind(delay))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     began = clock.time()
 
     counts = app.drain()
@@ -32,7 +32,7 @@ def test_later_goes_on_from_the_last_cursor(
     seen = look(app, worker, "a")
     assert seen is not None
     assert (-1, None) == (seen.retry_count, seen.error)
-    assert waits == pytest.approx(seen.perform_in - began, abs=0.1)
+    assert waits == pytest.approx(seen.due_at - began, abs=0.1)
     clock.advance(waits)
     app.drain()
     assert ([None, 3], list(range(6))) == (items.cursors, items.of("a"))
@@ -42,7 +42,7 @@ def test_later_at_once_goes_behind_what_is_due(app: Lowkiq, clock: ManualClock, 
     """J-18: where the cursor has moved, a condition of the user's own stops the job without a delay."""
     items = Items(6, once_behind(0))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     clock.advance(1.0)
 
     assert {"later": 1, "checkpointed": 1, "done": 2} == app.drain()
@@ -91,7 +91,7 @@ def test_later_without_movement_waits_a_second(app: Lowkiq, clock: ManualClock, 
     if kind == "middleware":
         app.server_middlewares.append(middleware)
     worker = declare(app, queue_name, lambda _batch: None, **handlers[kind])
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     for _ in range(4):
         app.drain()
@@ -118,7 +118,7 @@ def test_a_run_that_came_no_further_is_no_checkpoint(app: Lowkiq, clock: ManualC
 
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     counts = []
     for _ in range(4):
         counts.append(nonzero(app.drain()))
@@ -141,7 +141,7 @@ def test_movement_before_an_exit_counts_with_the_next_end(app: Lowkiq, clock: Ma
 
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(20)
     with pytest.raises(SystemExit):
@@ -165,7 +165,7 @@ def test_a_reason_may_be_any_text(app: Lowkiq, clock: ManualClock, queue_name: s
 
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     (job,) = app.operate.queries(worker).fetch(["a"])
     clock.advance(5)
@@ -209,7 +209,7 @@ def test_a_later_that_cannot_be_is_the_failure_of_its_job(
 
     fields: dict[str, Any] = {"perform_job": ask if kind == "perform_job" else iterating}
     worker = declare(app, queue_name, ask, **({} if kind == "perform" else fields))
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     assert 1 == app.drain()["retried"]
 
@@ -228,7 +228,7 @@ def test_p6_a_later_that_cannot_be_costs_the_others_of_its_batch_no_retry(
         raise_if("bad" in batch, later)
 
     worker = declare(app, queue_name, perform, batch_size=10)
-    worker.perform_async(jobs_of(["a", "bad", "b"]))
+    worker.push_many(jobs_of(["a", "bad", "b"]))
 
     counts = app.drain()
 
@@ -240,7 +240,7 @@ def test_a_reason_of_any_kind_and_length_is_cut(app: Lowkiq, queue_name: str) ->
     """It is for people, and is kept with each save."""
     items = Items(2, lambda _job, item: raise_if(item == 1, ImpossibleLater(reason=b"\xe4" * 100_000)))
     worker = declare_items(app, queue_name, items)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     app.drain()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, DeclarationError, Failed, JobError, Lowkiq, Pushed, Worker
+from lowkiq_lambda import Batch, BatchJob, DeclarationError, JobError, Lowkiq, Pushed, Rejected, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes, failing
@@ -24,7 +24,7 @@ def latest(app: Lowkiq, queue_name: str, notes: Notes, **fields: Any) -> type[Wo
 
 def versions(worker: type[Worker], *scores: float, job_id: str = "a") -> list[Pushed]:
     """A push of these versions of an id, in one call."""
-    return worker.perform_async([{"id": job_id, "payload": f"v{score}", "score": score} for score in scores])
+    return worker.push_many([{"id": job_id, "payload": f"v{score}", "score": score} for score in scores])
 
 
 def ran(notes: Notes) -> list[list[object]]:
@@ -129,7 +129,7 @@ def test_a_push_replaces_one_that_waits_for_its_retry(app: Lowkiq, clock: Manual
     (pushed,) = versions(worker, 2)
 
     assert ([("v2", 2.0)], clock.time() + 10, -1.0, "a is broken") == look(app, worker, "a")
-    assert (True, clock.time() + 10) == (pushed.merged, pushed.perform_in)
+    assert (True, clock.time() + 10) == (pushed.merged, pushed.due_at)
 
 
 def test_a_version_that_was_buried_leaves_no_mark(app: Lowkiq, queue_name: str) -> None:
@@ -138,7 +138,7 @@ def test_a_version_that_was_buried_leaves_no_mark(app: Lowkiq, queue_name: str) 
     worker = latest(app, queue_name, notes, max_retry_count=0)
     versions(worker, 7)
     app.drain()
-    notes.then = lambda batch: batch.fail("a", Failed("not qualified"))
+    notes.then = lambda batch: batch.fail("a", Rejected("not qualified"))
     (after_burial,) = versions(worker, 5)
     app.drain()
     (after_refusal,) = versions(worker, 4)
@@ -225,7 +225,7 @@ def test_each_push_needs_a_score(app: Lowkiq, queue_name: str, job: dict[str, An
     worker = latest(app, queue_name, Notes())
 
     with pytest.raises(JobError, match='score: is required with merge="latest"'):
-        worker.perform_async([{"id": "b", "score": 1}, job])
+        worker.push_many([{"id": "b", "score": 1}, job])
 
     assert look(app, worker, "b") is None
 
@@ -240,8 +240,8 @@ def test_times_are_no_versions(app: Lowkiq, queue_name: str) -> None:
         app.schedules.put("each minute", worker, id="a", every=60)
     with pytest.raises(DeclarationError, match="on_complete: Noting has merge"):
         app.task("import", on_complete=(worker, {}))
-    with pytest.raises(DeclarationError, match="hold"):
-        latest(app, f"{queue_name}-hold", Notes(), dead_head="hold")
+    with pytest.raises(DeclarationError, match="block"):
+        latest(app, f"{queue_name}-hold", Notes(), dead_head="block")
 
 
 def test_entries_from_before_fire_no_more(app: Lowkiq, make_app: Any, clock: ManualClock, queue_name: str) -> None:
@@ -314,7 +314,7 @@ def test_items_of_superseded_payloads_have_ended(app: Lowkiq, server: Server, qu
     task = TaskOfTests(worker, server.admin)
 
     def push(label: str, score: float) -> None:
-        worker.perform_async([{"id": "a", "payload": label, "score": score, "item": task.ref(label)}])
+        worker.push_many([{"id": "a", "payload": label, "score": score, "item": task.ref(label)}])
 
     push("replaced", 1)
     push("newest", 3)
@@ -351,9 +351,9 @@ def test_it_holds_for_tenants_and_side_by_side(app: Lowkiq, queue_name: str, fie
     worker = latest(app, queue_name, notes, **fields)
     ids = [f"t{n % 2}:{n}" for n in range(6)]
     for score in (2, 1, 3):
-        worker.perform_async(jobs_of(ids, payload=score, score=score))
+        worker.push_many(jobs_of(ids, payload=score, score=score))
     app.drain()
-    late = worker.perform_async(jobs_of(ids, payload=2, score=2))
+    late = worker.push_many(jobs_of(ids, payload=2, score=2))
     app.drain()
 
     assert {job_id: [3] for job_id in ids} == {
@@ -368,7 +368,7 @@ def test_a_key_of_a_superseded_push_is_remembered(app: Lowkiq, queue_name: str) 
     job = {"id": "a", "payload": "old", "score": 1, "key": "evt-1"}
     versions(worker, 2)
 
-    (first,), (second,) = worker.perform_async([job]), worker.perform_async([job])
+    (first,), (second,) = worker.push_many([job]), worker.push_many([job])
 
     assert [(True, False), (False, True)] == [(one.superseded, one.repeated) for one in (first, second)]
 

@@ -72,7 +72,7 @@ def test_x30_no_more_visits_run_than_the_queue_allows(make_app: MakeApp, clock: 
     worker = declare(apps[0], queue_name, nest, shards_count=3, max_running=2)
     for app in apps[1:]:
         declare(app, queue_name, nest, shards_count=3, max_running=2)
-    worker.perform_async(jobs_of("abcdefghi"))
+    worker.push_many(jobs_of("abcdefghi"))
     visit(apps[0], worker)
 
     reasons = [result.reason for result in told]
@@ -90,7 +90,7 @@ def test_no_window_has_more_begins_than_the_rate(
     """At most 20 ids begin in any such time, however long batches take; where there is work 85 % of that do."""
     begun = BeginTimes(clock, lambda: takes)
     worker = declare(app, queue_name, begun, shards_count=3, batch_size=3, rate=Rate(20, per=per))
-    worker.perform_async(jobs_of([str(number) for number in range(300)]))
+    worker.push_many(jobs_of([str(number) for number in range(300)]))
     began_at = clock.monotonic()
     while clock.monotonic() < began_at + 10 * per and len(begun.at) < 300:
         drain(app, began_at + 10 * per - clock.monotonic())
@@ -106,7 +106,7 @@ def test_ticks_once_a_minute_use_a_rate_for_the_minute(app: Lowkiq, clock: Manua
     """A drain waits for the few seconds in which what began a minute ago still counts, and each tick is worth it."""
     begun = BeginTimes(clock)
     worker = declare(app, queue_name, begun, batch_size=10, rate=Rate(100, per=60))
-    worker.perform_async(jobs_of([str(number) for number in range(2_000)]))
+    worker.push_many(jobs_of([str(number) for number in range(2_000)]))
     began_at = clock.monotonic()
     for tick in range(10):
         clock.advance(began_at + 60 * tick - clock.monotonic())
@@ -136,8 +136,8 @@ def test_one_refusal_leaves_out_all_shards_of_the_queue(
     worker = declare(other, queue_name, hold_the_place, shards_count=12, max_running=1)
     declare(app, queue_name, Notes(), shards_count=12, max_running=1)
     free = declare(app, f"{queue_name}-free", notes)
-    worker.perform_async(jobs_of([str(number) for number in range(100)]))
-    free.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of([str(number) for number in range(100)]))
+    free.push_many(jobs_of("a"))
     visit(other, worker)
 
     assert 1 == len(asked)
@@ -157,7 +157,7 @@ def test_a_visit_makes_way_for_a_shard_that_waits(make_app: MakeApp, clock: Manu
 
     worker = declare(app, queue_name, ask, shards_count=2, max_running=1, rate=Rate(10**6, per=1.0))
     declare(other, queue_name, Notes(), shards_count=2, max_running=1, rate=Rate(10**6, per=1.0))
-    worker.perform_async(jobs_of([str(number) for number in range(50)]))
+    worker.push_many(jobs_of([str(number) for number in range(50)]))
     results = [visit(app, worker), visit(app, worker, patience=math.inf), visit(other, worker, 1), visit(app, worker)]
 
     assert ["limited"] == [result.reason for result in told]
@@ -173,7 +173,7 @@ def test_ids_that_run_side_by_side_count_each(app: Lowkiq, clock: ManualClock, q
             begun(batch)
 
     worker = declare(app, queue_name, note, concurrency=4, batch_size=2, rate=Rate(10, per=2.0))
-    worker.perform_async(jobs_of([str(number) for number in range(25)]))
+    worker.push_many(jobs_of([str(number) for number in range(25)]))
     drain(app)
 
     assert {} == left_behind(app, worker)
@@ -190,7 +190,7 @@ def test_retries_count_for_the_rate(app: Lowkiq, clock: ManualClock, queue_name:
         raise Broken
 
     worker = declare(app, queue_name, fail, rate=Rate(3, per=100.0), retry_in=lambda _self, _count: 0.0)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     drain(app, 90.0)
 
     assert 3 == len(begun.at)
@@ -204,7 +204,7 @@ def test_a_process_that_dies_frees_its_place_by_itself(
     app, other, notes = make_app(), make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=2, max_running=1)
     declare(other, queue_name, notes, shards_count=2, max_running=1)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     mortal = Mortal(app)
     mortal.die_before(call)
     assert mortal.drain() is None
@@ -231,7 +231,7 @@ def test_a_handler_whose_place_is_lost_is_told_to_stop(
 
     worker = declare(late, queue_name, oversleep, shards_count=2, max_running=1)
     declare(other, queue_name, Notes(), shards_count=2, max_running=1)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     result = visit(late, worker)
 
     assert ([True], "empty") == (stopping, told[0].reason)
@@ -255,7 +255,7 @@ def test_limits_fail_closed(
         raise BackendUnavailable
 
     worker = declare(app, queue_name, lose_the_node, max_running=1, batch_size=1)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     result = visit(app, worker)
 
     assert ([False], "limited", {"done": 1}) == (seen, result.reason, dict(result.counts))
@@ -278,7 +278,7 @@ def test_operators_end_visits_with_their_places(app: Lowkiq, queue_name: str, ho
             end(0, batch.token)
 
     worker = declare(app, queue_name, steer, max_running=1, batch_size=1)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     visit(app, worker)
 
     assert [1] == [running.running for running in during]
@@ -294,7 +294,7 @@ def test_a_process_that_abandons_its_jobs_soon_frees_its_place(app: Lowkiq, queu
         during.append(running(app, worker))
 
     worker = declare(app, queue_name, leave_it, max_running=1)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     visit(app, worker)
 
     assert [(1, 0.5)] == during
@@ -305,7 +305,7 @@ def test_a_place_that_was_taken_without_an_answer_is_left_at_once(
 ) -> None:
     """X-30: no time passes until others may have it, though nobody knows whether the call was applied."""
     worker = declare(app, queue_name, Notes(), max_running=1, shards_count=2)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     enter, answers = PlaceSession.enter, list[Admitted | Full]()
 
     def unanswered(session: PlaceSession, want: int, patience: float, retry_for: float) -> Admitted | Full:

@@ -33,7 +33,7 @@ def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: 
     """X-30: it is told by the shard, asks for a place, and goes on as one that has limits; a reset ends that."""
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=3, batch_size=10)
-    worker.perform_async(jobs_of("abcdefghi"))
+    worker.push_many(jobs_of("abcdefghi"))
     app.operate.limits(worker).set(max_running=1)
     place = visit_place(app, worker, 2)
     place.enter(1, 0.0, 0.0)
@@ -65,7 +65,7 @@ def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_place(
                 app.operate.limits(worker).set(rate=Rate(7, per=60))
 
     worker = declare(app, queue_name, handle, **fields)
-    worker.perform_async(jobs_of([str(number) for number in range(2_000)]))
+    worker.push_many(jobs_of([str(number) for number in range(2_000)]))
     counts = drain(app, 50.0).counts
 
     # A claim has a thousand ids at most, and one may be under way.
@@ -110,7 +110,7 @@ def test_x30_lowered_limits_count_under_load(server_url: str, queue_name: str) -
     with ExitStack() as stack:
         apps = [stack.enter_context(closing_app(Lowkiq(Config(redis_url=server_url)))) for _ in range(5)]
         workers = [declare(app, queue_name, handler, shards_count=5) for app in apps]
-        workers[0].perform_async(jobs_of([str(number) for number in range(2_000)]))
+        workers[0].push_many(jobs_of([str(number) for number in range(2_000)]))
         drains = Thread(target=in_threads, args=apps)
         drains.start()
         handler.all_run.wait()
@@ -135,7 +135,7 @@ def test_x30_a_limit_below_those_who_run_makes_them_go(app: Lowkiq, clock: Manua
         clock.advance(2.0)
 
     worker = declare(app, queue_name, handle, shards_count=3, max_running=3)
-    worker.perform_async(jobs_of([str(number) for number in range(30)]))
+    worker.push_many(jobs_of([str(number) for number in range(30)]))
     result = visit(app, worker)
 
     assert "turn over" == result.reason
@@ -164,7 +164,7 @@ def test_x32_nothing_begins_while_the_queue_before_it_is_visited(app: Lowkiq, qu
     names = [*fields] if order == "the waiting one last" else [*reversed(fields)]
     workers = {name: declare(app, f"{queue_name}-{name}", fields[name][0], **fields[name][1]) for name in names}
     for worker in workers.values():
-        worker.perform_async(jobs_of("abc"))
+        worker.push_many(jobs_of("abc"))
     visit(app, workers["imports"])
     drain(app)
 
@@ -192,7 +192,7 @@ def test_x32_all_queues_but_its_exceptions_wait_for_one_that_blocks(app: Lowkiq,
     names = [*fields] if order == "the blocking one first" else [*reversed(fields)]
     workers = {name: declare(app, f"{queue_name}-{name}", fields[name][0], **fields[name][1]) for name in names}
     for worker in workers.values():
-        worker.perform_async(jobs_of("abc"))
+        worker.push_many(jobs_of("abc"))
     visit(app, workers["payments"])
     views = {name: app.operate.limits(worker).explain() for name, worker in workers.items()}
     waits = {name: [wait.queue_name for wait in view.waits_for] for name, view in views.items()}
@@ -223,7 +223,7 @@ def test_x32_a_visit_that_runs_makes_way_for_the_queue_before_it(
     told: list[Admitted | Full] = []
     imports = declare(app, queue_name, Notes())
     reports = declare(app, f"{queue_name}-reports", report, waits_for=(queue_name,), concurrency=concurrency)
-    reports.perform_async(jobs_of([str(number) for number in range(40)]))
+    reports.push_many(jobs_of([str(number) for number in range(40)]))
     result = visit(app, reports)
 
     assert "limited" == result.reason

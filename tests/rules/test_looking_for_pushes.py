@@ -36,7 +36,7 @@ class Visited:
     @contextmanager
     def with_running(self, ids: str) -> Iterator[None]:
         """While these run, and the visit has looked for more in vain, if it has a slot for that."""
-        self.worker.perform_async(jobs_of(ids))
+        self.worker.push_many(jobs_of(ids))
         thread = threading.Thread(target=self.app.drain)
         thread.start()
         try:
@@ -69,7 +69,7 @@ def visited(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> Vi
 def test_a_push_that_is_heard_of_begins_in_a_free_slot(visited: Visited, clock: ManualClock) -> None:
     """Nothing has ended and no look is due, so the push alone brought it: five milliseconds after the last look."""
     with visited.with_running("a"):
-        visited.worker.perform_async(jobs_of("b"))
+        visited.worker.push_many(jobs_of("b"))
         visited.ring()
         clock.advance(SOONEST_LOOK)
         eventually(lambda: ["a", "b"] == visited.crowd.begun)
@@ -95,7 +95,7 @@ def test_a_push_costs_no_command_where_no_slot_is_free(visited: Visited, clock: 
     """The end of a batch brings a claim with it."""
     with visited.with_running("ab"):
         before = visited.settled
-        visited.worker.perform_async(jobs_of("c"))
+        visited.worker.push_many(jobs_of("c"))
         visited.ring()
         clock.advance(1.0)
         visited.ring()

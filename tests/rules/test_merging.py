@@ -15,7 +15,7 @@ def test_l5_payloads_of_an_id_accumulate(lowkiq: AppUnderTest) -> None:
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
     for n in range(5):
-        worker.perform_async([{"id": "a", "payload": n}])
+        worker.push_many([{"id": "a", "payload": n}])
 
     lowkiq.drain()
 
@@ -36,7 +36,7 @@ def test_l6_payloads_serve_as_deltas_and_as_snapshots(lowkiq: AppUnderTest) -> N
     for version in range(20):
         delta = rng.randint(-5, 5)
         level += delta
-        worker.perform_async([{"id": "apple", "payload": {"delta": delta, "stock": level}, "score": version}])
+        worker.push_many([{"id": "apple", "payload": {"delta": delta, "stock": level}, "score": version}])
         if rng.random() < 0.3:
             lowkiq.drain()
     lowkiq.drain()
@@ -50,7 +50,7 @@ def test_l13_payloads_are_a_set_ordered_by_score(lowkiq: AppUnderTest) -> None:
     worker = declare(lowkiq.app, "orders", notes)
 
     for score in (3.5, -1, 1e9, 0, 3.5):
-        worker.perform_async([{"id": "a", "payload": {"score": score}, "score": score}])
+        worker.push_many([{"id": "a", "payload": {"score": score}, "score": score}])
     lowkiq.drain()
 
     assert [-1.0, 0.0, 3.5, 1e9] == notes.last.scores
@@ -60,9 +60,9 @@ def test_l13_payloads_are_a_set_ordered_by_score(lowkiq: AppUnderTest) -> None:
 def test_l25_a_push_meets_an_id_that_waits(lowkiq: AppUnderTest) -> None:
     """L-25, L-26: payload sets are united, and for equal payloads the smaller score wins."""
     worker = declare(lowkiq.app, "orders", Notes())
-    worker.perform_async([{"id": "a", "payload": "v1", "score": 5}, {"id": "a", "payload": "v2", "score": 6}])
+    worker.push_many([{"id": "a", "payload": "v1", "score": 5}, {"id": "a", "payload": "v2", "score": 6}])
 
-    worker.perform_async([{"id": "a", "payload": "v2", "score": 1}, {"id": "a", "payload": "v3", "score": 7}])
+    worker.push_many([{"id": "a", "payload": "v2", "score": 1}, {"id": "a", "payload": "v3", "score": 7}])
 
     waiting = look(lowkiq.app, worker, "a")
     assert waiting is not None
@@ -85,12 +85,12 @@ def test_l25_a_failed_job_meets_what_was_pushed_meanwhile(lowkiq: AppUnderTest) 
     later = lowkiq.clock.time() + 7_000
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
-    worker.perform_async([{"id": "a", "payload": "v1", "score": 1}, {"id": "a", "payload": "v2", "score": 2}])
+    worker.push_many([{"id": "a", "payload": "v1", "score": 1}, {"id": "a", "payload": "v2", "score": 2}])
     pushed = [
-        {"id": "a", "payload": "v2", "score": 3, "perform_in": later},
+        {"id": "a", "payload": "v2", "score": 3, "due_at": later},
         {"id": "a", "payload": "v0", "score": 0},
     ]
-    notes.then = pushing_once(notes, lambda _batch: worker.perform_async(pushed), raising())
+    notes.then = pushing_once(notes, lambda _batch: worker.push_many(pushed), raising())
 
     lowkiq.drain(raises=False)
 
@@ -102,10 +102,10 @@ def test_l27_a_push_changes_neither_time_nor_retry_count(lowkiq: AppUnderTest) -
     """L-27: new meets queued: both come from the queued one, and `Pushed` shows the time that holds."""
     worker = declare(lowkiq.app, "orders", raising())
     at = lowkiq.clock.time() + 50
-    worker.perform_async([{"id": "fresh", "perform_in": at}, {"id": "failed"}])
+    worker.push_many([{"id": "fresh", "due_at": at}, {"id": "failed"}])
     lowkiq.drain(raises=False)
 
-    pushed = worker.perform_async(
+    pushed = worker.push_many(
         [
             {"id": "fresh", "payload": 2},
             {"id": "failed", "payload": 2, "delay": 5_000},
@@ -115,7 +115,7 @@ def test_l27_a_push_changes_neither_time_nor_retry_count(lowkiq: AppUnderTest) -
     )
 
     now = lowkiq.clock.time()
-    assert [at, now + 10, now + 3, now + 3] == [one.perform_in for one in pushed]
+    assert [at, now + 10, now + 3, now + 3] == [one.due_at for one in pushed]
     assert [True, True, False, True] == [one.merged for one in pushed]
     waiting = look(lowkiq.app, worker, "failed")
     assert waiting is not None
@@ -126,11 +126,11 @@ def test_l28_a_success_takes_nothing_with_it(lowkiq: AppUnderTest) -> None:
     """L-28: where the running job succeeds, what was pushed meanwhile keeps its own time and is new."""
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     at = lowkiq.clock.time() + 30
     notes.then = pushing_once(
         notes,
-        lambda _batch: worker.perform_async([{"id": "a", "payload": 2, "perform_in": at, "score": 2}]),
+        lambda _batch: worker.push_many([{"id": "a", "payload": 2, "due_at": at, "score": 2}]),
         lambda _batch: None,
     )
 
@@ -144,8 +144,8 @@ def test_e66_an_equal_payload_pushed_while_it_runs_is_a_new_event(lowkiq: AppUnd
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
     again = [{"id": "a", "payload": "v", "score": 1}]
-    notes.then = pushing_once(notes, lambda _batch: worker.perform_async(again), lambda _batch: None)
-    worker.perform_async(again)
+    notes.then = pushing_once(notes, lambda _batch: worker.push_many(again), lambda _batch: None)
+    worker.push_many(again)
 
     lowkiq.drain()
 
@@ -156,9 +156,9 @@ def test_l28_a_burial_leaves_what_was_pushed_meanwhile(lowkiq: AppUnderTest) -> 
     """L-28, D-2: where the running job is buried, the rest and what was pushed meanwhile start anew, now."""
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes, max_retry_count=0)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (1, 3)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in (1, 3)])
     pushed = [{"id": "a", "payload": n, "score": n, "delay": 99} for n in (0, 2)]
-    notes.then = pushing_once(notes, lambda _batch: worker.perform_async(pushed), raising())
+    notes.then = pushing_once(notes, lambda _batch: worker.push_many(pushed), raising())
 
     lowkiq.drain(raises=False)
 
@@ -171,10 +171,10 @@ def test_l30_the_worked_example(lowkiq: AppUnderTest) -> None:
     """L-30: {v1: 1, v2: 2} in retry at T, and {v2: 3, v3: 4} added: still in retry at T, v2 as D-1 wants it."""
     notes = Notes(raising(Broken("first")))
     worker = declare(lowkiq.app, "orders", notes)
-    worker.perform_async([{"id": "a", "payload": f"v{n}", "score": n} for n in (1, 2)])
+    worker.push_many([{"id": "a", "payload": f"v{n}", "score": n} for n in (1, 2)])
     lowkiq.drain(raises=False)
     at = lowkiq.clock.time() + 10
 
-    worker.perform_async([{"id": "a", "payload": f"v{n}", "score": n + 1} for n in (2, 3)])
+    worker.push_many([{"id": "a", "payload": f"v{n}", "score": n + 1} for n in (2, 3)])
 
     assert ([("v1", 1.0), ("v2", 2.0), ("v3", 4.0)], at, 0.0, "first") == look(lowkiq.app, worker, "a")

@@ -136,13 +136,13 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         "The number of shards is a whole number from 1 to",
     ),
-    "app.push(worker, 5)": (
-        lambda at: at.app.push(at.worker, 5),
+    "app.push_many(worker, 5)": (
+        lambda at: at.app.push_many(at.worker, 5),
         JobError,
         "jobs are given as a list, not as one int: write [{...}]",
     ),
-    "app.push(worker, 'abc')": (
-        lambda at: at.app.push(at.worker, "abc"),
+    "app.push_many(worker, 'abc')": (
+        lambda at: at.app.push_many(at.worker, "abc"),
         JobError,
         "jobs are given as a list, not as one str: write [{...}]",
     ),
@@ -155,7 +155,7 @@ def test_a_mistake_is_refused_in_a_sentence(
 ) -> None:
     """The error says what is wanted, and what was given; the queue is as it was, and can be drained."""
     worker: type[Worker] = declare(app, queue_name, Notes(), shards_count=3)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     before = left_behind(app, worker)
 
     with pytest.raises(kind, match=re.escape(sentence)):

@@ -15,7 +15,7 @@ def test_l23_only_the_smallest_score_goes_to_the_morgue(app: Lowkiq, queue_name:
     notes = Notes()
     notes.then = lambda _batch: raising(Broken("no luck"))(_batch) if len(notes.batches) == 1 else None
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async([{"id": "a", "payload": f"v{score}", "score": score} for score in (3, 1, 2)])
+    worker.push_many([{"id": "a", "payload": f"v{score}", "score": score} for score in (3, 1, 2)])
 
     app.drain()
 
@@ -33,7 +33,7 @@ def test_d2_after_a_burial_the_rest_starts_anew(app: Lowkiq, clock: ManualClock,
 
     notes = Notes(fail_slowly)
     worker = declare(app, queue_name, notes, max_retry_count=1)
-    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(3)])
     app.drain(seconds=1)
     clock.advance(10)
 
@@ -49,7 +49,7 @@ def test_ln5_retries_exhausted_is_told_once_and_only_of_burials(
     """LN-5: the hook is called after the burial with id, payload, score and error, and never with nobody."""
     notes = Notes(failing("a", "c"))
     worker = declare(app, queue_name, notes, batch_size=3, max_retry_count=0)
-    worker.perform_async(jobs_of("abc", payload={"v": 1}, score=5))
+    worker.push_many(jobs_of("abc", payload={"v": 1}, score=5))
 
     app.drain()
 
@@ -64,7 +64,7 @@ def test_ln11_error_goes_to_the_morgue_and_stays_with_the_rest(app: Lowkiq, queu
     """LN-11: the buried payload has the error, and so has what remains of its id."""
     notes = Notes(raising(Broken("why")))
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async([{"id": "a", "payload": n} for n in range(2)])
+    worker.push_many([{"id": "a", "payload": n} for n in range(2)])
 
     app.drain()
 
@@ -84,7 +84,7 @@ def test_l31_nothing_in_the_morgue_is_executed(app: Lowkiq, clock: ManualClock, 
     """L-31: what was buried stays where it is, however often the queue is drained."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a", payload=1, score=1))
+    worker.push_many(jobs_of("a", payload=1, score=1))
     app.drain()
     clock.advance(86_400)
 
@@ -96,7 +96,7 @@ def test_l32_payloads_of_an_id_meet_in_the_morgue(app: Lowkiq, queue_name: str) 
     """L-32: a morgue job is an id with payloads, in order of their scores, however they came there."""
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for score in (3, 1, 2):
-        worker.perform_async([{"id": "a", "payload": score, "score": score}])
+        worker.push_many([{"id": "a", "payload": score, "score": score}])
         app.drain()
 
     assert {"a": [(1, 1.0), (2, 2.0), (3, 3.0)]} == lying(app, worker)
@@ -106,10 +106,10 @@ def test_l33_morgue_jobs_sort_by_change_or_by_id(app: Lowkiq, clock: ManualClock
     """L-33: the time of change is that of the last burial."""
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for job_id in "bca":
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         app.drain()
         clock.advance(1)
-    worker.perform_async(jobs_of("b", payload="again"))
+    worker.push_many(jobs_of("b", payload="again"))
     app.drain()
 
     queries = app.operate.queries(worker)
@@ -122,7 +122,7 @@ def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock
     """L-34, D-3: it is back with its score and error, retry_count -1, due now, and leaves the morgue."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a", payload="v", score=7))
+    worker.push_many(jobs_of("a", payload="v", score=7))
     app.drain()
     clock.advance(100)
 
@@ -139,11 +139,11 @@ def test_l29_a_morgue_job_meets_one_in_retry(app: Lowkiq, clock: ManualClock, qu
     """L-29: payloads are united by score, due now, with retry_count -1; a redriven one takes its place in order."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=1)
-    worker.perform_async(jobs_of("a", payload="old", score=1))
+    worker.push_many(jobs_of("a", payload="old", score=1))
     app.drain()
     clock.advance(10)
     app.drain()
-    worker.perform_async([{"id": "a", "payload": "new", "score": 2}, {"id": "a", "payload": "older", "score": 0}])
+    worker.push_many([{"id": "a", "payload": "new", "score": 2}, {"id": "a", "payload": "older", "score": 0}])
     app.drain()
     waiting = look(app, worker, "a")
     assert waiting is not None
@@ -158,9 +158,9 @@ def test_l29_an_equal_payload_keeps_the_smaller_score(app: Lowkiq, queue_name: s
     """L-26, L-29: a payload that comes out of the morgue merges with an equal one as any other."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a", payload="v", score=1))
+    worker.push_many(jobs_of("a", payload="v", score=1))
     app.drain()
-    worker.perform_async(jobs_of("a", payload="v", score=5, delay=50))
+    worker.push_many(jobs_of("a", payload="v", score=5, delay=50))
 
     app.operate.actions(worker).morgue_queue_up_all_jobs()
 
@@ -173,7 +173,7 @@ def test_e76_queued_up_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: Man
     """E-76: what is queued up while its id runs waits under it, and is performed after it."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a", payload="buried", score=1))
+    worker.push_many(jobs_of("a", payload="buried", score=1))
     app.drain()
     clock.advance(1)
     notes.clear()
@@ -183,7 +183,7 @@ def test_e76_queued_up_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: Man
         app.operate.actions(worker).morgue_queue_up(["a"])
 
     notes.then = queue_up
-    worker.perform_async(jobs_of("a", payload="running", score=2))
+    worker.push_many(jobs_of("a", payload="running", score=2))
     app.drain()
 
     assert [{"a": ["running"]}, {"a": ["buried"]}] == notes.batches
@@ -193,7 +193,7 @@ def test_p2_a_burial_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: st
     """LB-6, E-17: a process that dies before the burial is written leaves the job in the queue alone."""
     mortal, notes = Mortal(app), Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a", payload=1, score=1))
+    worker.push_many(jobs_of("a", payload=1, score=1))
     mortal.die_before("settle")
     assert mortal.drain() is None
     assert ({}, []) == (lying(app, worker), notes.buried)
@@ -210,14 +210,14 @@ def test_lb11_an_action_spares_what_was_pushed_after_its_look(
 ) -> None:
     """LB-11, E-80: a payload pushed between the action's look and its write stays queued."""
     worker = declare(app, queue_name, raising())
-    worker.perform_async(jobs_of("a", payload="old", score=1))
+    worker.push_many(jobs_of("a", payload="old", score=1))
     app.drain()
     actions = app.operate.actions(worker)
     look_first = actions._snapshots
 
     def look_and_let_push() -> object:
         looks = look_first()
-        worker.perform_async(jobs_of("a", payload="new", score=2))
+        worker.push_many(jobs_of("a", payload="new", score=2))
         return looks
 
     monkeypatch.setattr(actions, "_snapshots", look_and_let_push)

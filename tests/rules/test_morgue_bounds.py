@@ -24,7 +24,7 @@ def test_e77_the_morgue_is_bounded_by_count(make_app: MakeApp, clock: ManualCloc
     app = make_app(morgue_max_entries=3)
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for job_id in "abcde":
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         app.drain()
         clock.advance(1)
 
@@ -38,7 +38,7 @@ def test_e77_one_id_does_not_outgrow_the_bound(make_app: MakeApp, clock: ManualC
     app = make_app(morgue_max_entries=3)
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for n in range(5):
-        worker.perform_async([{"id": "a", "payload": n, "score": n}])
+        worker.push_many([{"id": "a", "payload": n, "score": n}])
         app.drain()
         clock.advance(1)
 
@@ -50,7 +50,7 @@ def test_e77_the_morgue_is_bounded_by_bytes(make_app: MakeApp, clock: ManualCloc
     app = make_app(morgue_max_bytes=25_000)
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for n in range(4):
-        worker.perform_async(jobs_of(f"{n}", payload="x" * 10_000))
+        worker.push_many(jobs_of(f"{n}", payload="x" * 10_000))
         app.drain()
         clock.advance(1)
 
@@ -63,7 +63,7 @@ def test_s16_the_morgue_is_bounded_by_age(make_app: MakeApp, clock: ManualClock,
     app = make_app(morgue_max_age=100.0)
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for job_id, age in (("a", 60), ("b", 50), ("c", 0)):
-        worker.perform_async(jobs_of(job_id))
+        worker.push_many(jobs_of(job_id))
         app.drain()
         clock.advance(age)
 
@@ -78,7 +78,7 @@ def test_bytes_are_counted_through_burial_and_trimming(
     app = make_app(morgue_max_entries=2)
     worker = declare(app, queue_name, failing("a", "b", "c"), batch_size=3, max_retry_count=0)
     for n in range(5):
-        worker.perform_async(jobs_of("abc", payload="x" * n))
+        worker.push_many(jobs_of("abc", payload="x" * n))
         app.drain()
         clock.advance(1)
 
@@ -93,7 +93,7 @@ def test_what_is_in_the_morgue_is_counted_to_the_byte(make_app: MakeApp, clock: 
     app = make_app(morgue_max_bytes=30_000)
     worker = declare(app, queue_name, fail_all)
     for n in range(3):
-        worker.perform_async([{"id": id_, "payload": n, "score": n} for id_ in "abcdefghi"])
+        worker.push_many([{"id": id_, "payload": n, "score": n} for id_ in "abcdefghi"])
         for _ in range(3):
             app.drain()
             clock.advance(100)
@@ -109,7 +109,7 @@ def test_what_is_in_the_morgue_is_counted_to_the_byte(make_app: MakeApp, clock: 
 
 def bury(app: Lowkiq, worker: type[Worker], jobs: list[dict[str, object]]) -> None:
     """Push jobs whose first failure is their last, and drain."""
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
     app.drain()
 
 
@@ -151,7 +151,7 @@ def test_the_morgue_is_within_its_bounds_however_many_are_killed_at_once(
     """E-77: what operators send there, whether many ids or many payloads of one, is bounded like the rest."""
     app = make_app(morgue_max_entries=100)
     worker = declare(app, queue_name, fail_all)
-    worker.perform_async([*({"id": n} for n in range(2_000)), *({"id": "many", "payload": n} for n in range(1_500))])
+    worker.push_many([*({"id": n} for n in range(2_000)), *({"id": "many", "payload": n} for n in range(1_500))])
     app.drain()
 
     assert 2_001 == app.operate.actions(worker).kill_all_failed_jobs()

@@ -24,7 +24,7 @@ def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, flo
 def bury_each(app: Lowkiq, worker: type[Worker], pushes: list[dict[str, object]]) -> None:
     """One after the other, each fails for the last time."""
     for push in pushes:
-        worker.perform_async([push])
+        worker.push_many([push])
         app.drain()
 
 
@@ -82,11 +82,11 @@ def test_p2_a_broken_id_does_not_push_others_out_of_the_morgue(
     orders = 500 if times > 1_000 else 15
     app = make_app() if times > 1_000 else make_app(morgue_max_entries=20)
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, batch_size=1_000, isolate=False)
-    worker.perform_async([{"id": f"order {n}"} for n in range(orders)])
+    worker.push_many([{"id": f"order {n}"} for n in range(orders)])
     app.drain()
     caplog.set_level(logging.CRITICAL)
     for _ in range(times):
-        worker.perform_async([{"id": "7"}])
+        worker.push_many([{"id": "7"}])
         app.drain()
 
     found = lying(app, worker)
@@ -119,7 +119,7 @@ def test_what_a_bound_removes_is_published_and_logged(
     """P9: metrics, Prometheus, and one warning for each drain of a shard say how many payloads are gone."""
     app = make_app(morgue_max_entries=3)
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, batch_size=1_000, isolate=False)
-    worker.perform_async([{"id": n} for n in range(10)])
+    worker.push_many([{"id": n} for n in range(10)])
     app.drain()
 
     metrics = app.operate.metrics()[queue_name]

@@ -54,7 +54,7 @@ def test_a_task_is_not_cancelled_by_a_call_that_is_refused(app: Lowkiq, queue_na
     """The error names `seconds`; the task is open, and what waits is performed."""
     worker = declare(app, queue_name, Notes())
     task = app.task("import")
-    task.push(worker, jobs_of(["a"]))
+    task.push_many(worker, jobs_of(["a"]))
 
     with pytest.raises(ValueError, match="seconds must be a number from 0 on"):
         task.cancel(seconds)  # type: ignore[arg-type]  # what cannot be
@@ -66,7 +66,7 @@ def test_a_task_is_cancelled_within_any_time(app: Lowkiq, queue_name: str) -> No
     """Also of a number that no float holds."""
     worker = declare(app, queue_name, Notes())
     task = app.task("import")
-    task.push(worker, jobs_of(["a"]))
+    task.push_many(worker, jobs_of(["a"]))
 
     task.cancel(HUGE)
 
@@ -76,7 +76,7 @@ def test_a_task_is_cancelled_within_any_time(app: Lowkiq, queue_name: str) -> No
 def test_a_drain_has_any_time(app: Lowkiq, queue_name: str) -> None:
     """Also of a number that no float holds, and of less than none, in which nothing begins."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of(["a"]))
+    worker.push_many(jobs_of(["a"]))
 
     assert [{}, {}] == [app.drain(-HUGE), app.drain(0)]
     assert {"done": 1} == app.drain(HUGE)
@@ -106,7 +106,7 @@ def test_numbers_and_texts_of_any_class_are_their_values(app: Lowkiq, queue_name
     """What is stored has the value alone."""
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async(jobs_of(["a"]))
+    worker.push_many(jobs_of(["a"]))
 
     app.operate.reshard(worker, to=Number(2))
     app.operate.limits(worker).set(max_running=Number(2), rate=Rate(Number(2), per=Seconds(1)))

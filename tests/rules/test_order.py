@@ -40,7 +40,7 @@ def test_p3_order(make_app: MakeApp, clock: ManualClock, queue_name: str, seed: 
         pushed = [(rng.randrange(20), arrivals + n) for n in range(rng.randrange(4))]
         arrivals += len(pushed)
         queued += pushed
-        worker.perform_async({"id": "a", "payload": place, "score": place[0]} for place in pushed)
+        worker.push_many({"id": "a", "payload": place, "score": place[0]} for place in pushed)
         if mortal.drain() is None:
             outlive(app, clock, worker)
         clock.advance(1)
@@ -69,7 +69,7 @@ def test_l10_an_older_change_never_overwrites_a_newer(make_app: MakeApp, queue_n
     threads = [threading.Thread(target=in_threads, args=apps) for _ in range(2)]
     for version in range(30):
         pushed = [{"id": n, "payload": version, "score": version} for n in range(5)]
-        workers[version % 2].perform_async(pushed)
+        workers[version % 2].push_many(pushed)
         if version == 3:
             for thread in threads:
                 thread.start()
@@ -82,19 +82,19 @@ def test_l10_an_older_change_never_overwrites_a_newer(make_app: MakeApp, queue_n
     assert all(versions == sorted(versions) for versions in seen.values())
 
 
-def test_d6_ids_come_by_perform_in_and_payloads_by_score(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_d6_ids_come_by_due_at_and_payloads_by_score(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """D-6: it is no first-in-first-out queue: ids come by their time, payloads within an id by score."""
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=10)
     now = clock.time()
     pushed: list[dict[str, Any]] = [
-        {"id": "c", "perform_in": now - 1, "payload": "newest", "score": 9},
-        {"id": "a", "perform_in": now - 3},
-        {"id": "b", "perform_in": now - 2},
+        {"id": "c", "due_at": now - 1, "payload": "newest", "score": 9},
+        {"id": "a", "due_at": now - 3},
+        {"id": "b", "due_at": now - 2},
         {"id": "c", "payload": "oldest", "score": 1},
     ]
 
-    worker.perform_async(pushed)
+    worker.push_many(pushed)
     app.drain()
 
     assert [["a", "b", "c"]] == notes.ids
@@ -108,7 +108,7 @@ def test_ln7_due_ids_come_by_time_up_to_batch_size(app: Lowkiq, clock: ManualClo
     now = clock.time()
     times = {"e": 0.0, "a": -3.0, "d": -1.0, "b": -2.0, "later": 0.5}
 
-    worker.perform_async({"id": job_id, "perform_in": now + at} for job_id, at in times.items())
+    worker.push_many({"id": job_id, "due_at": now + at} for job_id, at in times.items())
     app.drain()
 
     assert [["a", "b"], ["d", "e"]] == notes.ids
@@ -118,12 +118,12 @@ def test_ln8_newer_payload_waits_behind_the_older_in_retry(app: Lowkiq, clock: M
     """LN-8: while an older payload waits for its retry, a newer one of its id waits too, and other ids pass."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a", "payload": "old"}])
+    worker.push_many([{"id": "a", "payload": "old"}])
     app.drain()
     notes.clear()
     notes.then = None
 
-    worker.perform_async([{"id": "a", "payload": "new"}, {"id": "b"}])
+    worker.push_many([{"id": "a", "payload": "new"}, {"id": "b"}])
     app.drain()
     assert [{"b": [""]}] == notes.batches
     clock.advance(10)
@@ -137,11 +137,11 @@ def test_ln10_payload_pushed_while_its_id_runs_comes_after(app: Lowkiq, queue_na
 
     def push_once(_batch: Batch) -> None:
         notes.then = None
-        worker.perform_async([{"id": "a", "payload": "during"}])
+        worker.push_many([{"id": "a", "payload": "during"}])
 
     notes = Notes(push_once)
     worker = declare(app, queue_name, notes)
-    worker.perform_async([{"id": "a", "payload": "before"}])
+    worker.push_many([{"id": "a", "payload": "before"}])
 
     app.drain()
 

@@ -34,7 +34,7 @@ class Attic:
         if len(taken) < len(jobs):
             places = range(len(jobs))
             raise PushInterrupted("The attic is full.", written=places[: self.most], not_written=places[self.most :])
-        return [Pushed(str(job["id"]), 0, merged=False, perform_in=0.0, buffered=True) for job in jobs]
+        return [Pushed(str(job["id"]), 0, merged=False, due_at=0.0, buffered=True) for job in jobs]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def overflowing(make_app: MakeApp, fault_proxy: FaultProxy, attic: Attic) -> Low
 
 def test_what_redis_takes_does_not_overflow(overflowing: Lowkiq, attic: Attic, queue_name: str) -> None:
     """A push to a server that answers is a push as ever."""
-    (pushed,) = declare(overflowing, queue_name, Notes()).perform_async(jobs_of("a"))
+    (pushed,) = declare(overflowing, queue_name, Notes()).push_many(jobs_of("a"))
 
     assert (False, []) == (pushed.buffered, attic.taken)
 
@@ -66,7 +66,7 @@ def test_what_redis_cannot_take_goes_to_the_overflow_as_it_was_given(
     worker = declare(overflowing, queue_name, Notes())
     fault_proxy.refuse()
 
-    (pushed,) = worker.perform_async([{"id": "a", "score": 3, "delay": 60, "key": "k"}])
+    (pushed,) = worker.push_many([{"id": "a", "score": 3, "delay": 60, "key": "k"}])
 
     assert ("a", True) == (pushed.id, pushed.buffered)
     assert [(worker, {"id": "a", "score": 3, "delay": 60, "key": "k", "payload": "marked"})] == attic.taken
@@ -83,7 +83,7 @@ def test_only_what_was_not_written_overflows(
     fault_proxy.refuse()
     jobs: list[dict[str, Any]] = [{"id": number} for number in range(FRAME)]
 
-    pushed = worker.perform_async([*jobs, {"id": "last", "payload": "the-marked-one"}])
+    pushed = worker.push_many([*jobs, {"id": "last", "payload": "the-marked-one"}])
 
     assert [False] * FRAME + [True] == [one.buffered for one in pushed]
     assert ["last"] == [job["id"] for _, job in attic.taken]
@@ -99,7 +99,7 @@ def test_an_overflow_that_takes_a_part_says_which(make_app: MakeApp, fault_proxy
     jobs: list[dict[str, Any]] = [{"id": number} for number in range(FRAME)]
 
     with pytest.raises(PushInterrupted, match="attic is full") as raised:
-        worker.perform_async([*jobs, *jobs_of("xyz", payload="the-marked-one")])
+        worker.push_many([*jobs, *jobs_of("xyz", payload="the-marked-one")])
 
     told = raised.value
     assert (list(range(FRAME + 1)), [], [FRAME + 1, FRAME + 2]) == (told.written, told.not_written, told.unknown)
@@ -107,13 +107,13 @@ def test_an_overflow_that_takes_a_part_says_which(make_app: MakeApp, fault_proxy
 
 def test_what_waiting_does_not_heal_is_raised(overflowing: Lowkiq, app: Lowkiq, attic: Attic, queue_name: str) -> None:
     """A bad job, and a declaration that Redis does not agree with: the overflow sees neither."""
-    declare(app, queue_name, Notes(), shards_count=2).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes(), shards_count=2).push_many(jobs_of("a"))
     worker = declare(overflowing, queue_name, Notes(), shards_count=3)
 
     with pytest.raises(JobError):
-        worker.perform_async([{"payload": 1}])
+        worker.push_many([{"payload": 1}])
     with pytest.raises(QueueMismatch):
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
     assert [] == attic.taken
 
 
@@ -128,7 +128,7 @@ def test_an_overflow_that_refuses_the_rest_of_a_push_leaves_it_interrupted(
     attic.error = BackendError("The attic is locked.")
 
     with pytest.raises(PushInterrupted, match="The attic is locked") as raised:
-        worker.perform_async([*({"id": number} for number in range(FRAME)), *jobs_of("x", payload="the-marked-one")])
+        worker.push_many([*({"id": number} for number in range(FRAME)), *jobs_of("x", payload="the-marked-one")])
 
     told = raised.value
     assert (list(range(FRAME)), [FRAME]) == (told.written, told.unknown)
@@ -143,14 +143,14 @@ def test_in_an_outage_pushes_go_past_redis_between_two_attempts(
     overflowing.core.queue_of(worker)
     fault_proxy.refuse()
     fault_proxy.cut()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     began_at = clock.time()
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
     waited = clock.time() - began_at
     fault_proxy.heal()
-    (resting,) = worker.perform_async(jobs_of("c"))
+    (resting,) = worker.push_many(jobs_of("c"))
     clock.advance(60)
-    (direct,) = worker.perform_async(jobs_of("d"))
+    (direct,) = worker.push_many(jobs_of("d"))
 
     assert (0.0, True, False) == (waited, resting.buffered, direct.buffered)
     assert ["a", "b", "c"] == [job["id"] for _, job in attic.taken]
@@ -163,7 +163,7 @@ def cut_off(overflowing: Lowkiq, fault_proxy: FaultProxy, queue_name: str) -> ty
     overflowing.core.queue_of(worker)
     fault_proxy.refuse()
     fault_proxy.cut()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     return worker
 
 
@@ -177,11 +177,11 @@ def test_in_an_outage_one_push_at_a_time_asks_redis(
     def push_another_and_write(pusher: Pusher, *given: Any) -> Any:
         asked.append("asked")
         if len(asked) == 1:
-            cut_off.perform_async(jobs_of("c"))
+            cut_off.push_many(jobs_of("c"))
         return write(pusher, *given)
 
     monkeypatch.setattr(Pusher, "write", push_another_and_write)
-    cut_off.perform_async(jobs_of("b"))
+    cut_off.push_many(jobs_of("b"))
 
     assert (["asked"], ["a", "c", "b"]) == (asked, [job["id"] for _, job in attic.taken])
 
@@ -197,5 +197,5 @@ def test_e41_a_full_redis_is_no_outage_for_the_overflow(
 
     for _ in range(2):
         with pytest.raises(BackendFull):
-            worker.perform_async(jobs_of("a"))
+            worker.push_many(jobs_of("a"))
     assert [] == attic.taken

@@ -159,7 +159,7 @@ def test_json_values_stand_for_an_object(
     """A producer that has not the type pushes equal payloads, which merge."""
     worker = declare(app, queue_name, notes := Notes(), payload=kind)
 
-    worker.perform_async([{"id": "a", "payload": values}, {"id": "a", "payload": payload}])
+    worker.push_many([{"id": "a", "payload": values}, {"id": "a", "payload": payload}])
     app.drain()
 
     assert [{"a": [payload]}] == notes.batches
@@ -290,7 +290,7 @@ def test_a_payload_that_is_forgotten_is_named(app: Lowkiq) -> None:
 
     for jobs in ({"id": 1}, Job(1)):
         with pytest.raises(JobError, match="job 0: payload: is required, and of the type str"):
-            worker.perform_async([jobs])
+            worker.push_many([jobs])
     with pytest.raises(JobError, match="job 0: payload: is required, and of the type str"):
         worker.push(1)
 

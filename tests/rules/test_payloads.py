@@ -26,7 +26,7 @@ def test_l14_payload_is_any_json(app: Lowkiq, queue_name: str) -> None:
     worker = declare(app, queue_name, notes)
     payloads: list[object] = [None, True, False, 0, -1, 1.5, 2**60, "", "день 😀 \x00", [], {}, [1, [2, {"k": [None]}]]]
 
-    worker.perform_async({"id": "a", "payload": payload, "score": n} for n, payload in enumerate(payloads))
+    worker.push_many({"id": "a", "payload": payload, "score": n} for n, payload in enumerate(payloads))
     app.drain()
 
     assert payloads == notes.last.payloads
@@ -41,7 +41,7 @@ def test_l14_codec_is_pluggable(make_app: MakeApp, queue_name: str) -> None:
     notes = Notes()
     worker = declare(app, queue_name, notes)
 
-    worker.perform_async([{"id": "a", "payload": "loud"}])
+    worker.push_many([{"id": "a", "payload": "loud"}])
     app.drain()
 
     assert [{"a": ["LOUD"]}] == notes.batches
@@ -104,7 +104,7 @@ def test_e62_what_json_does_not_give_back_is_refused_with_its_path(
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match=f"job 1: payload: {why}") as caught:
-        worker.perform_async([{"id": "fine"}, {"id": "a", "payload": payload}])
+        worker.push_many([{"id": "fine"}, {"id": "a", "payload": payload}])
 
     assert (1, "payload") == (caught.value.position, caught.value.field)
     assert {} == app.drain()
@@ -139,7 +139,7 @@ def test_e62_what_json_gives_back_passes(app: Lowkiq, queue_name: str, payload: 
     notes = Notes()
     worker = declare(app, queue_name, notes)
 
-    worker.perform_async([{"id": "a", "payload": payload}])
+    worker.push_many([{"id": "a", "payload": payload}])
     app.drain()
 
     assert repr(delivered) == repr(notes.batches[0]["a"][0])
@@ -151,8 +151,8 @@ def test_e62_payloads_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
     worker = declare(app, queue_name, notes)
 
     with pytest.raises(JobError, match="job 0: payload: has 101 bytes, more than max_payload_bytes=100"):
-        worker.perform_async([{"id": "a", "payload": "x" * 99}])
-    worker.perform_async([{"id": "a", "payload": "x" * 98}])
+        worker.push_many([{"id": "a", "payload": "x" * 99}])
+    worker.push_many([{"id": "a", "payload": "x" * 98}])
     app.drain()
 
     assert [{"a": ["x" * 98]}] == notes.batches
@@ -163,7 +163,7 @@ def test_e62_a_payload_of_five_megabytes_passes(app: Lowkiq, queue_name: str) ->
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=5)
 
-    worker.perform_async([{"id": "a", "payload": "x" * 5_000_000}, {"id": "b"}])
+    worker.push_many([{"id": "a", "payload": "x" * 5_000_000}, {"id": "b"}])
     app.drain()
 
     assert [5_000_000, 0] == sorted((len(p) for batch in notes.batches for (p,) in batch.values()), reverse=True)
@@ -175,7 +175,7 @@ def test_a_codec_must_give_bytes(make_app: MakeApp, queue_name: str, dumped: obj
     app = make_app(dump_payload=lambda _payload: dumped, load_payload=bytes.decode)
 
     with pytest.raises(JobError, match="job 0: payload: dump_payload must return bytes, not"):
-        declare(app, queue_name, Notes()).perform_async([{"id": "a"}])
+        declare(app, queue_name, Notes()).push_many([{"id": "a"}])
 
 
 def test_a_codec_that_raises_is_an_error_of_the_job(make_app: MakeApp, queue_name: str) -> None:
@@ -183,7 +183,7 @@ def test_a_codec_that_raises_is_an_error_of_the_job(make_app: MakeApp, queue_nam
     app = make_app(dump_payload=lambda payload: bytes([payload]), load_payload=list)
 
     with pytest.raises(JobError, match="job 0: payload: dump_payload raised ValueError") as caught:
-        declare(app, queue_name, Notes()).perform_async([{"id": "a", "payload": 1_000}])
+        declare(app, queue_name, Notes()).push_many([{"id": "a", "payload": 1_000}])
 
     assert isinstance(caught.value.__cause__, ValueError)
 
@@ -204,7 +204,7 @@ def test_lb29_nothing_read_from_redis_runs_code(app: Lowkiq, queue_name: str) ->
     """LB-29, P10: whoever can write to Redis can spoil a payload, and no more."""
     notes = Notes()
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     key = shard_of(app, worker, "a").key("jobs")
     record = app.core.backend.client.hget(key, "a")
     assert isinstance(record, bytes)

@@ -1,4 +1,4 @@
-"""Calls of `perform_async`: arguments, answers, and large pushes (E-70 to E-72, L-3, L-40 to L-43)."""
+"""Calls of `push_many`: arguments, answers, and large pushes (E-70 to E-72, L-3, L-40 to L-43)."""
 
 import asyncio
 import threading
@@ -31,34 +31,34 @@ def test_l40_an_id_is_required_and_a_bad_job_writes_nothing(app: Lowkiq, queue_n
     worker = declare(app, queue_name, notes, shards_count=3)
 
     with pytest.raises(JobError, match="job 2: id: is required") as caught:
-        worker.perform_async([{"id": 1}, {"id": 2}, {"payload": 3}, {"id": 4}])
+        worker.push_many([{"id": 1}, {"id": 2}, {"payload": 3}, {"id": 4}])
     app.drain()
 
     assert (2, "id", []) == (caught.value.position, caught.value.field, notes.batches)
 
 
 def test_l41_defaults_of_a_job(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """L-41: the payload is "", score and perform_in are now."""
+    """L-41: the payload is "", score and due_at are now."""
     notes = Notes()
     worker = declare(app, queue_name, notes)
 
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
 
     assert ([("", clock.time())], clock.time(), -1.0, None) == look(app, worker, "a")
 
 
 def test_d3_one_job_is_pushed_by_its_fields(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """`push` is `perform_async` with one job: the same fields, the same answer, the same errors."""
+    """`push` is `push_many` with one job: the same fields, the same answer, the same errors."""
     notes = Notes()
     worker = declare(app, queue_name, notes)
     at = clock.time() + 60.0
 
-    pushed = worker.push(1, {"status": "paid"}, score=2, perform_in=at, key="k", headers=None)
+    pushed = worker.push(1, {"status": "paid"}, score=2, due_at=at, key="k", headers=None)
 
-    assert ("1", at, False) == (pushed.id, pushed.perform_in, pushed.merged)
+    assert ("1", at, False) == (pushed.id, pushed.due_at, pushed.merged)
     assert worker.push(1, {"status": "paid"}, key="k").repeated
     assert ([({"status": "paid"}, 2.0)], at, -1.0, None) == look(app, worker, "1")
-    assert clock.time() + 5 == worker.push("b", None, delay=5).perform_in
+    assert clock.time() + 5 == worker.push("b", None, delay=5).due_at
     with pytest.raises(JobError, match="job 0: skore: "):
         worker.push(1, "paid", skore=2)  # type: ignore[call-overload]  # wrong on purpose
 
@@ -67,7 +67,7 @@ def test_d3_one_job_is_pushed_from_a_loop(app: Lowkiq, queue_name: str) -> None:
     """`apush` is `push` for code on an event loop."""
     worker = declare(app, queue_name, Notes())
 
-    pushed = asyncio.run(worker.apush(1, "paid", score=2, perform_in=2_000_000_000))
+    pushed = asyncio.run(worker.apush(1, "paid", score=2, due_at=2_000_000_000))
 
     assert "1" == pushed.id
     assert ([("paid", 2.0)], 2_000_000_000.0, -1.0, None) == look(app, worker, "1")
@@ -77,7 +77,7 @@ def test_what_a_push_returns_reads_as_a_mapping(app: Lowkiq, clock: ManualClock,
     """`dict` has the fields of what became of a job, as a web framework wants them; no other field can be read."""
     pushed = declare(app, queue_name, Notes()).push(1)
 
-    there = {"id": "1", "shard": 0, "merged": False, "perform_in": clock.time()}
+    there = {"id": "1", "shard": 0, "merged": False, "due_at": clock.time()}
     assert {**there, "repeated": False, "buffered": False, "superseded": False} == dict(pushed)
     with pytest.raises(KeyError):
         pushed["count"]
@@ -101,11 +101,11 @@ def test_a_job_may_be_an_object(app: Lowkiq, clock: ManualClock, queue_name: str
     worker = declare(app, queue_name, Notes())
     at = clock.time() + 60.0
 
-    first, _, repeated = worker.perform_async(
-        [Job("a", [1], score=2, perform_in=at, key="k"), Job("b", None), Job("a", [1], key="k", key_ttl=60)]
+    first, _, repeated = worker.push_many(
+        [Job("a", [1], score=2, due_at=at, key="k"), Job("b", None), Job("a", [1], key="k", key_ttl=60)]
     )
 
-    assert ("a", at, True) == (first.id, first.perform_in, repeated.repeated)
+    assert ("a", at, True) == (first.id, first.due_at, repeated.repeated)
     assert ([([1], 2.0)], at, -1.0, None) == look(app, worker, "a")
     assert ([(None, clock.time())], clock.time(), -1.0, None) == look(app, worker, "b")
     assert {"id": 1, "delay": 5} == dict(Job(1, delay=5))
@@ -124,7 +124,7 @@ def test_client_middlewares_see_jobs_as_dicts(app: Lowkiq, queue_name: str) -> N
 
     app.client_middlewares.append(note_payload)
 
-    worker.perform_async([Job("a", 1), {"id": "a", "payload": 2}])
+    worker.push_many([Job("a", 1), {"id": "a", "payload": 2}])
 
     (job,) = app.operate.queries(worker).fetch(["a"])
     assert [2, 3] == [payload for payload, _ in job.payloads]
@@ -135,8 +135,8 @@ def test_one_job_in_place_of_several_is_told_what_to_write(app: Lowkiq, queue_na
     """What has the form of one job, or of an id, is not taken for several jobs, and the error names `push`."""
     worker = declare(app, queue_name, Notes())
 
-    with pytest.raises(JobError, match=r"takes a list of jobs, not .*: write perform_async\(\[.*\]\), or push\(id, "):
-        worker.perform_async(jobs)
+    with pytest.raises(JobError, match=r"takes a list of jobs, not .*: write push_many\(\[.*\]\), or push\(id, "):
+        worker.push_many(jobs)
 
 
 @pytest.mark.parametrize("job", [None, "a", 5, ["id", "a"], ("id", "a")])
@@ -145,15 +145,15 @@ def test_a_job_is_a_mapping(app: Lowkiq, queue_name: str, job: Any) -> None:
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match="job 1: a job is a mapping with an id, not "):
-        worker.perform_async([{"id": "a"}, job])
+        worker.push_many([{"id": "a"}, job])
 
 
 def test_one_job_in_place_of_a_list_is_refused_with_what_to_write(app: Lowkiq, queue_name: str) -> None:
     """A mapping is a job, and its names would be taken for jobs."""
     worker = declare(app, queue_name, Notes())
 
-    with pytest.raises(JobError, match=r"takes a list of jobs, not one job: write perform_async\(\[\{\.\.\.\}\]\)"):
-        worker.perform_async({"id": 1})  # type: ignore[dict-item]  # wrong on purpose
+    with pytest.raises(JobError, match=r"takes a list of jobs, not one job: write push_many\(\[\{\.\.\.\}\]\)"):
+        worker.push_many({"id": 1})  # type: ignore[dict-item]  # wrong on purpose
 
 
 def test_any_mapping_and_any_iterable_will_do(app: Lowkiq, queue_name: str) -> None:
@@ -165,7 +165,7 @@ def test_any_mapping_and_any_iterable_will_do(app: Lowkiq, queue_name: str) -> N
         for n in range(3):
             yield MappingProxyType({"id": n})
 
-    pushed = worker.perform_async(jobs())
+    pushed = worker.push_many(jobs())
     app.drain()
 
     assert (["0", "1", "2"], [["0", "1", "2"]]) == ([one.id for one in pushed], notes.ids)
@@ -175,23 +175,23 @@ def test_fields_that_are_no_fields_are_refused(app: Lowkiq, queue_name: str) -> 
     """A misspelled field would silently do nothing, so it is an error that names the fields there are."""
     worker = declare(app, queue_name, Notes())
 
-    with pytest.raises(JobError, match=r"job 0: perform_at: no such field: did you mean perform_in\? A job has delay"):
-        worker.perform_async([{"id": "a", "perform_at": time.time()}])
+    with pytest.raises(JobError, match=r"job 0: due_on: no such field: did you mean due_at\? A job has delay"):
+        worker.push_many([{"id": "a", "due_on": time.time()}])
 
 
 def test_e72_an_empty_push_does_nothing(app: Lowkiq, queue_name: str) -> None:
     """E-72: no jobs are no error."""
     worker = declare(app, queue_name, Notes())
 
-    assert ([], [], {}) == (worker.perform_async([]), worker.perform_async(iter(())), app.drain())
+    assert ([], [], {}) == (worker.push_many([]), worker.push_many(iter(())), app.drain())
 
 
 def test_a_push_tells_what_became_of_each_job(app: Lowkiq, queue_name: str) -> None:
     """LB-30: id, shard, whether it met a waiting one, and the time that holds, by position."""
     worker = declare(app, queue_name, Notes(), shards_count=4)
-    worker.perform_async(jobs_of("b"))
+    worker.push_many(jobs_of("b"))
 
-    pushed = worker.perform_async(jobs_of("abca"))
+    pushed = worker.push_many(jobs_of("abca"))
 
     assert [("a", False), ("b", True), ("c", False), ("a", True)] == [(one.id, one.merged) for one in pushed]
 
@@ -199,9 +199,9 @@ def test_a_push_tells_what_became_of_each_job(app: Lowkiq, queue_name: str) -> N
 def test_lb30_pushed_tells_what_was_merged_in_chunks_too(app: Lowkiq, queue_name: str) -> None:
     """LB-30: over many calls to the server the answers stand by the jobs' positions."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    worker.perform_async(jobs_of([str(n) for n in range(0, 6_000, 2)]))
+    worker.push_many(jobs_of([str(n) for n in range(0, 6_000, 2)]))
 
-    pushed = worker.perform_async(jobs_of([str(n) for n in range(6_000)]))
+    pushed = worker.push_many(jobs_of([str(n) for n in range(6_000)]))
 
     assert [(str(n), n % 2 == 0) for n in range(6_000)] == [(one.id, one.merged) for one in pushed]
 
@@ -212,20 +212,18 @@ def test_l3_an_id_always_lands_in_the_same_shard(app: Lowkiq, queue_name: str) -
     ids = ["", "1", "order:17", "день", "😀"]
 
     for _ in range(2):
-        assert [shard_for(job_id, 7) for job_id in ids] == [
-            pushed.shard for pushed in worker.perform_async(jobs_of(ids))
-        ]
+        assert [shard_for(job_id, 7) for job_id in ids] == [pushed.shard for pushed in worker.push_many(jobs_of(ids))]
 
 
-def test_l42_perform_async_may_be_overridden(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """L-42: a worker derives id, score and perform_in from what it is given, and calls super()."""
+def test_l42_push_many_may_be_overridden(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-42: a worker derives id, score and due_at from what it is given, and calls super()."""
 
     class Derived(Worker):
         @classmethod
-        def perform_async(cls, jobs: Any) -> Any:
+        def push_many(cls, jobs: Any) -> Any:
             at = clock.time() + 5
-            return super().perform_async(
-                {"id": order["no"], "payload": order, "score": order["version"], "perform_in": at} for order in jobs
+            return super().push_many(
+                {"id": order["no"], "payload": order, "score": order["version"], "due_at": at} for order in jobs
             )
 
         def perform(self, batch: object) -> None:
@@ -233,9 +231,9 @@ def test_l42_perform_async_may_be_overridden(app: Lowkiq, clock: ManualClock, qu
 
     Derived.queue_name = queue_name
     app.worker(Derived)
-    (pushed,) = Derived.perform_async([{"no": 17, "version": 3}])
+    (pushed,) = Derived.push_many([{"no": 17, "version": 3}])
 
-    assert ("17", clock.time() + 5) == (pushed.id, pushed.perform_in)
+    assert ("17", clock.time() + 5) == (pushed.id, pushed.due_at)
     assert ([({"no": 17, "version": 3}, 3.0)], clock.time() + 5, -1.0, None) == look(app, Derived, "17")
 
 
@@ -252,12 +250,12 @@ def test_ln2_client_middlewares_wrap_the_push(app: Lowkiq, queue_name: str) -> N
         return call_next()
 
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.client_middlewares += [outer, inner]
-    (pushed,) = worker.perform_async(jobs_of("b"))
+    (pushed,) = worker.push_many(jobs_of("b"))
     app.client_middlewares.insert(0, lambda _worker, _jobs, _call_next: [])
 
-    assert ([], "b") == (worker.perform_async(jobs_of("c")), pushed.id)
+    assert ([], "b") == (worker.push_many(jobs_of("c")), pushed.id)
     assert [("outer", queue_name, ["b"]), "inner"] == notes
     assert {"done": 2} == app.drain()
 
@@ -268,7 +266,7 @@ def test_l43_a_thousand_jobs_in_one_call(app: Lowkiq, queue_name: str) -> None:
     worker = declare(app, queue_name, notes, shards_count=2, batch_size=10)
     jobs = [{"id": n % 7, "payload": n} for n in range(5_000)]
 
-    pushed = worker.perform_async(jobs)
+    pushed = worker.push_many(jobs)
     app.drain()
 
     assert [str(n % 7) for n in range(5_000)] == [one.id for one in pushed]
@@ -283,7 +281,7 @@ def test_e70_a_hundred_thousand_jobs_in_one_call(app: Lowkiq, queue_name: str) -
     """E-70, LB-28: a push is cut into calls that Redis takes easily, and loses nothing."""
     worker = declare(app, queue_name, Notes(), shards_count=5, batch_size=1_000)
 
-    pushed = worker.perform_async([{"id": n} for n in range(100_000)])
+    pushed = worker.push_many([{"id": n} for n in range(100_000)])
 
     assert 100_000 == len({one.id for one in pushed})
     assert {"jobs": 100_000, "due": 100_000} == left_behind(app, worker)
@@ -296,7 +294,7 @@ def test_e70_a_bad_job_at_the_end_writes_nothing(app: Lowkiq, queue_name: str) -
     worker = declare(app, queue_name, Notes(), shards_count=2)
 
     with pytest.raises(JobError, match="job 20000: score") as caught:
-        worker.perform_async([*({"id": n} for n in range(20_000)), {"id": "bad", "score": "high"}])
+        worker.push_many([*({"id": n} for n in range(20_000)), {"id": "bad", "score": "high"}])
 
     assert (20_000, {}) == (caught.value.position, left_behind(app, worker))
 
@@ -311,9 +309,9 @@ def test_e70_a_push_that_breaks_off_tells_what_was_written(
     worker = declare(app, queue_name, notes, shards_count=3, batch_size=100)
 
     with pytest.raises(PushInterrupted, match=r"The push broke off .*: \d+ jobs are written") as caught:
-        worker.perform_async([{"id": n, "payload": "x" * 1_000} for n in range(20_000)])
+        worker.push_many([{"id": n, "payload": "x" * 1_000} for n in range(20_000)])
     with pytest.raises(BackendFull, match="maxmemory"):
-        worker.perform_async([{"id": "one more", "payload": "x" * 1_000_000}])
+        worker.push_many([{"id": "one more", "payload": "x" * 1_000_000}])
     app.drain()
 
     broken = caught.value
@@ -338,9 +336,9 @@ def test_e13_a_call_that_comes_twice_is_applied_once_and_answered_alike(
 
     with monkeypatch.context() as patch:
         patch.setattr(app.core.backend, "run_each", run_and_note)
-        worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1}])
+        worker.push_many([{"id": "a", "payload": 1}, {"id": "b", "payload": 1}])
     (push,) = (calls for calls in sent if calls[0][0] == "enqueue")
-    worker.perform_async([{"id": "a", "payload": 2}])
+    worker.push_many([{"id": "a", "payload": 2}])
 
     def payloads() -> list[Any]:
         return [(job.id, job.payloads) for job in app.operate.queries(worker).fetch(["a", "b"])]
@@ -362,7 +360,7 @@ def test_e71_producers_side_by_side_lose_nothing(app: Lowkiq, queue_name: str) -
 
     def push(part: list[int]) -> None:
         for version in part:
-            worker.perform_async([{"id": version % 3, "payload": version, "score": version}])
+            worker.push_many([{"id": version % 3, "payload": version, "score": version}])
 
     threads = [threading.Thread(target=push, args=[versions[n::4]]) for n in range(4)]
     for thread in threads:
@@ -395,7 +393,7 @@ def test_a_refusal_behind_a_lost_answer_says_nothing_of_that(
     app.core.queue_of(worker)
     monkeypatch.setattr(Pusher, "_sent", answered)
     with pytest.raises(LowkiqError) as raised:
-        worker.perform_async(jobs_of("a"))
+        worker.push_many(jobs_of("a"))
 
     told = raised.value
     assert is_unknown == isinstance(told, PushInterrupted)

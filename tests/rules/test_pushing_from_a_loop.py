@@ -1,4 +1,4 @@
-"""Pushes from an event loop: `aperform_async` (L-3, L-40)."""
+"""Pushes from an event loop: `apush_many` (L-3, L-40)."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ def test_a_push_from_a_loop_is_a_push(app: Lowkiq, queue_name: str) -> None:
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2)
 
-    pushed = asyncio.run(worker.aperform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}]))
+    pushed = asyncio.run(worker.apush_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}]))
     app.drain()
 
     assert (2, [{"a": [1, 2]}]) == (len(pushed), notes.batches)
@@ -36,7 +36,7 @@ def test_a_function_is_pushed_to_from_a_loop(app: Lowkiq, queue_name: str) -> No
     def function(batch: Batch) -> None:
         notes(batch)
 
-    asyncio.run(function.aperform_async([{"id": "a"}]))
+    asyncio.run(function.apush_many([{"id": "a"}]))
     app.drain()
 
     assert [["a"]] == notes.ids
@@ -53,7 +53,7 @@ def test_the_loop_goes_on_while_a_push_waits(app: Lowkiq, queue_name: str) -> No
         return waited
 
     async def both() -> object:
-        pushing = asyncio.create_task(worker.aperform_async([{"id": "a"}]))
+        pushing = asyncio.create_task(worker.apush_many([{"id": "a"}]))
         await asyncio.sleep(0)
         other_ran.set()
         return await pushing
@@ -76,7 +76,7 @@ def test_middlewares_of_a_push_see_the_callers_context(app: Lowkiq, queue_name: 
 
     async def push() -> None:
         tenant.set("acme")
-        await worker.aperform_async([{"id": "a"}])
+        await worker.apush_many([{"id": "a"}])
 
     asyncio.run(push())
 
@@ -88,37 +88,37 @@ def test_bad_jobs_are_refused_on_a_loop_with_the_same_words(app: Lowkiq, queue_n
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match="job 0: id: is required"):
-        asyncio.run(worker.aperform_async([{"payload": 1}]))
-    with pytest.raises(JobError, match=r"write aperform_async\(\[\{\.\.\.\}\]\)"):
-        asyncio.run(worker.aperform_async({"id": 1}))  # type: ignore[dict-item]  # wrong on purpose
+        asyncio.run(worker.apush_many([{"payload": 1}]))
+    with pytest.raises(JobError, match=r"write apush_many\(\[\{\.\.\.\}\]\)"):
+        asyncio.run(worker.apush_many({"id": 1}))  # type: ignore[dict-item]  # wrong on purpose
     with pytest.raises(DeclarationError, match="is not bound to an app"):
-        asyncio.run(Worker.aperform_async([]))
+        asyncio.run(Worker.apush_many([]))
 
 
 def test_a_push_that_blocks_a_loop_is_told_once(
     app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`perform_async` on a loop's thread works, and a single warning says what to write."""
+    """`push_many` on a loop's thread works, and a single warning says what to write."""
     monkeypatch.setattr(middlewares, "_warned_of_loop", False)
     worker = declare(app, queue_name, Notes())
 
     async def push_twice() -> None:
-        worker.perform_async([{"id": "a"}])
-        worker.perform_async([{"id": "b"}])
+        worker.push_many([{"id": "a"}])
+        worker.push_many([{"id": "b"}])
 
     asyncio.run(push_twice())
 
-    assert ["Noting.perform_async blocks the event loop: write `await Noting.aperform_async(...)`"] == caplog.messages
+    assert ["Noting.push_many blocks the event loop: write `await Noting.apush_many(...)`"] == caplog.messages
 
 
 def test_pushes_outside_of_a_loop_and_beside_it_are_no_blocking(
     app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither a plain push nor `aperform_async` is warned of."""
+    """Neither a plain push nor `apush_many` is warned of."""
     worker = declare(app, queue_name, Notes())
 
-    worker.perform_async([{"id": "a"}])
-    asyncio.run(worker.aperform_async([{"id": "b"}]))
+    worker.push_many([{"id": "a"}])
+    asyncio.run(worker.apush_many([{"id": "b"}]))
 
     assert [] == caplog.messages
 
@@ -127,12 +127,12 @@ def test_a_forked_child_pushes_from_a_loop_of_its_own(app: Lowkiq, queue_name: s
     """E-99: the threads of the parent do not exist in the child, which makes its own."""
     notes = Notes()
     worker = declare(app, queue_name, notes)
-    asyncio.run(worker.aperform_async([{"id": "a"}]))
+    asyncio.run(worker.apush_many([{"id": "a"}]))
 
     child = os.fork()
     if not child:
         try:
-            asyncio.run(worker.aperform_async([{"id": "b"}]))
+            asyncio.run(worker.apush_many([{"id": "b"}]))
             os._exit(0)
         finally:
             os._exit(1)

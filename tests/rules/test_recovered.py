@@ -22,13 +22,13 @@ def test_c16_x43_what_a_dead_holder_left_is_listed(
     mortal = Mortal(app)
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, batch_size=3, max_retry_count=0)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     began = clock.time()
     mortal.drain()
     outlive(app, clock, worker)
     notes.then = failing("b")
     app.drain()
-    worker.perform_async([{"id": "c", "perform_in": clock.time() + 60}])
+    worker.push_many([{"id": "c", "due_at": clock.time() + 60}])
 
     (recovered,) = app.operate.recovered(worker)
     assert ("died", ["a", "b", "c"], 0) == (recovered.how, sorted(recovered.ids), recovered.more)
@@ -47,7 +47,7 @@ def test_x41_a_third_strike_is_listed_with_what_it_buried(
     mortal = Mortal(app)
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     for _ in range(5):
         mortal.drain()
         outlive(app, clock, worker)
@@ -64,7 +64,7 @@ def test_x42_what_was_recovered_can_be_hurried_or_deleted(
     mortal = Mortal(app)
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     mortal.drain()
     outlive(app, clock, worker)
     app.operate.actions(worker).pause(60)
@@ -88,7 +88,7 @@ def test_an_evicted_holder_and_one_that_stopped_are_told_apart(
 
     notes.then = evict
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     notes.then = None
     outlive(app, clock, worker)
@@ -104,13 +104,13 @@ def test_a_biography_tells_what_happened_to_an_id(
     worker = declare(app, queue_name, notes, batch_size=2)
     before = app.operate.queries(worker).biography("a")
     app.operate.actions(worker).journal("all")
-    worker.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}, {"id": "b"}])
+    worker.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}, {"id": "b"}])
     notes.then = failing("a")
     app.drain()
     clock.advance(100)
     notes.then = None
     app.drain()
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     life = app.operate.queries(worker).biography("a")
     assert ("gone", [], None, None) == (before.now, before.events, before.since, before.trouble_since)
@@ -137,7 +137,7 @@ def test_a_biography_tells_of_deaths_and_of_failures(
     mortal = Mortal(app)
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     mortal.drain()
     outlive(app, clock, worker)
     notes.then = failing("a")

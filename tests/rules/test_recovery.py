@@ -33,7 +33,7 @@ def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, de
 
     notes = Notes(perform)
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
-    worker.perform_async({"id": job_id, "payload": n} for job_id in ("a", "bad", "b", "c") for n in range(2))
+    worker.push_many({"id": job_id, "payload": n} for job_id in ("a", "bad", "b", "c") for n in range(2))
     mortal.dies_before = dies_before
     mortal.drain()
     for _ in range(10):
@@ -49,7 +49,7 @@ def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, de
 def test_l2_death_of_a_process_loses_no_job(lowkiq: AppUnderTest) -> None:
     """L-2: what a dead process had in its hands, and what it had not, is performed."""
     worker = declare(lowkiq.app, "orders", Notes(), batch_size=2)
-    worker.perform_async(jobs_of("abcde"))
+    worker.push_many(jobs_of("abcde"))
 
     with lowkiq.crash_after(worker):
         died = lowkiq.drain()
@@ -78,12 +78,12 @@ def test_lb4_scripts_that_the_server_forgot_lose_nothing(
 
     notes = Notes(forget)
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
 
     assert {"done": 8} == app.drain()
     assert [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"]] == notes.ids
     server.admin.script_flush()
-    worker.perform_async(jobs_of("i"))
+    worker.push_many(jobs_of("i"))
     assert {"done": 1} == app.drain()
 
 
@@ -91,7 +91,7 @@ def test_lb6_a_failure_is_written_in_one_step(lowkiq: AppUnderTest) -> None:
     """LB-6: retry_count, morgue and queue change together, or not at all, when the process dies there."""
     notes = Notes(failing("a", "b"))
     worker = declare(lowkiq.app, "orders", notes, batch_size=3, max_retry_count=0)
-    worker.perform_async([{"id": job_id, "payload": n, "score": n} for job_id in "abc" for n in range(2)])
+    worker.push_many([{"id": job_id, "payload": n, "score": n} for job_id in "abc" for n in range(2)])
     with lowkiq.crash_after(worker):
         lowkiq.drain()
     notes.then = lambda batch: failing("a")(batch) if 0 in batch.get("a", []) else None
@@ -109,7 +109,7 @@ def test_lb7_any_drain_recovers_what_a_dead_node_left(make_app: MakeApp, clock: 
     mortal, notes = Mortal(dead), Notes()
     worker = declare(dead, queue_name, mortal.die, shards_count=3)
     declare(alive, queue_name, notes, shards_count=3)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     alive.core.drainer.begin()
     mortal.drain()
     outlive(alive, clock, worker)
@@ -122,7 +122,7 @@ def test_ln13_recovery_keeps_time_and_retry_count(lowkiq: AppUnderTest) -> None:
     """LN-13: what a dead process had in flight comes back with time, retry_count and error unchanged."""
     notes = Notes(raising(Broken("first")))
     worker = declare(lowkiq.app, "orders", notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     assert ["a"] == lowkiq.drain(raises=False).retried
     lowkiq.advance(seconds=10)
     at = lowkiq.clock.time()
@@ -134,7 +134,7 @@ def test_ln13_recovery_keeps_time_and_retry_count(lowkiq: AppUnderTest) -> None:
     assert ["a"] == lowkiq.drain().recovered
     assert (0.0, at, "first", True) == (
         notes.last.retry_count,
-        notes.last.perform_in,
+        notes.last.due_at,
         notes.last.error,
         notes.last.repeated,
     )

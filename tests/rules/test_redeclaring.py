@@ -38,13 +38,13 @@ def test_l68_a_drained_queue_gets_other_shards(make_app: MakeApp, queue_name: st
     """L-68: drained and declared anew, all is pushed to and drained from the new shards."""
     old, new, performed = make_app(), make_app(), list[str]()
     before, after = declared(old, queue_name, 3), declared(new, queue_name, 8, performed)
-    before.perform_async(JOBS)
+    before.push_many(JOBS)
     old.drain()
 
     with pytest.raises(QueueMismatch, match=r"call app\.redeclare"):
-        after.perform_async(JOBS)
+        after.push_many(JOBS)
     new.operate.redeclare(after)
-    after.perform_async(JOBS)
+    after.push_many(JOBS)
 
     assert {"done": len(JOBS)} == new.drain()
     assert sorted(str(job["id"]) for job in JOBS) == sorted(performed)
@@ -54,7 +54,7 @@ def test_l68_nothing_is_left_in_shards_of_the_old_number(make_app: MakeApp, serv
     """What another version left of failures that are over goes with its shard."""
     old, new = make_app(), make_app()
     before, after = declared(old, queue_name, 3), declared(new, queue_name, 8)
-    before.perform_async(JOBS)
+    before.push_many(JOBS)
     old.drain()
     shard = ShardRef(queue_name, 3, 1)
     server.admin.hset(shard.key("failures"), "left", b"\x90")
@@ -67,12 +67,12 @@ def test_l68_who_goes_by_the_old_number_is_refused(make_app: MakeApp, queue_name
     """A process that knew the queue before neither pushes nor drains, so no job lies where nobody looks."""
     old, new = make_app(), make_app()
     before, after = declared(old, queue_name, 3), declared(new, queue_name, 8)
-    before.perform_async(JOBS)
+    before.push_many(JOBS)
     old.drain()
     new.operate.redeclare(after)
 
     with pytest.raises(QueueMismatch, match="made with shards_count=8"):
-        before.perform_async(JOBS)
+        before.push_many(JOBS)
     assert 0 == new.operate.stats()["total"]["length"]
 
 
@@ -85,7 +85,7 @@ def test_l68_a_queue_with_jobs_stays_as_it_is(
     before, after = declared(old, queue_name, 3, performed), declared(new, queue_name, 8)
     if perform:
         old.server_middlewares.append(lambda _worker, batch, _call_next: perform(batch))
-    before.perform_async([{"id": "a"}])
+    before.push_many([{"id": "a"}])
     if perform:
         old.drain()
         old.server_middlewares.clear()
@@ -93,7 +93,7 @@ def test_l68_a_queue_with_jobs_stays_as_it_is(
     with pytest.raises(QueueMismatch, match=r"still has jobs.*\(shards \d\)"):
         new.operate.redeclare(after)
 
-    before.perform_async([{"id": "b"}, {"id": "c"}, {"id": "d"}])
+    before.push_many([{"id": "b"}, {"id": "c"}, {"id": "d"}])
     old.drain()
     assert {"b", "c", "d"} <= set(performed)
 
@@ -102,15 +102,15 @@ def test_l68_and_back_again(make_app: MakeApp, queue_name: str) -> None:
     """The first number can come back: its shards are opened again, and those of the second are closed."""
     old, new = make_app(), make_app()
     before, after = declared(old, queue_name, 3), declared(new, queue_name, 8)
-    before.perform_async(JOBS)
+    before.push_many(JOBS)
     old.drain()
     new.operate.redeclare(after)
 
     old.operate.redeclare(before)
 
-    before.perform_async(JOBS)
+    before.push_many(JOBS)
     with pytest.raises(QueueMismatch):
-        after.perform_async(JOBS)
+        after.push_many(JOBS)
     assert {"done": len(JOBS)} == old.drain()
 
 
@@ -121,7 +121,7 @@ def test_l68_what_broke_off_is_finished_by_another_call(
     """Wherever it breaks off, nobody pushes under two numbers, and a call with either of them makes the queue whole."""
     old, new = make_app(), make_app()
     workers = {3: declared(old, queue_name, 3), 8: declared(new, queue_name, 8)}
-    workers[3].perform_async(JOBS)
+    workers[3].push_many(JOBS)
     old.drain()
     for calls in range(3):
         with monkeypatch.context() as patch:
@@ -129,16 +129,16 @@ def test_l68_what_broke_off_is_finished_by_another_call(
             with pytest.raises(BackendUnavailable):
                 new.operate.redeclare(workers[8])
         with pytest.raises(QueueMismatch):
-            workers[8].perform_async([{"id": "too early"}])
+            workers[8].push_many([{"id": "too early"}])
         if finisher == 3:
             old.operate.redeclare(workers[3])
-            workers[3].perform_async(JOBS)
+            workers[3].push_many(JOBS)
             assert {"done": len(JOBS)} == old.drain()
     app = {3: old, 8: new}[finisher]
 
     app.operate.redeclare(workers[finisher])
 
-    workers[finisher].perform_async(JOBS)
+    workers[finisher].push_many(JOBS)
     assert {"done": len(JOBS)} == app.drain()
 
 
@@ -159,7 +159,7 @@ def breaking_off(function: Callable[Given, Result], after: int) -> Callable[Give
 def test_another_codec_is_no_matter_of_shards(make_app: MakeApp, queue_name: str) -> None:
     """What was queued with another codec is refused as ever: only the number of shards can be declared anew."""
     old = make_app()
-    declared(old, queue_name, 3).perform_async(JOBS)
+    declared(old, queue_name, 3).push_many(JOBS)
     old.drain()
     new = make_app(dump_payload=lambda payload: str(payload).encode(), load_payload=bytes.decode)
     after = declared(new, queue_name, 8)

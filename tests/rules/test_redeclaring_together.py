@@ -61,7 +61,7 @@ class World:
             self._number += 1
             jobs = [{"id": job_id, "payload": self._number, "score": self._number} for job_id in IDS]
             try:
-                written = list(range(len(worker.perform_async(jobs))))
+                written = list(range(len(worker.push_many(jobs))))
             except PushInterrupted as error:
                 written = error.written
             except QueueMismatch:

@@ -8,8 +8,8 @@ import pytest
 
 from lowkiq_lambda import (
     BackendUnavailable,
+    Debounce,
     DeclarationError,
-    Gather,
     JobError,
     Lowkiq,
     NoSuchQueue,
@@ -52,10 +52,10 @@ def test_jobs_land_where_the_worker_looks_for_them(
     ids = [f"{number}:{number}" for number in IDS]
     jobs = [{"id": job_id, "payload": job_id, "score": 1} for job_id in ids]
 
-    pushed = producer.remote(queue_name).perform_async(jobs)
+    pushed = producer.remote(queue_name).push_many(jobs)
 
-    assert all(one.merged for one in worker.perform_async(jobs))
-    assert [one.shard for one in pushed] == [one.shard for one in worker.perform_async(jobs)]
+    assert all(one.merged for one in worker.push_many(jobs))
+    assert [one.shard for one in pushed] == [one.shard for one in worker.push_many(jobs)]
     app.drain()
     assert sorted(ids) == sorted(job_id for batch in notes.ids for job_id in batch)
 
@@ -67,9 +67,9 @@ def test_all_ways_to_push_a_job_are_there(app: Lowkiq, producer: Lowkiq, queue_n
     remote = producer.remote(queue_name)
 
     remote.push("one", 1, score=3)
-    remote.perform_async(jobs_of("ab", payload=2))
+    remote.push_many(jobs_of("ab", payload=2))
     asyncio.run(remote.apush("later", 3, delay=60))
-    asyncio.run(remote.aperform_async(jobs_of("c", payload=4)))
+    asyncio.run(remote.apush_many(jobs_of("c", payload=4)))
     producer.core.push_or_raise(remote, jobs_of("d", payload=5))
 
     assert ([], {}) == (producer.workers, producer.drain())
@@ -106,7 +106,7 @@ def test_a_queue_that_is_declared_anew_is_pushed_to_by_its_new_terms(
     """L-69: a producer that has pushed before follows a declaration that replaced the one it knew."""
     worker = made(app, queue_name, Notes(), shards_count=2)
     remote = producer.remote(queue_name)
-    remote.perform_async(jobs_of(IDS))
+    remote.push_many(jobs_of(IDS))
     app.drain()
     other, notes = make_app(), Notes()
     other.operate.redeclare(declare(other, queue_name, notes, shards_count=5, merge="max"))
@@ -115,8 +115,8 @@ def test_a_queue_that_is_declared_anew_is_pushed_to_by_its_new_terms(
         worker.push(1)
     # The shards that the producer knew are closed: this call fails before anything is written, the next one knows.
     with pytest.raises(QueueMismatch):
-        remote.perform_async(jobs_of(IDS))
-    remote.perform_async(jobs_of(IDS))
+        remote.push_many(jobs_of(IDS))
+    remote.push_many(jobs_of(IDS))
 
     other.drain()
     assert sorted(IDS) == sorted(job_id for batch in notes.ids for job_id in batch)
@@ -127,10 +127,10 @@ def test_a_move_is_followed(app: Lowkiq, producer: Lowkiq, server: Server, queue
     notes = Notes()
     made(app, queue_name, notes, shards_count=4)
     remote = producer.remote(queue_name)
-    remote.perform_async(jobs_of(IDS, payload=1))
+    remote.push_many(jobs_of(IDS, payload=1))
     app.drain()
     HandMade(server, app, queue_name).through(8)
-    remote.perform_async(jobs_of(IDS, payload=2))
+    remote.push_many(jobs_of(IDS, payload=2))
     app.drain()
 
     expected = [{job_id: [payload]} for payload in (1, 2) for job_id in IDS]
@@ -182,14 +182,14 @@ def test_what_redis_cannot_take_waits_in_the_process(
     assert [{"a": [1]}, {"b": [2]}] == sorted(notes.batches, key=min)
 
 
-def test_a_producer_says_how_the_worker_gathers(
+def test_a_producer_says_how_the_worker_debounces(
     app: Lowkiq, producer: Lowkiq, queue_name: str, clock: ManualClock
 ) -> None:
     """B-7: it travels with each push, so the producer says it as the worker does."""
     notes = Notes()
-    made(app, queue_name, notes, gather=Gather(2.0, at_most=10.0))
+    made(app, queue_name, notes, debounce=Debounce(2.0, at_most=10.0))
 
-    producer.remote(queue_name, gather=Gather(2.0, at_most=10.0)).push("a")
+    producer.remote(queue_name, debounce=Debounce(2.0, at_most=10.0)).push("a")
 
     assert {} == app.drain()
     clock.advance(2.0)
@@ -204,4 +204,4 @@ def test_it_is_pushed_to_and_nothing_else(app: Lowkiq, producer: Lowkiq, queue_n
         remote({})
     made(app, queue_name, Notes())
     with pytest.raises(JobError, match="takes a list of jobs"):
-        remote.perform_async({"id": 1})  # type: ignore[dict-item]  # one job in place of a list
+        remote.push_many({"id": 1})  # type: ignore[dict-item]  # one job in place of a list

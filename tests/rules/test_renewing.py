@@ -84,7 +84,7 @@ def test_e2_a_visit_that_cannot_renew_its_lease_leaves_no_lease_behind(
     """E-2: no handler ran, so the shard is free at once, and nobody renews its lease from then on."""
     notes = Notes()
     worker = declare(app, queue_name, notes, concurrency=concurrency)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", without_renewers(threading.Thread.start))
         with pytest.raises(RuntimeError, match="can't start new thread"):
@@ -129,7 +129,7 @@ def test_p1_a_node_that_hangs_costs_no_lease_on_another(
         budget = Budget(app.core.drainer.clock, 60)
         visits = [Thread(target=app.core.drainer.visit, args=(shard, budget)) for shard in (hung, fine)]
         for job_id, visit in zip((ids[hung], ids[fine]), visits, strict=True):
-            worker.perform_async(jobs_of([job_id]))
+            worker.push_many(jobs_of([job_id]))
             visit.start()
             eventually(partial(begun.count, job_id))
         try:

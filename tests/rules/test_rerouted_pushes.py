@@ -54,10 +54,10 @@ def sent(both: Both, chunk: Chunk) -> list[str]:
 
 def test_a_producer_that_was_frozen_over_a_whole_move_is_sent_on_in_order(both: Both) -> None:
     """What it pushes comes behind what it pushed before, though that has moved, and it knew nothing of a move."""
-    both.worker.perform_async(jobs_of(IDS, payload=1))
+    both.worker.push_many(jobs_of(IDS, payload=1))
     both.there.operate.reshard(both.mover, to=6)
     for payload in (2, 3):
-        both.worker.perform_async(jobs_of(IDS, payload=payload))
+        both.worker.push_many(jobs_of(IDS, payload=payload))
 
     assert {job_id: [1, 2, 3] for job_id in IDS} == performed(both)
 
@@ -65,9 +65,9 @@ def test_a_producer_that_was_frozen_over_a_whole_move_is_sent_on_in_order(both: 
 def test_a_push_of_several_waves_keeps_its_order(both: Both) -> None:
     """Of a push that is too large for one call no later part is written before an earlier one has arrived."""
     count = CHUNK_JOBS + 100
-    both.worker.perform_async([{"id": "1", "payload": -1}])
+    both.worker.push_many([{"id": "1", "payload": -1}])
     both.there.operate.reshard(both.mover, to=6)
-    both.worker.perform_async([{"id": "1", "payload": number} for number in range(count)])
+    both.worker.push_many([{"id": "1", "payload": number} for number in range(count)])
 
     assert {"1": [*range(-1, count)]} == performed(both)
 
@@ -86,12 +86,12 @@ def test_a_push_whose_answer_was_lost_is_answered_by_the_closed_shard(both: Both
 def test_a_push_is_known_by_its_token_in_the_next_minute_too(both: Both, clock: ManualClock, minutes: int) -> None:
     """Tokens of two minutes are kept apart, and a repeat is answered from either, though the server gets others."""
     for _ in range(minutes):
-        both.worker.perform_async(jobs_of(IDS[2:]))
+        both.worker.push_many(jobs_of(IDS[2:]))
         clock.advance(60.0)
     chunk = chunk_of(both, b"lost answer!")
     assert ["1"] == sent(both, chunk)
     clock.advance(60.0)
-    both.worker.perform_async(jobs_of(IDS[2:]))
+    both.worker.push_many(jobs_of(IDS[2:]))
 
     assert ["1"] == sent(both, chunk)
     assert ["once"] == performed(both)["1"]
@@ -114,7 +114,7 @@ def test_a_later_push_has_no_smaller_default_score(both: Both, server: Server) -
     for group in range(4):
         moving.close(group, last_score=late)
 
-    pushed = both.worker.perform_async(jobs_of(IDS))
+    pushed = both.worker.push_many(jobs_of(IDS))
 
     metas = [ShardRef(both.name, 8, one.shard - 4).key("meta") for one in pushed]
     assert all(float(server.admin.hget(meta, "last_score") or 0) >= late for meta in metas)
@@ -123,10 +123,10 @@ def test_a_later_push_has_no_smaller_default_score(both: Both, server: Server) -
 
 def test_a_refused_push_lets_the_closed_shards_rest_anew(both: Both, clock: ManualClock) -> None:
     """Who was refused may have sent the push twice: no move takes the shard up while the other may be on its way."""
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     both.there.operate.reshard(both.mover, to=6)
     clock.advance(REST - 20)
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     clock.advance(30)
     began = clock.time()
 

@@ -38,11 +38,11 @@ def test_a_push_and_a_drain_that_knew_the_old_shards_go_over(
     """Who knows the old shards pushes to the new ones and drains them, and never notices."""
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=5)
-    worker.perform_async(jobs_of(IDS[:1]))
+    worker.push_many(jobs_of(IDS[:1]))
     app.drain()
     move().through(12)
 
-    pushed = worker.perform_async(jobs_of(IDS))
+    pushed = worker.push_many(jobs_of(IDS))
 
     assert len(IDS) == done(app)
     assert {(queue_name, 12)} == {(shard.queue_name, shard.shards_count) for shard in app.core.queue_of(worker).shards}
@@ -55,13 +55,13 @@ def test_a_shard_that_receives_its_jobs_takes_pushes_and_gives_none_away(
     """Until all jobs of a group have come, drains find nothing to do in it, and no error; other groups go on."""
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=4)
-    worker.perform_async(jobs_of(IDS))
+    worker.push_many(jobs_of(IDS))
     assert len(IDS) == done(app)
     moving = move()
     moving.begin(8)
     moving.close(1)
 
-    pushed = worker.perform_async(jobs_of(IDS))
+    pushed = worker.push_many(jobs_of(IDS))
     waiting = {one.id for one in pushed if one.shard >= 4}
     before = done(app)
     moving.open(1)
@@ -81,7 +81,7 @@ def test_a_drain_goes_over_while_it_runs(make_app: MakeApp, queue_name: str, mov
         waits.append(drain)
         if len(waits) == 1:
             move().through(3)
-            pusher.perform_async(jobs_of(IDS))
+            pusher.push_many(jobs_of(IDS))
             drain.probe(budget)
         return len(waits) == 1
 
@@ -109,7 +109,7 @@ def test_a_daemon_deals_its_shards_anew(
         return sum(map(len, notes.ids)) == count
 
     with Daemon(app):
-        pusher.perform_async(jobs_of(IDS))
+        pusher.push_many(jobs_of(IDS))
         eventually(partial(has_performed, len(IDS)))
         for turn, count in enumerate((4, 3), 1):
             moving = move()
@@ -117,7 +117,7 @@ def test_a_daemon_deals_its_shards_anew(
             # All of them before the push: by hand nothing is carried that lies in a shard when it is closed.
             for group in range(moving.layout.groups):
                 moving.close(group)
-            pusher.perform_async(jobs_of(IDS))
+            pusher.push_many(jobs_of(IDS))
             for group in range(moving.layout.groups):
                 moving.open(group)
             moving.end()

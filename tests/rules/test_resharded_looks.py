@@ -29,7 +29,7 @@ def both(make_app: MakeApp, queue_name: str) -> Both:
 
 def test_a_reader_follows_within_seconds(both: Both, clock: ManualClock) -> None:
     """Who only reads, and knows the old shards, finds all jobs in the new ones a little later, and in all lists."""
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     assert len(IDS) == both.here.operate.stats()["total"]["length"]
     both.there.operate.reshard(both.mover, to=6)
     clock.advance(KNOWN_FOR)
@@ -43,7 +43,7 @@ def test_a_reader_follows_within_seconds(both: Both, clock: ManualClock) -> None
 
 def test_an_overview_learns_of_the_new_shards(both: Both) -> None:
     """The first page reads the declaration anyway, and shows the shards that the queue has, as the next one does."""
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     both.there.operate.reshard(both.mover, to=6)
     seen = []
     for _ in range(2):
@@ -56,18 +56,18 @@ def test_an_overview_learns_of_the_new_shards(both: Both) -> None:
 
 def test_a_job_is_found_on_either_side_of_a_move(both: Both, server: Server) -> None:
     """While its group moves, a job is looked up where it was and where it will be; an action says "try again"."""
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     moving = HandMade(server, both.there, both.name)
     moving.begin(8)
     moving.close(1)
-    both.worker.perform_async(jobs_of(IDS, payload="new"))
+    both.worker.push_many(jobs_of(IDS, payload="new"))
     both.here.drain()
 
     queries = both.here.operate.queries(both.worker)
     assert 8 + 4 == len(queries.shards())
     pushed_there = [job_id for job_id in IDS if both.here.core.queues[both.name].shards.home_of(job_id).index == 1]
     found = {job.id: [one.payload for one in job.payloads] for job in queries.fetch(pushed_there)}
-    explained = [queries.explain(job_id).perform_in is not None for job_id in pushed_there]
+    explained = [queries.explain(job_id).due_at is not None for job_id in pushed_there]
 
     assert pushed_there
     assert [[""]] * len(pushed_there) == [found[job_id] for job_id in pushed_there]
@@ -78,7 +78,7 @@ def test_a_job_is_found_on_either_side_of_a_move(both: Both, server: Server) -> 
 
 def test_a_job_that_has_moved_since_the_shards_were_read_is_found(both: Both, clock: ManualClock) -> None:
     """A reader goes by what it knew when it began: an id that is not where it was is looked up where it will be."""
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     resharding = both.there.operate.resharding(both.mover)
     resharding.begin(8)
     clock.advance(KNOWN_FOR)
@@ -93,7 +93,7 @@ def test_an_id_that_two_shards_have_is_found_once(
     both: Both, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a move has brought to its new shard leaves the old one a call later."""
-    both.worker.perform_async(jobs_of(["job-1", "job-2"]))
+    both.worker.push_many(jobs_of(["job-1", "job-2"]))
     receive, found = MovingShards.receive, list[FoundIds]()
 
     def receive_and_look(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
@@ -114,7 +114,7 @@ def test_an_operators_order_passes_over_shards_that_have_moved(both: Both, serve
     """A pause of a queue of which a group has moved reaches all shards that have ids."""
     moving = HandMade(server, both.there, both.name)
     moving.begin(8)
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     both.here.drain()
     moving.close(0)
     moving.open(0)
@@ -129,7 +129,7 @@ def test_an_operators_order_passes_over_shards_that_have_moved(both: Both, serve
 def test_a_sweep_that_began_before_is_to_be_begun_again(both: Both, server: Server) -> None:
     """A bulk action goes through lists of shards: where ids move between them meanwhile, it refuses to go on."""
     moving = HandMade(server, both.there, both.name)
-    both.worker.perform_async(jobs_of(IDS))
+    both.worker.push_many(jobs_of(IDS))
     moving.begin(8)
     both.here.core.queue_of(both.worker).doubt()
     actions = both.here.operate.actions(both.worker)
@@ -147,7 +147,7 @@ def test_a_task_is_not_complete_while_its_items_move(both: Both) -> None:
     """A process that knows the old shards alone finds no open item there, and does not take that for the end."""
     task = both.here.task("enrol")
     with task:
-        task.push(both.worker, jobs_of(IDS))
+        task.push_many(both.worker, jobs_of(IDS))
     both.there.operate.reshard(both.mover, to=6)
 
     states = [task.progress().state]

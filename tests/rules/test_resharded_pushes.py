@@ -26,7 +26,7 @@ MADE_WITH = {"shards_count": 6, "layout": 1, "hash": "crc32", "merge": "min"}
 def worker(make_app: MakeApp, fault_proxy: FaultProxy, queue_name: str) -> type[Worker]:
     """That of a producer behind a proxy, which has pushed once to each of the four old shards."""
     worker = declare(make_app(redis_url=fault_proxy.url), queue_name, Notes(), shards_count=4)
-    worker.perform_async([{"id": job_id, "payload": 0} for job_id in IDS])
+    worker.push_many([{"id": job_id, "payload": 0} for job_id in IDS])
     return worker
 
 
@@ -85,7 +85,7 @@ def test_e93_a_producer_that_slept_over_the_whole_move_pushes_to_the_new_shards_
     """E-93: its jobs of several calls are parted by the new shards, and each id gets its payloads in their order."""
     moving.through(8)
 
-    pushed = [one for number in (1, 2, 3) for one in worker.perform_async(jobs(number))]
+    pushed = [one for number in (1, 2, 3) for one in worker.push_many(jobs(number))]
     drained[0].drain()
 
     assert {job_id: [1, 2, 3] for job_id in IDS} == performed(drained[1])
@@ -98,7 +98,7 @@ def test_e93_many_jobs_of_one_id_stay_in_order_across_calls(
     """E-93: more than one call can hold: each next one follows when the one before has got to its new shard."""
     moving.through(8)
 
-    worker.perform_async([{"id": IDS[0], "payload": number} for number in range(4_000)])
+    worker.push_many([{"id": IDS[0], "payload": number} for number in range(4_000)])
     drained[0].drain()
 
     assert {IDS[0]: [*range(4_000)]} == performed(drained[1])
@@ -112,7 +112,7 @@ def test_e94_a_producer_may_be_several_moves_behind(
     for count in moves:
         moving.through(count)
 
-    worker.perform_async(jobs(1))
+    worker.push_many(jobs(1))
     drained[0].drain()
 
     assert {job_id: [1] for job_id in IDS} == performed(drained[1])
@@ -135,7 +135,7 @@ def test_p4_what_the_old_shard_took_before_it_was_closed_is_pushed_nowhere_else(
 
     monkeypatch.setattr(cast("Lowkiq", worker.app).core.backend, "_wait", close_all)
 
-    (pushed,) = worker.perform_async([{"id": IDS[0], "payload": "the-marked-one"}])
+    (pushed,) = worker.push_many([{"id": IDS[0], "payload": "the-marked-one"}])
 
     assert pushed.shard < 4
     assert moving.layout.is_moving
@@ -147,12 +147,12 @@ def test_p4_a_part_whose_answer_is_lost_is_applied_once(
 ) -> None:
     """P4: a part has a token of its own, and is sent again under it."""
     moving.through(8)
-    worker.perform_async([{"id": IDS[1], "payload": 0}])
+    worker.push_many([{"id": IDS[1], "payload": 0}])
     drained[0].drain()
     drained[1].batches.clear()
     fault_proxy.drop_reply_after(b"the-marked-one", times=2)
 
-    worker.perform_async([{"id": IDS[0], "payload": "the-marked-one"}, {"id": IDS[1], "payload": 1}])
+    worker.push_many([{"id": IDS[0], "payload": "the-marked-one"}, {"id": IDS[1], "payload": 1}])
     drained[0].drain()
 
     assert {IDS[0]: ["the-marked-one"], IDS[1]: [1]} == performed(drained[1])
@@ -186,18 +186,18 @@ def test_s3_what_a_process_kept_for_the_old_shards_goes_to_the_new_ones_first(
 ) -> None:
     """S-3: kept jobs and later pushes of an id stay in order, though they were meant for different shards."""
     (worker,) = producer.workers
-    worker.perform_async(jobs(1))
+    worker.push_many(jobs(1))
     fault_proxy.refuse()
     fault_proxy.cut()
-    worker.perform_async(jobs(2))
+    worker.push_many(jobs(2))
     moving.through(count)
     fault_proxy.heal()
     # Another worker of the process learns of the new shards before anything was delivered.
     producer.core.queue_of(worker).declare_anew(producer.core.backend, 5.0)
 
-    kept = worker.perform_async(jobs(3))
+    kept = worker.push_many(jobs(3))
     left = producer.flush()
-    worker.perform_async(jobs(4))
+    worker.push_many(jobs(4))
     drained[0].drain()
 
     assert ({True}, 0) == ({one.buffered for one in kept}, left)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis.connection import AbstractConnection
 
-from lowkiq_lambda import Config, Gather, Lowkiq
+from lowkiq_lambda import Config, Debounce, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
 from tests.kit.servers import MakeServer, Server
@@ -45,9 +45,9 @@ def counted(make_server: MakeServer, clock: ManualClock, monkeypatch: pytest.Mon
 def test_p8_one_round_trip_for_each_claim_window(counted: Counted, queue_name: str) -> None:
     """P8: on a warm connection settling, renewing and claiming the next window is one call."""
     worker = declare(counted.app, queue_name, Notes(), batch_size=10)
-    worker.perform_async({"id": n} for n in range(10))
+    worker.push_many({"id": n} for n in range(10))
     counted.app.drain()
-    worker.perform_async({"id": n} for n in range(1_000))
+    worker.push_many({"id": n} for n in range(1_000))
     calls, trips = counted.commands("evalsha"), counted.round_trips
 
     counted.app.drain()
@@ -71,23 +71,23 @@ def test_p8_an_idle_tick_over_all_shards_is_one_round_trip(counted: Counted, que
 def test_p8_a_push_is_one_round_trip_and_a_notification(counted: Counted, queue_name: str) -> None:
     """P8: jobs for all shards travel together; the notification is the second trip, only where somebody waits."""
     worker = declare(counted.app, queue_name, Notes(), shards_count=10)
-    worker.perform_async([{"id": "warm"}])
+    worker.push_many([{"id": "warm"}])
     trips = counted.round_trips
 
-    worker.perform_async({"id": n} for n in range(100))
+    worker.push_many({"id": n} for n in range(100))
     notified = counted.round_trips - trips
-    worker.perform_async({"id": n, "payload": 1} for n in range(100))
+    worker.push_many({"id": n, "payload": 1} for n in range(100))
 
     assert (2, 3) == (notified, counted.round_trips - trips)
 
 
 def test_p8_a_time_that_was_put_off_costs_one_look(counted: Counted, clock: ManualClock, queue_name: str) -> None:
     """P8: who comes at the time that an id had before a push put it off asks once, and acquires nothing."""
-    worker = declare(counted.app, queue_name, Notes(), gather=Gather(2.0))
-    worker.perform_async([{"id": "a"}])
+    worker = declare(counted.app, queue_name, Notes(), debounce=Debounce(2.0))
+    worker.push_many([{"id": "a"}])
     counted.app.drain()
     clock.advance(1.0)
-    worker.perform_async([{"id": "a", "payload": 1}])
+    worker.push_many([{"id": "a", "payload": 1}])
     clock.advance(1.0)
     calls, trips = counted.commands("evalsha"), counted.round_trips
 
@@ -103,9 +103,9 @@ def test_p8_commands_for_each_job_stay_within_their_budget(
     """P8: all commands that the server runs for a drained blank job, inside scripts too, have a budget."""
     app = Lowkiq(counted.app.config.evolve(claim_payloads=1_000), clock=clock)
     worker = declare(app, queue_name, lambda _batch: None, shards_count=2, batch_size=batch_size)
-    worker.perform_async({"id": n} for n in range(10))
+    worker.push_many({"id": n} for n in range(10))
     app.drain()
-    worker.perform_async({"id": n} for n in range(10_000))
+    worker.push_many({"id": n} for n in range(10_000))
     before = counted.commands()
 
     assert {"done": 10_000} == app.drain()
@@ -116,9 +116,9 @@ def test_p8_commands_for_each_job_stay_within_their_budget(
 def test_p8_commands_for_each_push_stay_within_their_budget(counted: Counted, queue_name: str) -> None:
     """P8: fresh jobs are pushed by a few commands for each call."""
     worker = declare(counted.app, queue_name, Notes(), shards_count=2)
-    worker.perform_async([{"id": "warm"}])
+    worker.push_many([{"id": "warm"}])
     before = counted.commands()
 
-    worker.perform_async({"id": n} for n in range(10_000))
+    worker.push_many({"id": n} for n in range(10_000))
 
     assert (counted.commands() - before) / 10_000 <= 0.01

@@ -19,9 +19,9 @@ def test_l16_score_is_now_by_default(lowkiq: AppUnderTest) -> None:
     worker = declare(lowkiq.app, "orders", notes)
     started = lowkiq.clock.time()
 
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     lowkiq.advance(seconds=1.5)
-    worker.perform_async([{"id": "a", "payload": "later"}])
+    worker.push_many([{"id": "a", "payload": "later"}])
     lowkiq.drain()
 
     assert ([started, started + 1.5], ["", "later"]) == (notes.last.scores, notes.last.payloads)
@@ -32,9 +32,9 @@ def test_e63_ties_of_scores_keep_the_order_of_arrival(lowkiq: AppUnderTest) -> N
     notes = Notes(raising())
     worker = declare(lowkiq.app, "orders", notes)
     payloads = ["z", "a", "m", "b", "y"]
-    worker.perform_async({"id": "a", "payload": payload, "score": 7} for payload in payloads[:3])
+    worker.push_many({"id": "a", "payload": payload, "score": 7} for payload in payloads[:3])
     for payload in payloads[3:]:
-        worker.perform_async([{"id": "a", "payload": payload, "score": 7}])
+        worker.push_many([{"id": "a", "payload": payload, "score": 7}])
 
     lowkiq.drain(raises=False)
     lowkiq.advance(seconds=10)
@@ -47,9 +47,9 @@ def test_e63_defaulted_scores_never_go_back(lowkiq: AppUnderTest) -> None:
     """E-63, E-6: a producer whose clock is a little behind does not reverse an id."""
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
-    worker.perform_async([{"id": "a", "payload": "first"}])
+    worker.push_many([{"id": "a", "payload": "first"}])
     lowkiq.clock.set_wall(lowkiq.clock.time() - 0.5)
-    worker.perform_async([{"id": "a", "payload": "second"}])
+    worker.push_many([{"id": "a", "payload": "second"}])
     lowkiq.clock.set_wall(lowkiq.clock.time() + 0.5)
 
     lowkiq.drain()
@@ -63,7 +63,7 @@ def test_e64_scores_that_are_no_finite_numbers_are_refused(lowkiq: AppUnderTest,
     worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match="job 0: score: must be a finite number, not "):
-        worker.perform_async([{"id": "a", "score": score}])
+        worker.push_many([{"id": "a", "score": score}])
 
 
 def test_e64_nanoseconds_are_refused(lowkiq: AppUnderTest) -> None:
@@ -71,7 +71,7 @@ def test_e64_nanoseconds_are_refused(lowkiq: AppUnderTest) -> None:
     worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match=r"score: 1800000000000000001 is beyond ±2\^53"):
-        worker.perform_async([{"id": "a", "score": 1_800_000_000_000_000_001}])
+        worker.push_many([{"id": "a", "score": 1_800_000_000_000_000_001}])
 
 
 def test_e64_negative_zero_and_tiny_scores_have_their_place(lowkiq: AppUnderTest) -> None:
@@ -80,8 +80,8 @@ def test_e64_negative_zero_and_tiny_scores_have_their_place(lowkiq: AppUnderTest
     worker = declare(lowkiq.app, "orders", notes)
     scores = [1e-300, -1e-300, 5e-324, -5e-324, 0.0, -(2**53), 2**53]
 
-    worker.perform_async({"id": "a", "payload": score, "score": score} for score in scores)
-    worker.perform_async([{"id": "b", "score": 0.0}, {"id": "b", "score": -0.0}])
+    worker.push_many({"id": "a", "payload": score, "score": score} for score in scores)
+    worker.push_many([{"id": "b", "score": 0.0}, {"id": "b", "score": -0.0}])
     lowkiq.drain()
 
     (a,), (b,) = notes.jobs
@@ -94,18 +94,18 @@ def test_e64_integers_as_names_are_refused(lowkiq: AppUnderTest, job: dict[Any, 
     worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match="job 1: ") as caught:
-        worker.perform_async([{"id": "a"}, job])
+        worker.push_many([{"id": "a"}, job])
 
     assert 1 == caught.value.position
 
 
-@pytest.mark.parametrize(("field", "digits"), [*product(["score", "perform_in", "delay"], [400, 5_000]), ("id", 5_000)])
+@pytest.mark.parametrize(("field", "digits"), [*product(["score", "due_at", "delay"], [400, 5_000]), ("id", 5_000)])
 def test_e64_integers_that_no_float_holds_are_refused(lowkiq: AppUnderTest, field: str, digits: int) -> None:
     """E-64: however large a number is, the error is the job's, with its position and field."""
     worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match="job 1: ") as caught:
-        worker.perform_async([{"id": "a"}, {"id": "b", field: 10**digits}])
+        worker.push_many([{"id": "a"}, {"id": "b", field: 10**digits}])
 
     assert (1, field) == (caught.value.position, caught.value.field)
 
@@ -116,7 +116,7 @@ def test_l19_integers_are_exact_within_two_to_53(lowkiq: AppUnderTest, score: in
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
 
-    worker.perform_async([{"id": "a", "score": score}])
+    worker.push_many([{"id": "a", "score": score}])
     lowkiq.drain()
 
     assert [score] == notes.last.scores
@@ -128,13 +128,13 @@ def test_d5_times_and_scores_are_floats(lowkiq: AppUnderTest) -> None:
     worker = declare(lowkiq.app, "orders", notes)
     at = lowkiq.clock.time() + 0.123456
 
-    worker.perform_async([{"id": "a", "score": 0.1, "perform_in": at}])
+    worker.push_many([{"id": "a", "score": 0.1, "due_at": at}])
     lowkiq.advance(seconds=0.123)
     assert Drained() == lowkiq.drain()
     lowkiq.advance(seconds=0.001)
     lowkiq.drain()
 
-    assert (at, [0.1]) == (notes.last.perform_in, notes.last.scores)
+    assert (at, [0.1]) == (notes.last.due_at, notes.last.scores)
 
 
 @pytest.mark.parametrize("score", [2**53 + 1, -(2**53) - 1, 1e300])
@@ -144,8 +144,8 @@ def test_d5_numbers_beyond_what_a_float_has_exactly_are_refused(lowkiq: AppUnder
     worker = declare(lowkiq.app, "orders", notes)
 
     with pytest.raises(JobError, match=r"job 0: score: .* beyond ±2\^53"):
-        worker.perform_async([{"id": "a", "score": score}])
-    worker.perform_async([{"id": "a", "score": 2**53, "payload": 1}, {"id": "a", "score": 2**53 - 1}])
+        worker.push_many([{"id": "a", "score": score}])
+    worker.push_many([{"id": "a", "score": 2**53, "payload": 1}, {"id": "a", "score": 2**53 - 1}])
     lowkiq.drain()
 
     assert [2**53 - 1, 2**53] == notes.last.scores

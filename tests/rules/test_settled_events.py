@@ -33,7 +33,7 @@ def test_an_event_names_each_id_with_its_outcome(
         batch.fail("b", "is broken")
 
     worker = declare(app, queue_name, perform, batch_size=4)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     clock.advance(1.0)
     app.drain()
 
@@ -54,7 +54,7 @@ def test_ids_of_a_failed_batch_are_suspected_and_each_settling_is_an_event(
         if len(batch) > 1:
             raise ValueError("somebody is broken")
 
-    declare(app, queue_name, perform, batch_size=2).perform_async(jobs_of("ab"))
+    declare(app, queue_name, perform, batch_size=2).push_many(jobs_of("ab"))
     app.drain()
     assert [{"a": "suspected", "b": "suspected"}, {"a": "done"}, {"b": "done"}] == [
         event.outcomes for event in recorder.events
@@ -68,7 +68,7 @@ def test_what_a_dead_holder_left_is_counted(
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     mortal.drain()
     outlive(app, clock, worker)
     notes.then = lambda _batch: None
@@ -91,7 +91,7 @@ def test_an_observer_that_raises_keeps_nothing_from_the_next(
 
     recorder = EventRecorder()
     app.observers += [Broken(), recorder]
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     with caplog.at_level(logging.ERROR):
         app.drain()
 
@@ -100,7 +100,7 @@ def test_an_observer_that_raises_keeps_nothing_from_the_next(
 
 def test_no_list_of_ids_is_made_where_nobody_asks(app: Lowkiq, recorder: EventRecorder, queue_name: str) -> None:
     """The outcomes are made when they are read first."""
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     app.drain()
     (event,) = recorder.events
     assert "outcomes" not in vars(event)

@@ -38,7 +38,7 @@ def declare(request: pytest.FixtureRequest) -> Declare:
 def test_as_many_run_as_the_worker_says(app: Lowkiq, queue_name: str, declare: Declare) -> None:
     """`concurrency` calls run at once, and never one more."""
     crowd = Crowd(Gathering(4))
-    declare(app, queue_name, crowd).perform_async(jobs_of("abcdefgh"))
+    declare(app, queue_name, crowd).push_many(jobs_of("abcdefgh"))
 
     assert {"done": 8} == app.drain()
     assert 4 == crowd.most
@@ -48,7 +48,7 @@ def test_as_many_run_as_the_worker_says(app: Lowkiq, queue_name: str, declare: D
 def test_a_batch_is_one_call(app: Lowkiq, queue_name: str, declare: Declare) -> None:
     """Concurrency counts calls: each has up to `batch_size` ids."""
     crowd = Crowd(Gathering(2))
-    declare(app, queue_name, crowd, concurrency=2, batch_size=3).perform_async(jobs_of("abcdef"))
+    declare(app, queue_name, crowd, concurrency=2, batch_size=3).push_many(jobs_of("abcdef"))
 
     assert {"done": 6} == app.drain()
     assert 6 == crowd.most
@@ -62,13 +62,13 @@ def test_p1_an_id_never_runs_beside_itself(app: Lowkiq, clock: ManualClock, queu
         for job_id, given in batch.items():
             payloads[job_id] += given
             if given[-1] < 20:
-                worker.perform_async([{"id": job_id, "payload": given[-1] + 1, "score": given[-1] + 1}])
+                worker.push_many([{"id": job_id, "payload": given[-1] + 1, "score": given[-1] + 1}])
         # So that there is time to look for more.
         clock.advance(0.2)
 
     crowd = Crowd(push_again)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async(jobs_of("abc", payload=1, score=1))
+    worker.push_many(jobs_of("abc", payload=1, score=1))
 
     assert {"done": 60} == app.drain()
     assert [] == crowd.overlaps
@@ -82,12 +82,12 @@ def test_a_straggler_does_not_close_its_shard(
 
     def straggle(batch: Batch) -> None:
         if "slow" in batch:
-            worker.perform_async(jobs_of("x"))
+            worker.push_many(jobs_of("x"))
             move_until(clock, lambda: "x" in crowd.ended)
 
     crowd = Crowd(straggle)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async([{"id": "slow"}])
+    worker.push_many([{"id": "slow"}])
 
     assert {"done": 2} == app.drain()
     assert ["x", "slow"] == crowd.ended
@@ -97,15 +97,15 @@ def test_each_failure_is_its_own(app: Lowkiq, queue_name: str, declare: Declare)
     """Of several side by side one raises, one fails by name, and the others are done."""
 
     def fail(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             raise Broken("a is broken")
         if "b" in batch:
             batch.fail("b", "b is bad")
 
-    gather = Gathering(4)
+    debounce = Gathering(4)
     worker = declare(app, queue_name, fail)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
 
     assert {"done": 2, "retried": 2, "failed": 2} == app.drain()
     failed = {job_id: look(app, worker, job_id) for job_id in "abcd"}
@@ -123,7 +123,7 @@ def test_suspects_run_alone(app: Lowkiq, queue_name: str, declare: Declare) -> N
 
     crowd = Crowd(fail)
     worker = declare(app, queue_name, crowd, batch_size=3)
-    worker.perform_async(jobs_of(["bad", "b", "c", "d", "e", "f"]))
+    worker.push_many(jobs_of(["bad", "b", "c", "d", "e", "f"]))
 
     counts = app.drain()
     assert {"done": 5, "retried": 1, "failed": 1, "suspected": 3} == counts
@@ -134,7 +134,7 @@ def test_suspects_run_alone(app: Lowkiq, queue_name: str, declare: Declare) -> N
 def test_a_failure_that_hits_all_alike_is_charged_to_all(app: Lowkiq, queue_name: str, declare: Declare) -> None:
     """A group whose ids fail alike, one after the other, is not worked through to its end."""
     notes = Notes(raising_broken)
-    declare(app, queue_name, notes, batch_size=10).perform_async(jobs_of("abcdefghij"))
+    declare(app, queue_name, notes, batch_size=10).push_many(jobs_of("abcdefghij"))
 
     counts = app.drain()
     assert 10 == counts["retried"]
@@ -162,7 +162,7 @@ def test_e54_an_exit_ends_nothing_but_its_own_batch(
             raise kind
 
     worker = declare(app, queue_name, leave)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     with pytest.raises(kind):
         app.drain()
 
@@ -174,15 +174,15 @@ def test_e54_an_interruption_from_the_keyboard_ends_the_visit(app: Lowkiq, queue
     told: list[bool] = []
 
     def interrupt(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             raise KeyboardInterrupt
         told.append(eventually(lambda: batch.stopping))
 
-    gather = Gathering(4)
+    debounce = Gathering(4)
     crowd = Crowd(interrupt)
     worker = declare_threads(app, queue_name, crowd)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
 
@@ -200,7 +200,7 @@ def test_p1_a_visit_that_lost_its_lease_waits_for_all_that_run(
     notes = Notes()
 
     def oversleep(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             outlive(late, clock, worker)
             other.drain()
@@ -208,12 +208,12 @@ def test_p1_a_visit_that_lost_its_lease_waits_for_all_that_run(
         wait_for(taken)
         told.append(eventually(lambda: batch.stopping))
 
-    taken, gather = threading.Event(), Gathering(4)
+    taken, debounce = threading.Event(), Gathering(4)
     told: list[bool] = []
     crowd = Crowd(oversleep)
     worker = declare(late, queue_name, crowd)
     declare(other, queue_name, notes)
-    worker.perform_async(jobs_of("abcd"))
+    worker.push_many(jobs_of("abcd"))
     result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
 
     assert ("lease lost", {}, [True] * 4) == (result.reason, result.counts, told)
@@ -229,17 +229,17 @@ def test_a_stop_lets_what_runs_end_and_returns_what_waits(
     stop = threading.Event()
 
     def end(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if how == "paused":
             app.operate.actions(worker).pause()
             clock.advance(1.0)
         stop.set()
         move_until(clock, lambda: batch.stopping)
 
-    gather = Gathering(4)
+    debounce = Gathering(4)
     crowd = Crowd(end)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     stopping = stop.is_set if how == "stopping" else bool
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stopping))
 
@@ -254,17 +254,17 @@ def test_p5_nothing_begins_that_is_not_predicted_to_fit(
     """P5: the budget is asked at each begin, and with many at once it ends as it does with one."""
 
     def take_long(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             clock.advance(6.0)
             passed.set()
         wait_for(passed)
 
     passed = threading.Event()
-    gather = Gathering(4)
+    debounce = Gathering(4)
     crowd = Crowd(take_long)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, 10.0))
 
     assert ("out of time", 4) == (result.reason, result.counts["done"])
@@ -284,7 +284,7 @@ def test_p6_what_kills_its_process_is_found_and_buried_alone(
 
     notes, crowd = Notes(), Crowd(kill)
     worker = declare(app, queue_name, crowd, retries_exhausted=lambda _self, jobs: notes.exhausted.append(list(jobs)))
-    worker.perform_async(jobs_of(["killer", "b", "c", "d", "e"]))
+    worker.push_many(jobs_of(["killer", "b", "c", "d", "e"]))
     for _ in range(8):
         mortal.drain()
         outlive(app, clock, worker)
@@ -303,7 +303,7 @@ def test_context_variables_end_with_their_batch(app: Lowkiq, queue_name: str, de
         seen.append(variable.get())
         variable.set("of another")
 
-    declare(app, queue_name, note).perform_async(jobs_of("abcdefgh"))
+    declare(app, queue_name, note).push_many(jobs_of("abcdefgh"))
     variable.set("of the drain")
     app.drain()
 
@@ -318,14 +318,14 @@ def test_a_visit_that_breaks_off_waits_for_all_that_run(make_app: MakeApp, clock
     told: list[bool] = []
 
     def straggle(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" not in batch:
             told.append(eventually(lambda: batch.stopping))
 
-    gather = Gathering(3)
+    debounce = Gathering(3)
     crowd = Crowd(straggle)
     worker = declare_threads(app, queue_name, crowd, concurrency=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     mortal.die_before("settle")
     died = mortal.drain()
 
@@ -347,7 +347,7 @@ def test_p8_many_calls_at_once_are_settled_together(make_app: MakeApp, queue_nam
 
     backend.run = count  # type: ignore[method-assign,assignment]  # that is the point
     crowd = Crowd()
-    declare(app, queue_name, crowd).perform_async([{"id": str(number)} for number in range(400)])
+    declare(app, queue_name, crowd).push_many([{"id": str(number)} for number in range(400)])
 
     assert {"done": 400} == app.drain()
     assert len(calls) <= 12
@@ -359,15 +359,15 @@ def test_jobs_with_a_cursor_run_side_by_side(make_app: MakeApp, clock: ManualClo
 
     def before(_job: BatchJob, item: int) -> None:
         if not stop.is_set():
-            gather.wait(TIMEOUT)
+            debounce.wait(TIMEOUT)
             clock.advance(0.1)
             if item == 3:
                 stop.set()
 
-    gather = threading.Barrier(3)
+    debounce = threading.Barrier(3)
     items = Items(6, before)
     worker = declare_items(app, queue_name, items, concurrency=3)
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
     result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
     assert ("stopping", 3) == (result.reason, result.counts["later"])
     assert {"done": 3} == app.drain()
@@ -386,12 +386,12 @@ def test_a_job_with_a_cursor_makes_no_way_while_a_slot_is_free(
     def before(job: BatchJob, item: int) -> None:
         clock.advance(1.0)
         if (job.id, item) == ("long", 2):
-            worker.perform_async(jobs_of("x"))
+            worker.push_many(jobs_of("x"))
             move_until(clock, lambda: "x" in items.ended)
 
     items = Items(5, before)
     worker = declare_items(app, queue_name, items, concurrency=2, turn=0.0)
-    worker.perform_async([{"id": "long"}])
+    worker.push_many([{"id": "long"}])
 
     assert {"done": 2} == app.drain()
     assert [("long", None), ("x", None)] == [(run.id, run.cursor) for run in items.runs]
@@ -408,13 +408,13 @@ def test_p9_a_straggler_counts_for_the_lag(
     def straggle(batch: Batch) -> None:
         if "slow" in batch:
             clock.advance(30)
-            worker.perform_async(jobs_of("x"))
+            worker.push_many(jobs_of("x"))
             move_until(clock, lambda: "x" in crowd.ended)
             lags.append(app.operate.metrics()[queue_name].lag)
 
     crowd = Crowd(straggle)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async([{"id": "slow"}])
+    worker.push_many([{"id": "slow"}])
     app.drain()
 
     assert lags[0] >= 30
@@ -426,7 +426,7 @@ def test_the_first_try_has_nothing_beside_it(
     """P5: where nothing is predicted to fit one id is tried, whatever the concurrency; the others are returned."""
     crowd = Crowd()
     worker = declare(app, queue_name, crowd, batch_size=2)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     shard = app.core.queue_of(worker).shards[0]
     app.core.backend.client.hset(shard.key("meta"), "pace", "60.0 60.0 60.0 0.0")
     result = app.core.drainer.visit(shard, Budget(clock, 10.0))
@@ -448,11 +448,11 @@ def test_p8_what_was_claimed_begins_though_the_turn_is_over(
             is_over.set()
         clock.advance(1.0)
         if "a" in batch:
-            worker.perform_async(jobs_of("xy"))
+            worker.push_many(jobs_of("xy"))
 
     crowd, is_over = Crowd(push_more), threading.Event()
     worker = declare(app, queue_name, crowd, concurrency=2)
-    worker.perform_async(jobs_of("abcdefgh"))
+    worker.push_many(jobs_of("abcdefgh"))
     shard = app.core.queue_of(worker).shards[0]
     app.core.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0 0.0 0.0")
     while shard_has_work(app, worker):
@@ -472,17 +472,17 @@ def test_p1_what_is_abandoned_comes_back_begun_or_not(
     mortal = Mortal(app)
 
     def leave(batch: Batch) -> None:
-        gather(batch)
+        debounce(batch)
         if "a" in batch:
             app.core.drainer.abandon_all(1.0)
             mortal.die()
             gone.set()
         wait_for(gone)
 
-    gone, gather = threading.Event(), Gathering(4)
+    gone, debounce = threading.Event(), Gathering(4)
     crowd = Crowd(leave)
     worker = declare(app, queue_name, crowd)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
     mortal.drain()
     outlive(app, clock, worker)
     crowd.then = None
@@ -498,7 +498,7 @@ def test_how_long_a_job_waited_ends_at_its_begin(
     recorder = EventRecorder()
     app.observers.append(recorder)
     worker = declare(app, queue_name, lambda _batch: clock.advance(5), concurrency=1)
-    worker.perform_async(jobs_of("ab", perform_in=clock.time()))
+    worker.push_many(jobs_of("ab", due_at=clock.time()))
     shard = app.core.queue_of(worker).shards[0]
     app.core.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0 0.0 0.0")
     app.drain()

@@ -24,7 +24,7 @@ def test_pushing_to_an_id_with_100_000_payloads_stays_cheap(
     costs = []
     for thousand in range(100):
         before = commands_of(server)
-        worker.perform_async({"id": "a", "payload": thousand * 1_000 + n} for n in range(1_000))
+        worker.push_many({"id": "a", "payload": thousand * 1_000 + n} for n in range(1_000))
         costs.append(commands_of(server) - before)
 
     assert {"done": 100} == app.drain()
@@ -41,9 +41,9 @@ def test_slices_come_in_order_and_others_pass_between(make_app: MakeApp, clock: 
     app = make_app(claim_payloads=10)
     notes = Notes(lambda _batch: clock.advance(1))
     worker = declare(app, queue_name, notes)
-    worker.perform_async({"id": "big", "payload": n} for n in range(25))
+    worker.push_many({"id": "big", "payload": n} for n in range(25))
     clock.advance(1)
-    worker.perform_async(jobs_of(["x", "y"]))
+    worker.push_many(jobs_of(["x", "y"]))
     clock.advance(1)
 
     app.drain()
@@ -59,9 +59,9 @@ def test_a_worker_may_take_fewer_payloads_at_once(make_app: MakeApp, clock: Manu
     app = make_app()
     notes = Notes(lambda _batch: clock.advance(1))
     worker = declare(app, queue_name, notes, payloads_at_once=2)
-    worker.perform_async({"id": "a", "payload": n, "score": -n} for n in range(5))
+    worker.push_many({"id": "a", "payload": n, "score": -n} for n in range(5))
     clock.advance(1)
-    worker.perform_async(jobs_of(["x"]))
+    worker.push_many(jobs_of(["x"]))
     clock.advance(1)
 
     app.drain()
@@ -76,7 +76,7 @@ def test_one_payload_at_once_has_retries_of_its_own(make_app: MakeApp, clock: Ma
     app = make_app()
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, payloads_at_once=1, max_retry_count=1)
-    worker.perform_async({"id": "a", "payload": n, "score": n} for n in range(3))
+    worker.push_many({"id": "a", "payload": n, "score": n} for n in range(3))
 
     for _ in range(8):
         app.drain()
@@ -93,12 +93,12 @@ def test_what_comes_due_between_slices_has_its_turn(make_app: MakeApp, clock: Ma
     def push_another(batch: Batch) -> None:
         clock.advance(1)
         if "big" in batch:
-            worker.perform_async(jobs_of([f"after {batch['big'][0]}"]))
+            worker.push_many(jobs_of([f"after {batch['big'][0]}"]))
         clock.advance(1)
 
     notes.then = push_another
     worker = declare(app, queue_name, notes)
-    worker.perform_async({"id": "big", "payload": n} for n in range(15))
+    worker.push_many({"id": "big", "payload": n} for n in range(15))
 
     app.drain()
 
@@ -110,7 +110,7 @@ def test_a_failing_slice_goes_back_before_the_rest(make_app: MakeApp, clock: Man
     app = make_app(claim_payloads=4)
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes)
-    worker.perform_async({"id": "a", "payload": n, "score": n} for n in range(10))
+    worker.push_many({"id": "a", "payload": n, "score": n} for n in range(10))
 
     assert {"failed": 1, "retried": 1} == app.drain()
     waiting = look(app, worker, "a")
@@ -131,7 +131,7 @@ def test_p7_in_slices_too_each_payload_has_its_chances(make_app: MakeApp, clock:
     app = make_app(claim_payloads=2)
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, max_retry_count=1)
-    worker.perform_async({"id": "a", "payload": n, "score": n} for n in range(4))
+    worker.push_many({"id": "a", "payload": n, "score": n} for n in range(4))
 
     for _ in range(12):
         app.drain()
@@ -145,8 +145,8 @@ def test_a_claim_has_a_byte_limit(make_app: MakeApp, queue_name: str) -> None:
     """Slices are cut by bytes too, over all ids of a claim."""
     app, notes = make_app(claim_bytes=10_000), Notes()
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async({"id": "a", "payload": f"{n}" + "x" * 3_000} for n in range(7))
-    worker.perform_async({"id": n, "payload": "x" * 4_000} for n in range(5))
+    worker.push_many({"id": "a", "payload": f"{n}" + "x" * 3_000} for n in range(7))
+    worker.push_many({"id": n, "payload": "x" * 4_000} for n in range(5))
 
     app.drain()
 
@@ -160,8 +160,8 @@ def test_one_payload_above_the_limit_passes(make_app: MakeApp, queue_name: str) 
     """A payload larger than a claim may carry is claimed alone, whether its id has others or not."""
     app, notes = make_app(claim_bytes=1_000), Notes()
     worker = declare(app, queue_name, notes, batch_size=10)
-    worker.perform_async({"id": "several", "payload": str(n) * 5_000} for n in range(3))
-    worker.perform_async(jobs_of(["single", "small"], payload="x" * 5_000))
+    worker.push_many({"id": "several", "payload": str(n) * 5_000} for n in range(3))
+    worker.push_many(jobs_of(["single", "small"], payload="x" * 5_000))
 
     app.drain()
 
@@ -170,7 +170,7 @@ def test_one_payload_above_the_limit_passes(make_app: MakeApp, queue_name: str) 
 
 
 def test_lag_keeps_the_original_time(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """P9: though the rest queues behind others, lag and perform_in tell since when the id waits."""
+    """P9: though the rest queues behind others, lag and due_at tell since when the id waits."""
     app = make_app(claim_payloads=1)
     lags: list[float] = []
 
@@ -182,19 +182,19 @@ def test_lag_keeps_the_original_time(make_app: MakeApp, clock: ManualClock, queu
     notes = Notes(probe)
     worker = declare(app, queue_name, notes)
     at = clock.time() - 100
-    worker.perform_async({"id": "a", "payload": n, "perform_in": at} for n in range(3))
+    worker.push_many({"id": "a", "payload": n, "due_at": at} for n in range(3))
 
     app.drain()
 
     assert [101, 102, 103] == lags
-    assert [at] * 3 == [job.perform_in for (job,) in notes.jobs]
+    assert [at] * 3 == [job.due_at for (job,) in notes.jobs]
 
 
 def test_lag_is_told_between_slices_too(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """P9: also while nothing of it is in flight the rest of an id counts from its own time."""
     app = make_app(claim_payloads=1)
     worker = declare(app, queue_name, lambda _batch: clock.advance(10))
-    worker.perform_async({"id": "a", "payload": n} for n in range(3))
+    worker.push_many({"id": "a", "payload": n} for n in range(3))
     app.drain(seconds=5)
 
     (state,) = app.core.drainer.probe(app.core.queue_of(worker).shards)
@@ -208,11 +208,11 @@ def test_an_equal_payload_after_its_slice_is_a_new_one(make_app: MakeApp, queue_
 
     def push_again(_batch: Batch) -> None:
         notes.then = None
-        worker.perform_async([{"id": "a", "payload": 0, "score": 9}, {"id": "a", "payload": 2, "score": 8}])
+        worker.push_many([{"id": "a", "payload": 0, "score": 9}, {"id": "a", "payload": 2, "score": 8}])
 
     notes.then = push_again
     worker = declare(app, queue_name, notes)
-    worker.perform_async({"id": "a", "payload": n, "score": n} for n in range(4))
+    worker.push_many({"id": "a", "payload": n, "score": n} for n in range(4))
 
     app.drain()
 
@@ -224,7 +224,7 @@ def test_an_interrupted_slice_goes_back_in_place(make_app: MakeApp, clock: Manua
     app = make_app(claim_payloads=2)
     notes = Notes()
     worker = declare(app, queue_name, notes)
-    worker.perform_async({"id": "a", "payload": n, "score": n} for n in range(5))
+    worker.push_many({"id": "a", "payload": n, "score": n} for n in range(5))
     at = clock.time()
     clock.advance(5)
 
@@ -252,7 +252,7 @@ def test_a_slice_that_fails_in_company_runs_alone_next(make_app: MakeApp, queue_
 
     notes = Notes(fail_in_company)
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.perform_async([{"id": "a", "payload": 0}, *({"id": "b", "payload": n, "score": n} for n in range(5))])
+    worker.push_many([{"id": "a", "payload": 0}, *({"id": "b", "payload": n, "score": n} for n in range(5))])
 
     app.drain()
 

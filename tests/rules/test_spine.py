@@ -20,7 +20,7 @@ def test_a_drain_is_no_more_than_twelve_calls_above_the_handler(
     """Drain, visit, claim, batch: one level each, and few calls between them."""
     spine = Spine()
     kind(app, queue_name, spine)
-    app.push(app.workers[0], jobs_of("a"))
+    app.push_many(app.workers[0], jobs_of("a"))
 
     assert 1 == app.drain()["done"]
 
@@ -32,7 +32,7 @@ def test_a_limited_queue_is_no_deeper(app: Lowkiq, queue_name: str, limits: dict
     """A visit that needs a place in its queue has it in the same call."""
     spine = Spine()
     perform(app, queue_name, spine, **limits)
-    app.push(app.workers[0], jobs_of("a"))
+    app.push_many(app.workers[0], jobs_of("a"))
 
     assert 1 == app.drain()["done"]
 
@@ -44,7 +44,7 @@ def test_a_batch_beside_others_is_no_deeper(app: Lowkiq, queue_name: str, kind: 
     """In its slot: from the first call of the thread on."""
     spine = Spine()
     kind(app, queue_name, spine, concurrency=2)
-    app.push(app.workers[0], jobs_of("a"))
+    app.push_many(app.workers[0], jobs_of("a"))
 
     assert 1 == app.drain()["done"]
 

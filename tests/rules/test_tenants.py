@@ -37,9 +37,9 @@ def test_b2_few_jobs_are_not_kept_waiting_by_many_of_another_tenant(
     """B-2, E-100: behind 500 jobs of one tenant each of 20 others is served within ceil(21 / 5) + 1 windows."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread", batch_size=5)
-    worker.perform_async([{"id": f"big:{number}"} for number in range(500)])
+    worker.push_many([{"id": f"big:{number}"} for number in range(500)])
     clock.advance(1.0)
-    worker.perform_async([{"id": f"small {number}:1"} for number in range(20)])
+    worker.push_many([{"id": f"small {number}:1"} for number in range(20)])
 
     app.drain()
 
@@ -54,7 +54,7 @@ def test_b2_tenants_with_as_much_to_do_take_turns(app: Lowkiq, clock: ManualCloc
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
     for tenant in "abc":
-        worker.perform_async(jobs_of([f"{tenant}:{number}" for number in range(5)]))
+        worker.push_many(jobs_of([f"{tenant}:{number}" for number in range(5)]))
         clock.advance(1.0)
 
     app.drain()
@@ -69,9 +69,9 @@ def test_b16_a_tenant_chooses_its_tracks_by_the_text_before_the_colon(
     """B-16: what stands before the first colon is the tenant; ids without a colon are one tenant together."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
-    worker.perform_async(jobs_of(["plain 1", "plain 2", "plain 3"]))
+    worker.push_many(jobs_of(["plain 1", "plain 2", "plain 3"]))
     clock.advance(1.0)
-    worker.perform_async(jobs_of(["a/0:1", "a/1:1:x", "a/1:2"]))
+    worker.push_many(jobs_of(["a/0:1", "a/1:1:x", "a/1:2"]))
     clock.advance(1.0)
 
     app.drain()
@@ -96,7 +96,7 @@ def test_b12_a_tenants_rate_is_never_exceeded(
             batch.fail(job_id, "broken")
 
     worker = declare(app, queue_name, handle, tenants="home", tenant_rate=rate, batch_size=2, isolate=False)
-    worker.perform_async(jobs_of([f"{tenant}:{number}" for tenant in "ab" for number in range(30)]))
+    worker.push_many(jobs_of([f"{tenant}:{number}" for tenant in "ab" for number in range(30)]))
     for _ in range(800):
         app.drain()
         clock.advance(rate.per / 7)
@@ -123,7 +123,7 @@ def test_b12_a_tenants_rate_holds_where_clocks_disagree(server: Server, queue_na
         pass_time(0.001)
 
     workers = [declare(app, queue_name, handle, tenants="home", tenant_rate=Rate(2, per=1)) for app, _ in apps]
-    workers[0].perform_async(jobs_of([f"a:{number}" for number in range(30)]))
+    workers[0].push_many(jobs_of([f"a:{number}" for number in range(30)]))
     for turn in range(2_000):
         apps[turn % 2][0].drain()
         pass_time(0.013)
@@ -146,7 +146,7 @@ def test_b12_what_a_dead_holder_had_claimed_counts_until_it_is_recovered(
             raise KeyboardInterrupt
 
     worker = declare(app, queue_name, handle, tenants="home", tenant_rate=Rate(2, per=100))
-    worker.perform_async(jobs_of([f"a:{number}" for number in range(5)]))
+    worker.push_many(jobs_of([f"a:{number}" for number in range(5)]))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     for _ in range(60):
@@ -177,7 +177,7 @@ def test_b12_a_tenant_at_home_has_one_handler_at_a_time(app: Lowkiq, queue_name:
     names = ["a", "b"]
     worker = declare(app, queue_name, handle, tenants="home", shards_count=4)
     shards = {worker.queue_name: app.core.queue_of(worker).shards}
-    worker.perform_async(jobs_of([f"{tenant}:{number}" for tenant in names for number in range(10)]))
+    worker.push_many(jobs_of([f"{tenant}:{number}" for tenant in names for number in range(10)]))
     threads = [threading.Thread(target=app.drain) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -205,7 +205,7 @@ def test_b1_the_order_of_an_id_holds_through_retries(app: Lowkiq, clock: ManualC
     worker = declare(app, queue_name, handle, tenants="spread", batch_size=2, payloads_at_once=2)
     ids = ["a:1", "a:2", "b:1", "c:1"]
     for number in range(6):
-        worker.perform_async([{"id": job_id, "payload": number, "score": number} for job_id in ids])
+        worker.push_many([{"id": job_id, "payload": number, "score": number} for job_id in ids])
     for _ in range(10):
         app.drain()
         clock.advance(20.0)
@@ -225,24 +225,24 @@ def test_b12_a_library_or_declaration_without_tenants_is_refused(
 ) -> None:
     """B-12: a queue of tenants takes nobody who declares it otherwise, and a plain one no tenants."""
     worker = declare(make_app(), queue_name, Notes(), **fields)
-    worker.perform_async(jobs_of(["a:1"]))
+    worker.push_many(jobs_of(["a:1"]))
 
     with pytest.raises(QueueMismatch, match="layout"):
-        declare(make_app(), queue_name, Notes()).perform_async(jobs_of(["a:1"]))
+        declare(make_app(), queue_name, Notes()).push_many(jobs_of(["a:1"]))
     other = {"home": "spread", "spread": "home"}[fields["tenants"]]
     with pytest.raises(QueueMismatch, match="crc32:tenant"):
-        declare(make_app(), queue_name, Notes(), tenants=other).perform_async(jobs_of(["a:1"]))
+        declare(make_app(), queue_name, Notes(), tenants=other).push_many(jobs_of(["a:1"]))
 
 
 def test_b12_a_home_queue_may_be_redeclared_with_other_shards(app: Lowkiq, make_app: Any, queue_name: str) -> None:
     """B-12: its ids are found by their tenants' shards afterwards, too."""
     notes = Notes()
-    declare(app, queue_name, Notes(), tenants="home", shards_count=2).perform_async(jobs_of(["a:1"]))
+    declare(app, queue_name, Notes(), tenants="home", shards_count=2).push_many(jobs_of(["a:1"]))
     app.drain()
     anew = make_app()
     worker = declare(anew, queue_name, notes, tenants="home", shards_count=7)
     anew.operate.redeclare(worker)
-    worker.perform_async(jobs_of(["a:1", "a:2", "b:1"]))
+    worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
 
     assert 7 == len(anew.core.queue_of(worker).shards)
     assert ["a:1", "a:2"] == [job.id for job in anew.operate.queries(worker).fetch(["a:1", "a:2"])]
@@ -270,7 +270,7 @@ def test_repair_mends_lanes(app: Lowkiq, server: Server, clock: ManualClock, que
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
     (shard,) = app.core.queue_of(worker).shards
-    worker.perform_async(jobs_of(["a:1", "a:2", "b:1"]))
+    worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
     lines, lanes, served = (shard.key(name) for name in LANES)
     first: Any = server.admin.zrange(lines, 0, 0)[0]
     server.admin.zrem(lines, first)
@@ -299,11 +299,11 @@ def test_a_key_of_another_type_stops_no_tenant(
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
     (shard,) = app.core.queue_of(worker).shards
-    worker.perform_async(jobs_of(["a:1", "a:2", "b:1"]))
+    worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
     server.admin.delete(shard.key(name))
     server.admin.set(shard.key(name), "something else")
 
-    worker.perform_async(jobs_of(["c:1"]))
+    worker.push_many(jobs_of(["c:1"]))
     app.drain()
 
     assert ["a:1", "a:2", "b:1", "c:1"] == sorted(job_id for ids in notes.ids for job_id in ids)
@@ -317,7 +317,7 @@ def test_lost_lines_are_missed_by_the_next_claim(
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
     (shard,) = app.core.queue_of(worker).shards
-    worker.perform_async(jobs_of(["a:1", "b:1"]))
+    worker.push_many(jobs_of(["a:1", "b:1"]))
     server.admin.delete(shard.key("lines"))
 
     app.drain()

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from lowkiq_lambda import Gather, Lowkiq
+from lowkiq_lambda import Debounce, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
@@ -13,7 +13,7 @@ def test_b7_a_list_keeps_order_and_equal_entries(app: Lowkiq, queue_name: str) -
     notes = Notes()
     worker = declare(app, queue_name, notes, merge="never", payloads_at_once=2)
     for step in ("add", "add", "pay"):
-        worker.perform_async([{"id": "account", "payload": step}])
+        worker.push_many([{"id": "account", "payload": step}])
 
     app.drain()
 
@@ -25,7 +25,7 @@ def test_b7_a_set_has_each_entry_once(app: Lowkiq, queue_name: str) -> None:
     notes = Notes()
     worker = declare(app, queue_name, notes)
     for page in ("/home", "/cart", "/home", "/cart"):
-        worker.perform_async([{"id": "account", "payload": page}])
+        worker.push_many([{"id": "account", "payload": page}])
 
     app.drain()
 
@@ -35,14 +35,14 @@ def test_b7_a_set_has_each_entry_once(app: Lowkiq, queue_name: str) -> None:
 def test_b7_a_set_by_time_is_due_after_the_first_action_or_after_the_last(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
-    """B-7: `delay` counts from the first action of a client, `gather` from the last."""
+    """B-7: `delay` counts from the first action of a client, `debounce` from the last."""
     reminders, summaries = Notes(), Notes()
     five = timedelta(minutes=5)
     remind = declare(app, f"{queue_name}-remind", reminders)
-    summarise = declare(app, f"{queue_name}-summarise", summaries, gather=Gather(five, at_most=timedelta(hours=1)))
+    summarise = declare(app, f"{queue_name}-summarise", summaries, debounce=Debounce(five, at_most=timedelta(hours=1)))
     for action in ("opens", "edits", "saves"):
-        remind.perform_async([{"id": "client", "payload": action, "delay": five}])
-        summarise.perform_async([{"id": "client", "payload": action}])
+        remind.push_many([{"id": "client", "payload": action, "delay": five}])
+        summarise.push_many([{"id": "client", "payload": action}])
         clock.advance(120)
     sent = []
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Due times: `perform_in` and `delay` (E-67, L-17, L-19, LN-9)."""
+"""Due times: `due_at` and `delay` (E-67, L-17, L-19, LN-9)."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
@@ -11,16 +11,16 @@ from tests.kit.handlers import Notes
 from tests.kit.workers import declare
 
 
-def test_l17_perform_in_is_an_absolute_time(lowkiq: AppUnderTest) -> None:
+def test_l17_due_at_is_an_absolute_time(lowkiq: AppUnderTest) -> None:
     """L-17: in spite of its name it is a time; a job waits for it, and it is now by default."""
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
     at = lowkiq.clock.time() + 60.5
 
-    (late,) = worker.perform_async([{"id": "late", "perform_in": at}])
-    (fresh,) = worker.perform_async([{"id": "now"}])
+    (late,) = worker.push_many([{"id": "late", "due_at": at}])
+    (fresh,) = worker.push_many([{"id": "now"}])
     lowkiq.drain()
-    assert ([["now"]], at, at - 60.5) == (notes.ids, late.perform_in, fresh.perform_in)
+    assert ([["now"]], at, at - 60.5) == (notes.ids, late.due_at, fresh.due_at)
     lowkiq.advance(seconds=60.4)
     lowkiq.drain()
     assert [["now"]] == notes.ids
@@ -30,22 +30,22 @@ def test_l17_perform_in_is_an_absolute_time(lowkiq: AppUnderTest) -> None:
     assert [["now"], ["late"]] == notes.ids
 
 
-def test_l17_perform_in_may_be_a_datetime_and_delay_is_the_relative_form(lowkiq: AppUnderTest) -> None:
+def test_l17_due_at_may_be_a_datetime_and_delay_is_the_relative_form(lowkiq: AppUnderTest) -> None:
     """L-17: an aware datetime is its moment; `delay` counts from now, in seconds or as a timedelta."""
     worker = declare(lowkiq.app, "orders", Notes())
     now = lowkiq.clock.time()
     moment = datetime.fromtimestamp(now + 5, UTC)
 
-    pushed = worker.perform_async(
+    pushed = worker.push_many(
         [
-            {"id": "a", "perform_in": moment},
+            {"id": "a", "due_at": moment},
             {"id": "b", "delay": 2.5},
             {"id": "c", "delay": timedelta(minutes=1)},
             {"id": "d", "delay": 0},
         ]
     )
 
-    assert [now + 5, now + 2.5, now + 60, now] == [one.perform_in for one in pushed]
+    assert [now + 5, now + 2.5, now + 60, now] == [one.due_at for one in pushed]
 
 
 @pytest.mark.parametrize("decimals", [0.123457, 0.000001, 0.999999])
@@ -55,16 +55,16 @@ def test_l19_times_keep_their_microseconds(lowkiq: AppUnderTest, decimals: float
     worker = declare(lowkiq.app, "orders", notes)
     at = 1_700_000_000 + decimals
 
-    (pushed,) = worker.perform_async([{"id": "a", "perform_in": at}])
-    (again,) = worker.perform_async([{"id": "a", "payload": 2}])
+    (pushed,) = worker.push_many([{"id": "a", "due_at": at}])
+    (again,) = worker.push_many([{"id": "a", "payload": 2}])
     lowkiq.drain()
 
-    assert [at] * 3 == [pushed.perform_in, again.perform_in, notes.last.perform_in]
+    assert [at] * 3 == [pushed.due_at, again.due_at, notes.last.due_at]
     assert at < lowkiq.clock.time()
 
 
 @pytest.mark.parametrize(
-    ("perform_in", "why"),
+    ("due_at", "why"),
     [
         (1_800_000_000_000, "looks like milliseconds: give seconds"),
         (1_800_000_000_000.5, "looks like milliseconds"),
@@ -83,12 +83,12 @@ def test_l19_times_keep_their_microseconds(lowkiq: AppUnderTest, decimals: float
         (datetime(1980, 1, 1, tzinfo=UTC), "lies before 2001"),
     ],
 )
-def test_e67_times_that_are_none_are_refused(lowkiq: AppUnderTest, perform_in: object, why: str) -> None:
+def test_e67_times_that_are_none_are_refused(lowkiq: AppUnderTest, due_at: object, why: str) -> None:
     """E-67, LB-15: milliseconds, seconds from now and negative numbers never become an invisible job."""
     worker = declare(lowkiq.app, "orders", Notes())
 
-    with pytest.raises(JobError, match=f"job 0: perform_in: .*{why}"):
-        worker.perform_async([{"id": "a", "perform_in": perform_in}])
+    with pytest.raises(JobError, match=f"job 0: due_at: .*{why}"):
+        worker.push_many([{"id": "a", "due_at": due_at}])
 
 
 @pytest.mark.parametrize("delay", [-0.1, -5, math.nan, math.inf, True, None, "5", timedelta(seconds=-1), 1e12])
@@ -97,7 +97,7 @@ def test_e67_delays_that_are_none_are_refused(lowkiq: AppUnderTest, delay: objec
     worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match=r"job 0: delay: (must be seconds from now|lies beyond the year 9999)"):
-        worker.perform_async([{"id": "a", "delay": delay}])
+        worker.push_many([{"id": "a", "delay": delay}])
 
 
 def test_e67_a_time_in_the_past_is_due_at_once(lowkiq: AppUnderTest) -> None:
@@ -106,35 +106,35 @@ def test_e67_a_time_in_the_past_is_due_at_once(lowkiq: AppUnderTest) -> None:
     worker = declare(lowkiq.app, "orders", notes)
     at = lowkiq.clock.time() - 86_400
 
-    (pushed,) = worker.perform_async([{"id": "a", "perform_in": at}])
+    (pushed,) = worker.push_many([{"id": "a", "due_at": at}])
     (state,) = lowkiq.app.core.drainer.probe(lowkiq.app.core.queue_of(worker).shards)
     lowkiq.drain()
 
-    assert (at, 86_400, at) == (pushed.perform_in, state.lag, notes.last.perform_in)
+    assert (at, 86_400, at) == (pushed.due_at, state.lag, notes.last.due_at)
 
 
 @pytest.mark.parametrize(
-    "perform_in",
+    "due_at",
     [
         datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
         datetime(2030, 6, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     ],
 )
-def test_e67_aware_datetimes_are_their_moments(lowkiq: AppUnderTest, perform_in: datetime) -> None:
+def test_e67_aware_datetimes_are_their_moments(lowkiq: AppUnderTest, due_at: datetime) -> None:
     """E-67: up to the year 9999, in any time zone."""
     worker = declare(lowkiq.app, "orders", Notes())
 
-    (pushed,) = worker.perform_async([{"id": "a", "perform_in": perform_in}])
+    (pushed,) = worker.push_many([{"id": "a", "due_at": due_at}])
 
-    assert perform_in.timestamp() == pushed.perform_in
+    assert due_at.timestamp() == pushed.due_at
 
 
 def test_a_time_and_a_delay_are_one_too_many(lowkiq: AppUnderTest) -> None:
     """Giving both is an error that says what each is."""
     worker = declare(lowkiq.app, "orders", Notes())
 
-    with pytest.raises(JobError, match=r"job 0: delay: give perform_in \(a time\) or delay \(from now\), not both"):
-        worker.perform_async([{"id": "a", "perform_in": lowkiq.clock.time(), "delay": 1}])
+    with pytest.raises(JobError, match=r"job 0: delay: give due_at \(a time\) or delay \(from now\), not both"):
+        worker.push_many([{"id": "a", "due_at": lowkiq.clock.time(), "delay": 1}])
 
 
 def test_ln9_an_earlier_time_brings_nothing_forward(lowkiq: AppUnderTest) -> None:
@@ -142,9 +142,9 @@ def test_ln9_an_earlier_time_brings_nothing_forward(lowkiq: AppUnderTest) -> Non
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes)
     at = lowkiq.clock.time() + 60
-    worker.perform_async([{"id": "a", "perform_in": at}])
+    worker.push_many([{"id": "a", "due_at": at}])
 
-    (pushed,) = worker.perform_async([{"id": "a", "payload": 2, "perform_in": lowkiq.clock.time()}])
+    (pushed,) = worker.push_many([{"id": "a", "payload": 2, "due_at": lowkiq.clock.time()}])
     lowkiq.drain()
 
-    assert (at, True, []) == (pushed.perform_in, pushed.merged, notes.batches)
+    assert (at, True, []) == (pushed.due_at, pushed.merged, notes.batches)

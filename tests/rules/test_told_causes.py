@@ -27,7 +27,7 @@ def told(app: Lowkiq, worker: Any, job_id: str = "a") -> Diagnosis:
 def test_a_failed_job_tells_its_error_and_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Which error, how long ago, which retry of how many, and when."""
     worker = declare(app, queue_name, handler, max_retry_count=3)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(4.0)
     first = told(app, worker).sentence
@@ -47,7 +47,7 @@ def test_a_failed_job_tells_its_error_and_its_retry(app: Lowkiq, clock: ManualCl
 def test_a_dead_job_tells_that_its_retries_are_used_up(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """All of its tries are counted, and the last error is named."""
     worker = declare(app, queue_name, handler, max_retry_count=2)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     for wait in (10.0, 20.0, 29.0):
         app.drain()
         clock.advance(wait)
@@ -60,8 +60,8 @@ def test_a_dead_job_tells_that_its_retries_are_used_up(app: Lowkiq, clock: Manua
 
 def test_a_held_job_tells_its_error_and_no_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Its retries are used up, and an operator decides: no sentence speaks of one that comes."""
-    worker = declare(app, queue_name, handler, max_retry_count=0, dead_head="hold")
-    worker.perform_async(jobs_of("a"))
+    worker = declare(app, queue_name, handler, max_retry_count=0, dead_head="block")
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(5.0)
 
@@ -74,7 +74,7 @@ def test_a_held_job_tells_its_error_and_no_retry(app: Lowkiq, clock: ManualClock
 def test_a_buried_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """With the error that it had before, if it had one."""
     worker = declare(app, queue_name, handler)
-    worker.perform_async([*jobs_of("a"), {"id": "b", "delay": 60}])
+    worker.push_many([*jobs_of("a"), {"id": "b", "delay": 60}])
     app.drain()
     clock.advance(1.0)
     app.operate.actions(worker).kill_all_failed_jobs()
@@ -89,7 +89,7 @@ def test_a_job_that_ended_its_process_tells_so(app: Lowkiq, clock: ManualClock, 
     mortal, notes = Mortal(app), Notes()
     notes.then = lambda _batch: mortal.die()
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     while mortal.drain() is None:
         outlive(app, clock, worker)
 
@@ -99,7 +99,7 @@ def test_a_job_that_ended_its_process_tells_so(app: Lowkiq, clock: ManualClock, 
 def test_a_later_failure_of_the_id_is_not_told_as_the_cause(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Where another payload of a dead id has failed since, both are told, each in its place."""
     worker = declare(app, queue_name, handler, max_retry_count=1)
-    worker.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
+    worker.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
     for _ in range(2):
         app.drain()
         clock.advance(10.0)
@@ -116,7 +116,7 @@ def test_an_error_is_read_by_the_codec_of_the_app(make_app: MakeApp, queue_name:
         dump_error=lambda text: zlib.compress(text.encode()), load_error=lambda kept: zlib.decompress(kept).decode()
     )
     worker = declare(app, queue_name, handler)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
 
     assert "with a is broken" in told(app, worker).sentence

@@ -64,7 +64,7 @@ def test_shards_that_wait_for_each_other_take_short_turns(app: Lowkiq, clock: Ma
     notes = Notes(lambda _batch: clock.advance(0.1))
     for letters in ("abcdefgh", "ABCDEFGH"):
         worker = declare(app, f"{queue_name}-{letters[0]}", notes)
-        worker.perform_async([{"id": job_id, "perform_in": clock.time() + at} for at, job_id in enumerate(letters)])
+        worker.push_many([{"id": job_id, "due_at": clock.time() + at} for at, job_id in enumerate(letters)])
     clock.advance(60)
     app.drain()
 
@@ -102,7 +102,7 @@ class Risk:
         mortal = Mortal(app)
         self.notes.then = mortal.die
         worker = declare(app, f"{queue_name}-risk", self.notes)
-        worker.perform_async(jobs_of("x"))
+        worker.push_many(jobs_of("x"))
         assert mortal.drain() is None
         outlive(app, clock, worker)
         self.notes.then = None
@@ -116,7 +116,7 @@ def test_p6_what_may_end_the_process_comes_when_all_else_is_done(
     """P6: a shard whose holder died is the most lagging of all, and is visited last all the same."""
     risk = Risk(app, clock, queue_name)
     healthy = declare(app, queue_name, risk.notes, shards_count=3)
-    healthy.perform_async(jobs_of("abcdefghi"))
+    healthy.push_many(jobs_of("abcdefghi"))
 
     assert {"done": 10, "recovered": 1} == app.drain()
 
@@ -131,7 +131,7 @@ def test_p6_what_was_found_suspect_comes_last_too(app: Lowkiq, clock: ManualCloc
     mortal.die_before("start")
     assert mortal.drain() is None
     outlive(app, clock, risk.worker)
-    declare(app, queue_name, risk.notes).perform_async(jobs_of("ab"))
+    declare(app, queue_name, risk.notes).push_many(jobs_of("ab"))
 
     app.drain()
 
@@ -147,11 +147,11 @@ def test_p6_others_that_never_end_do_not_keep_a_risky_shard_from_its_turn(
     def go_on(batch: Batch) -> None:
         if "x" not in batch:
             clock.advance(0.1)
-            endless.perform_async(jobs_of([*batch]))
+            endless.push_many(jobs_of([*batch]))
 
     risk.notes.then = go_on
     endless = declare(app, queue_name, risk.notes)
-    endless.perform_async(jobs_of("ab"))
+    endless.push_many(jobs_of("ab"))
     began_at = clock.monotonic()
     done_at = list[float]()
     risk.notes.then = lambda batch: done_at.append(clock.monotonic()) if "x" in batch else go_on(batch)
@@ -166,7 +166,7 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
     """P6: a drain without an end, too, comes to it, however much work others have."""
     risk = Risk(app, clock, queue_name)
     healthy = declare(app, queue_name, risk.notes)
-    healthy.perform_async(jobs_of("a"))
+    healthy.push_many(jobs_of("a"))
     drain, budget = Loop(app.core.drainer, app.core.drainer.shards), Budget(clock)
     drain.board.put_off_risk(math.inf)
     drain.probe(budget)
@@ -202,7 +202,7 @@ def test_a_shard_that_a_probe_has_reached_again_is_probed_no_more_often(
     app, notes = make_app(poll_interval=600.0), Notes(lambda _batch: clock.advance(20.0 / len(notes.batches) ** 9))
     worker = declare(app, queue_name, notes, shards_count=12)
     ids = [str(number) for number in range(60)]
-    worker.perform_async(jobs_of(ids))
+    worker.push_many(jobs_of(ids))
     drainer, failed, visits, probes = app.core.drainer, list[ShardRef](), list[int](), list[int]()
     probe_each, visit = drainer.probe_each, drainer.visit
 
@@ -231,7 +231,7 @@ def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
 ) -> None:
     """A visit would try for seconds to get it, while others that may be reached wait."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     drainer, (lost, _) = app.core.drainer, app.core.queue_of(worker).shards
     probe_each, visit, visited = drainer.probe_each, drainer.visit, list[ShardRef]()
 

@@ -33,7 +33,7 @@ def test_a31_an_item_is_enqueued_then_running_then_done(app: Lowkiq, track: Trac
     """A-27, A-31: each status is seen while it lasts; once nothing is open the shard does nothing more for tasks."""
     seen = []
     worker, task = track(Notes(lambda _batch: seen.append(task.statuses)), batch_size=2)
-    task.push((1, "a", "one"), (2, "b", "two"))
+    task.push_many((1, "a", "one"), (2, "b", "two"))
 
     before, was_in_use = task.statuses, task.is_in_use
     app.drain()
@@ -42,7 +42,7 @@ def test_a31_an_item_is_enqueued_then_running_then_done(app: Lowkiq, track: Trac
     assert [{"one": "r", "two": "r"}] == seen
     assert {"one": Item("d", "1", 1), "two": Item("d", "2", 1)} == task.items
     assert not task.is_in_use
-    (untracked,) = worker.perform_async([{"id": 3}])
+    (untracked,) = worker.push_many([{"id": 3}])
     assert not untracked.repeated
 
 
@@ -50,7 +50,7 @@ def test_p2_a_tracked_push_is_applied_once_however_late_it_is_repeated(app: Lowk
     """P2: also after the job has run; the answer says `repeated`, and nothing is performed."""
     notes = Notes()
     _, task = track(notes)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     waiting = task.push_again()
     app.drain()
 
@@ -66,9 +66,9 @@ def test_an_item_whose_key_was_pushed_before_goes_into_that_job(app: Lowkiq, tra
     """The job is not performed again, and its item does not wait for anything: it ends as merged."""
     notes = Notes()
     worker, task = track(notes)
-    worker.perform_async([{"id": 1, "payload": "a", "key": "evt-1"}])
+    worker.push_many([{"id": 1, "payload": "a", "key": "evt-1"}])
 
-    pushed = task.push((1, "a", "one"), key="evt-1") + task.push_again()
+    pushed = task.push_many((1, "a", "one"), key="evt-1") + task.push_again()
     app.drain()
 
     assert [True, True] == [one.repeated for one in pushed]
@@ -83,8 +83,8 @@ def test_a40_items_whose_payloads_merge_share_their_fate(
     """A-40: whichever payload is kept, of those that wait, and of those that come back from a failure."""
     notes = Notes(failing("1"))
     _, task = track(notes, merge=merge)
-    task.push((1, "a", "one"), (1, "a", "two"), (1, "b", "three"))
-    notes.then = lambda batch: (task.push((1, "a", "four")), failing("1")(batch))
+    task.push_many((1, "a", "one"), (1, "a", "two"), (1, "b", "three"))
+    notes.then = lambda batch: (task.push_many((1, "a", "four")), failing("1")(batch))
     app.drain()
 
     retried = task.items
@@ -104,9 +104,9 @@ def test_a40_items_of_two_tasks_may_have_one_payload(app: Lowkiq, server: Server
     """A-40: each task is told of its own item, and an untracked push beside them of none."""
     worker, task = track(Notes())
     other = TaskOfTests(worker, server.admin)
-    task.push((1, "a", "one"))
-    worker.perform_async([{"id": 1, "payload": "a"}])
-    other.push((1, "a", "its one"))
+    task.push_many((1, "a", "one"))
+    worker.push_many([{"id": 1, "payload": "a"}])
+    other.push_many((1, "a", "its one"))
 
     app.drain()
 
@@ -116,7 +116,7 @@ def test_a40_items_of_two_tasks_may_have_one_payload(app: Lowkiq, server: Server
 def test_a40_beyond_4096_items_of_one_payload_an_item_goes_into_the_first(app: Lowkiq, track: Track) -> None:
     """A-40: it ends as merged at once, and the others are performed."""
     _, task = track(Notes())
-    task.push(*((1, "a", str(number)) for number in range(4_098)))
+    task.push_many(*((1, "a", str(number)) for number in range(4_098)))
 
     before = task.statuses
     app.drain()
@@ -130,7 +130,7 @@ def test_a33_a_retry_tells_its_error_and_counts_an_attempt(app: Lowkiq, clock: M
     """A-29, A-33, A-38: the messages of all attempts stay; the one that succeeds is an attempt, too."""
     notes = Notes(raising(Broken("no luck")))
     _, task = track(notes)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     for words in ("no luck", "bad luck"):
         notes.then = raising(Broken(words))
         app.drain()
@@ -146,7 +146,7 @@ def test_a38_an_item_keeps_its_last_twenty_messages(app: Lowkiq, clock: ManualCl
     """A-38: 200 characters of each."""
     notes = Notes()
     _, task = track(notes, max_retry_count=30)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     for number in range(25):
         notes.then = raising(Broken(f"{number} " + "long" * 100))
         app.drain()
@@ -162,7 +162,7 @@ def test_a32_an_interruption_is_noted_once(app: Lowkiq, track: Track) -> None:
     """A-32: what exits is enqueued again, and counts no attempt, however often in a row."""
     notes = Notes(lambda _batch: sys.exit(1))
     _, task = track(notes)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
 
     for _ in range(2):
         with pytest.raises(SystemExit):
@@ -175,7 +175,7 @@ def test_a_failure_in_company_is_told_and_counts_nobody(app: Lowkiq, track: Trac
     """Ids of an error that names nobody run alone first; only that counts."""
     notes = Notes(lambda batch: raising()(batch) if len(batch) > 1 else None)
     _, task = track(notes, batch_size=2)
-    task.push((1, "a", "one"), (2, "b", "two"))
+    task.push_many((1, "a", "one"), (2, "b", "two"))
 
     app.drain()
 
@@ -186,7 +186,7 @@ def test_what_is_put_off_says_so(app: Lowkiq, clock: ManualClock, track: Track) 
     """A job that raises Later waits as enqueued, with a message, and has not failed."""
     notes = Notes(raising(Later(60)))
     _, task = track(notes)
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     app.drain()
     clock.advance(61)
 
@@ -203,10 +203,10 @@ def test_what_a_dead_process_left_waits_again(app: Lowkiq, clock: ManualClock, t
     mortal, notes = Mortal(app), Notes()
     worker, task = track(notes)
     notes.then = mortal.die
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     mortal.drain()
     running = task.statuses
-    task.push((1, "a", "two"))
+    task.push_many((1, "a", "two"))
     outlive(app, clock, worker)
 
     notes.then = None
@@ -220,7 +220,7 @@ def test_the_third_strike_is_the_death_of_the_item(app: Lowkiq, clock: ManualClo
     """A payload whose process died three times goes to the morgue with its items, which say why."""
     mortal = Mortal(app)
     worker, task = track(Notes(mortal.die))
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     for _ in range(4):
         mortal.drain()
         outlive(app, clock, worker)
@@ -240,7 +240,7 @@ def test_what_is_buried_is_dead_and_the_rest_starts_anew(app: Lowkiq, track: Tra
     _, task = track(handler, max_retry_count=0)
     seen: list[dict[str, str]] = []
     handler.then = lambda _batch: seen.append(task.statuses)
-    task.push((1, "a", "one"), (1, "b", "two"))
+    task.push_many((1, "a", "one"), (1, "b", "two"))
 
     app.drain()
 
@@ -254,7 +254,7 @@ def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Tra
     handler = FailingHandler()
     worker, task = track(handler)
     handler.failing = {"1"}
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     app.drain()
     actions = app.operate.actions(worker)
 
@@ -274,9 +274,9 @@ def test_what_is_deleted_is_cancelled(app: Lowkiq, track: Track) -> None:
     handler = FailingHandler()
     worker, task = track(handler, max_retry_count=0)
     handler.failing = {"1"}
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     app.drain()
-    task.push((2, "b", "two"), (2, "c", "three"))
+    task.push_many((2, "b", "two"), (2, "c", "three"))
     before = task.statuses
 
     app.operate.actions(worker).delete(["2"])
@@ -296,7 +296,7 @@ def test_what_the_bounds_of_the_morgue_remove_stays_dead(
     worker = declare(app, queue_name, handler, max_retry_count=0)
     task = TaskOfTests(worker, server.admin)
     handler.failing = {"1", "2"}
-    task.push((1, "a", "one"), (2, "b", "two"))
+    task.push_many((1, "a", "one"), (2, "b", "two"))
 
     app.drain()
     app.operate.actions(worker).morgue_delete(["1", "2"])

@@ -69,7 +69,7 @@ def test_a_handler_is_given_what_was_pushed(app: Lowkiq, queue_name: str) -> Non
     worker = sync_order(app, queue_name, got)
 
     worker.push(1, OrderChanged("paid", 3), score=2)
-    worker.perform_async([Job(1, OrderChanged("new"), score=1), {"id": 1, "payload": OrderChanged("sent"), "score": 3}])
+    worker.push_many([Job(1, OrderChanged("new"), score=1), {"id": 1, "payload": OrderChanged("sent"), "score": 3}])
     app.drain()
 
     assert [[OrderChanged("new"), OrderChanged("paid", 3), OrderChanged("sent")]] == got
@@ -105,7 +105,7 @@ def test_a_payload_of_another_type_is_refused(app: Lowkiq, queue_name: str, payl
     worker: Any = sync_order(app, queue_name, [])
 
     with pytest.raises(JobError, match=f"job 1: payload: is not of the type OrderChanged: {why}"):
-        worker.perform_async([Job(1, OrderChanged("paid")), Job(2, payload)])
+        worker.push_many([Job(1, OrderChanged("paid")), Job(2, payload)])
 
     assert look(app, worker, "1") is None
 
@@ -115,14 +115,14 @@ def test_a_job_needs_a_payload(app: Lowkiq, queue_name: str) -> None:
     worker: Any = sync_order(app, queue_name, [])
 
     with pytest.raises(JobError, match="job 0: payload: is required, and of the type OrderChanged"):
-        worker.perform_async([{"id": 1}])
+        worker.push_many([{"id": 1}])
 
 
 def test_d6_a_payload_that_is_not_of_the_type_fails_its_id_alone(app: Lowkiq, queue_name: str) -> None:
     """One bad id beside nine good ones: the nine are done, and the one says which payload is wrong, and why."""
     got: list[Any] = []
     worker = sync_order(app, queue_name, got)
-    worker.perform_async([Job(number, OrderChanged("paid")) for number in range(9)])
+    worker.push_many([Job(number, OrderChanged("paid")) for number in range(9)])
     # Another process declares another type.
     worker.payload = None
     worker.push(9, {"state": "paid"})  # type: ignore[arg-type]  # as said above

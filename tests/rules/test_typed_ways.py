@@ -73,12 +73,12 @@ def test_a_server_middleware_sees_objects(app: Lowkiq, queue_name: str) -> None:
 
 
 def test_an_app_and_a_task_push_objects(app: Lowkiq, queue_name: str) -> None:
-    """`app.push` and `task.push` take the jobs that `perform_async` takes, and so does a task's callback."""
+    """`app.push_many` and `task.push_many` take the jobs that `push_many` takes, and so does a task's callback."""
     worker, notes = declared(app, queue_name)
 
-    app.push(worker, [Job("a", PAID)])
+    app.push_many(worker, [Job("a", PAID)])
     with app.task("export", on_complete=(worker, OrderChanged("exported"))) as task:
-        task.push(worker, [Job("b", PAID), {"id": "c", "payload": VALUES, "item": "third"}])
+        task.push_many(worker, [Job("b", PAID), {"id": "c", "payload": VALUES, "item": "third"}])
     app.drain()
     app.drain()
 
@@ -121,9 +121,9 @@ def test_an_outbox_writes_objects(app: Lowkiq, queue_name: str, tmp_path: Path) 
     tables.create_all(sessions.kw["bind"])
 
     with sessions.begin() as session:
-        outbox.push(session, worker, [Job("a", PAID)])
+        outbox.push_many(session, worker, [Job("a", PAID)])
         with pytest.raises(JobError, match=WRONG):
-            outbox.push(session, worker, [{"id": "b", "payload": {}}])
+            outbox.push_many(session, worker, [{"id": "b", "payload": {}}])
     outbox.sweep()
     app.drain()
     sessions.kw["bind"].dispose()
@@ -159,7 +159,7 @@ def test_what_waits_in_the_process_is_json(
 
 
 def test_a_mapping_function_yields_objects(app: Lowkiq, queue_name: str) -> None:
-    """It yields jobs as `perform_async` takes them, objects or JSON values."""
+    """It yields jobs as `push_many` takes them, objects or JSON values."""
     worker, notes = declared(app, queue_name)
 
     @app.ingest

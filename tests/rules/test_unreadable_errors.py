@@ -132,17 +132,17 @@ def test_p6_an_error_that_cannot_be_read_is_blamed_on_its_id_alone(
         if job.id == "bad":
             raise error_of(ODD_KINDS[odd_kind])
 
-    async def perform_async(_self: object, batch: Batch) -> None:
+    async def push_many(_self: object, batch: Batch) -> None:
         perform(batch)
 
     by_way: dict[str, dict[str, Any]] = {
         "batch": {},
         "threads": {"concurrency": 2},
         "jobs": {"perform_job": perform_job},
-        "coroutine": {"perform": perform_async},
+        "coroutine": {"perform": push_many},
     }
     worker = declare(app, queue_name, perform, batch_size=10, max_retry_count=0, **by_way[way])
-    worker.perform_async(jobs_of([*NEIGHBOURS, "bad"]))
+    worker.push_many(jobs_of([*NEIGHBOURS, "bad"]))
     drained(app, clock, drains=2)
 
     (dead,) = app.operate.queries(worker).morgue_range_by_id()
@@ -177,7 +177,7 @@ def test_p6_a_hook_that_raises_what_cannot_be_read_costs_no_other_id_a_run(
     app = make_app(**settings.get(hook, {hook: raises}))
     fields = {"retry_in": raises} if hook == "retry_in" else {}
     worker = declare(app, queue_name, perform, batch_size=10, **fields)
-    worker.perform_async([*jobs_of(NEIGHBOURS), {"id": "bad", "payload": "odd"}])
+    worker.push_many([*jobs_of(NEIGHBOURS), {"id": "bad", "payload": "odd"}])
     drained(app, clock, seconds=0.0, drains=3)
 
     assert Counter(NEIGHBOURS) == Counter(runs) - Counter({"bad": 3})
@@ -199,12 +199,12 @@ def test_p6_an_odd_delay_is_a_default_one(app: Lowkiq, clock: ManualClock, queue
             batch.fail("bad", OddText("odd"))
 
     worker = declare(app, queue_name, perform, batch_size=10, retry_in=lambda _self, _count: answer)
-    worker.perform_async(jobs_of([*NEIGHBOURS, "bad"]))
+    worker.push_many(jobs_of([*NEIGHBOURS, "bad"]))
     drained(app, clock, seconds=0.0, drains=3)
 
     assert Counter([*NEIGHBOURS, "bad"]) == runs
     (job,) = app.operate.queries(worker).fetch(["bad"])
-    assert (0, "odd", True) == (job.retry_count, job.error, job.perform_in > clock.time())
+    assert (0, "odd", True) == (job.retry_count, job.error, job.due_at > clock.time())
 
 
 STEPS = {
@@ -240,7 +240,7 @@ def test_a_fault_of_the_engine_ends_with_the_id_that_causes_it(  # noqa: PLR0913
 
     monkeypatch.setattr(kind, name, breaks)
     worker = declare(app, queue_name, perform, batch_size=10, max_retry_count=0, concurrency=concurrency)
-    worker.perform_async(jobs_of([*NEIGHBOURS, "bad"]))
+    worker.push_many(jobs_of([*NEIGHBOURS, "bad"]))
     drained(app, clock)
 
     (dead,) = app.operate.queries(worker).morgue_range_by_id()
@@ -267,7 +267,7 @@ def test_p1_a_fault_beside_a_handler_that_cannot_be_waited_for_keeps_the_shard_f
     crowd, late = Crowd(wait), Crowd()
     worker = declare_threads(app, queue_name, crowd, batch_size=1)
     declare_threads(other, queue_name, late)
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     monkeypatch.setattr(PendingOutcomes, "add", fault)
     monkeypatch.setattr(RunningBatches, "cancel", fault)
     with pytest.raises(Injected):

@@ -12,7 +12,7 @@ from tests.kit.workers import declare, jobs_of
 
 
 def test_l35_all_that_a_worker_declares(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """L-35: shards_count, batch_size, max_retry_count, queue_name, retry_in, perform and perform_async."""
+    """L-35: shards_count, batch_size, max_retry_count, queue_name, retry_in, perform and push_many."""
     performed: list[list[str]] = []
 
     class Sync(Worker):
@@ -29,12 +29,12 @@ def test_l35_all_that_a_worker_declares(app: Lowkiq, clock: ManualClock, queue_n
                 batch.fail(job_id, "no")
 
         @classmethod
-        def perform_async(cls, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-            return super().perform_async({"id": f"order-{job['number']}"} for job in jobs)
+        def push_many(cls, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+            return super().push_many({"id": f"order-{job['number']}"} for job in jobs)
 
     Sync.queue_name = queue_name
     app.worker(Sync)
-    pushed = Sync.perform_async({"number": n} for n in range(20))
+    pushed = Sync.push_many({"number": n} for n in range(20))
     app.drain()
 
     assert [f"order-{n}" for n in range(20)] == [one.id for one in pushed]
@@ -42,7 +42,7 @@ def test_l35_all_that_a_worker_declares(app: Lowkiq, clock: ManualClock, queue_n
     assert 3 == max(map(len, performed))
     waiting = look(app, Sync, "order-0")
     assert waiting is not None
-    assert clock.time() + 7.5 == waiting.perform_in
+    assert clock.time() + 7.5 == waiting.due_at
 
 
 def test_l36_defaults_of_a_worker(app: Lowkiq) -> None:
@@ -71,7 +71,7 @@ def test_l39_perform_gets_ids_with_their_payloads(app: Lowkiq, queue_name: str) 
         seen.extend([batch["a"], batch.get("c"), batch.get("c", 0), repr(batch)])
 
     worker = declare(app, queue_name, then, batch_size=5)
-    worker.perform_async([{"id": "a", "payload": 2, "score": 2}, {"id": "a", "payload": 1, "score": 1}, {"id": "b"}])
+    worker.push_many([{"id": "a", "payload": 2, "score": 2}, {"id": "a", "payload": 1, "score": 1}, {"id": "b"}])
 
     assert {"done": 2} == app.drain()
 
@@ -92,7 +92,7 @@ def test_a_worker_object_lives_for_one_batch(app: Lowkiq, queue_name: str) -> No
             seen.append(self.count)
 
     Careless.queue_name = queue_name
-    app.worker(Careless).perform_async(jobs_of("abc"))
+    app.worker(Careless).push_many(jobs_of("abc"))
     app.drain()
 
     assert [1, 1, 1] == seen
@@ -108,8 +108,8 @@ def test_ln1_workers_are_an_explicit_list(app: Lowkiq, queue_name: str) -> None:
 def test_l7_each_worker_has_a_queue_of_its_own(app: Lowkiq, queue_name: str) -> None:
     """L-7: a job goes to the worker that it was pushed to, whatever its id."""
     first, second = Notes(), Notes()
-    declare(app, queue_name + "-1", first).perform_async([{"id": "a", "payload": 1}])
-    declare(app, queue_name + "-2", second).perform_async([{"id": "a", "payload": 2}])
+    declare(app, queue_name + "-1", first).push_many([{"id": "a", "payload": 1}])
+    declare(app, queue_name + "-2", second).push_many([{"id": "a", "payload": 2}])
 
     app.drain()
 
@@ -119,12 +119,12 @@ def test_l7_each_worker_has_a_queue_of_its_own(app: Lowkiq, queue_name: str) -> 
 def test_l8_queues_and_shards_cost_no_threads(app: Lowkiq, queue_name: str) -> None:
     """L-8: draining more queues with more shards starts no further threads."""
     workers = [declare(app, f"{queue_name}-{n}", Notes(), shards_count=20) for n in range(10)]
-    workers[0].perform_async(jobs_of("a"))
+    workers[0].push_many(jobs_of("a"))
     app.drain()
     before = threading.active_count()
 
     for worker in workers:
-        worker.perform_async([{"id": n} for n in range(40)])
+        worker.push_many([{"id": n} for n in range(40)])
     app.drain()
 
     assert before == threading.active_count()
@@ -134,7 +134,7 @@ def test_l9_is_no_failure(app: Lowkiq, queue_name: str) -> None:
     """L-9: a worker with more shards than there are threads works, whatever a daemon has to say about it."""
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=50)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
 
     app.drain()
 

@@ -81,7 +81,7 @@ def test_x23_the_job_has_the_planned_time_as_its_score(app: Lowkiq, clock: Manua
     clock.advance(90.0)
     app.schedules.tick()
     (job,) = app.operate.queries(worker).fetch(["poll"])
-    assert ([({"full": True}, NOON + 60.0)], NOON + 60.0) == ([*job.payloads], job.perform_in)
+    assert ([({"full": True}, NOON + 60.0)], NOON + 60.0) == ([*job.payloads], job.due_at)
     assert {"done": 1} == {name: count for name, count in app.drain().items() if count}
 
 
@@ -110,7 +110,7 @@ def test_a_firing_into_a_waiting_id_merges(app: Lowkiq, clock: ManualClock, queu
         app.schedules.tick()
     assert [(60.0, "pushed"), (120.0, "merged")] == outcomes(app, worker, "poll")
     (job,) = app.operate.queries(worker).fetch(["poll"])
-    assert (1, NOON + 60.0) == (len(job.payloads), job.perform_in)
+    assert (1, NOON + 60.0) == (len(job.payloads), job.due_at)
 
 
 def test_jitter_moves_the_job_and_not_the_score(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -123,7 +123,7 @@ def test_jitter_moves_the_job_and_not_the_score(app: Lowkiq, clock: ManualClock,
     app.schedules.tick()
     (entry,) = app.schedules.declared
     (job,) = app.operate.queries(worker).fetch(["poll"])
-    assert (NOON + 60.0, NOON + 60.0 + entry.jitter_of(NOON + 60.0)) == (job.payloads[0].score, job.perform_in)
+    assert (NOON + 60.0, NOON + 60.0 + entry.jitter_of(NOON + 60.0)) == (job.payloads[0].score, job.due_at)
 
 
 def test_nothing_is_kept_where_no_entry_is(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -271,7 +271,7 @@ def test_what_is_no_worker_is_refused_in_a_sentence(app: Lowkiq, queue_name: str
             app.operate.limits,
             app.operate.actions,
             app.operate.queries,
-            lambda worker: app.push(worker, [{"id": 1}]),
+            lambda worker: app.push_many(worker, [{"id": 1}]),
         )
         for declaring in takers:
             with pytest.raises(DeclarationError) as refused:

@@ -169,7 +169,7 @@ def test_a_declaration_knows_what_an_evaluation_refuses(fields: list[str]) -> No
         try:
             judge()
         except (CronSimError, DeclarationError):
-            answers.append("refused")
+            answers.append("rejected")
         else:
             answers.append("taken")
 

@@ -114,7 +114,7 @@ def test_what_is_pushed_after_the_look_survives(desk: Desk, payloads: int, name:
     assert 1 == act(desk.actions)
     (job,) = queries.fetch(["a"])
     assert [("new", 1.5)] == pairs(job)
-    assert (desk.clock.time(), -1.0, None) == (job.perform_in, job.retry_count, job.error)
+    assert (desk.clock.time(), -1.0, None) == (job.due_at, job.retry_count, job.error)
     assert ["b"] == ids_of(queries.fetch(["b"]))
     dead = [(n, n) for n in range(payloads)] if script == "kill" else []
     assert dead == [pair for job in queries.morgue_fetch(["a"]) for pair in pairs(job)]
@@ -133,7 +133,7 @@ def test_an_equal_payload_pushed_after_the_look_survives(desk: Desk, payloads: i
     assert 0 == act(desk.actions)
     (job,) = desk.queries.fetch(["a"])
     assert [(n, n) for n in range(payloads)] == pairs(job)
-    assert (desk.clock.time() + LATER, 0.0, "a is broken") == (job.perform_in, job.retry_count, job.error)
+    assert (desk.clock.time() + LATER, 0.0, "a is broken") == (job.due_at, job.retry_count, job.error)
 
 
 def test_an_id_that_is_new_since_the_look_is_left(desk: Desk) -> None:
@@ -154,7 +154,7 @@ def test_a_job_that_did_not_fail_keeps_its_time(desk: Desk) -> None:
 
     assert 1 == desk.actions.delete(["a"])
     (job,) = desk.queries.fetch(["a"])
-    assert (["new"], desk.clock.time() + 70) == ([payload for payload, _ in job.payloads], job.perform_in)
+    assert (["new"], desk.clock.time() + 70) == ([payload for payload, _ in job.payloads], job.due_at)
 
 
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
@@ -258,8 +258,8 @@ def test_perform_now_keeps_the_order(desk: Desk) -> None:
     assert 4 == desk.actions.perform_all_jobs_now()
     assert 0 == desk.actions.perform_all_jobs_now()
     assert desk.app.operate.stats()["total"]["lag"] < 0.001
-    jobs = desk.queries.range_by_perform_in()
-    assert all(desk.clock.time() - 0.001 < job.perform_in <= desk.clock.time() for job in jobs)
+    jobs = desk.queries.range_by_due_at()
+    assert all(desk.clock.time() - 0.001 < job.due_at <= desk.clock.time() for job in jobs)
     assert ["due", "retry", "later 2", "later 1", "later 0"] == ids_of(jobs)
     assert [0.0] == [job.retry_count for job in jobs if job.id == "retry"]
     desk.drain()
@@ -270,11 +270,11 @@ def test_perform_now_keeps_the_order_of_very_many(desk: Desk) -> None:
     """Over many calls, with a clock that stands still as with one that goes on, and with equal times too."""
     desk.push([{"id": f"{n:05}", "delay": 5000 - n // 2} for n in range(5_000)])
     desk.push([{"id": f"due {n:03}"} for n in range(300)])
-    expected = ids_of(desk.queries.range_by_perform_in(limit=10_000))
+    expected = ids_of(desk.queries.range_by_due_at(limit=10_000))
     desk.before("expedite", lambda: desk.clock.advance(0.5), calls=4)
 
     assert 5_000 == desk.actions.perform_all_jobs_now()
-    assert expected == ids_of(desk.queries.range_by_perform_in(max=desk.clock.time(), limit=10_000))
+    assert expected == ids_of(desk.queries.range_by_due_at(max=desk.clock.time(), limit=10_000))
     assert 0.5 <= desk.app.operate.stats()["total"]["lag"] < 0.51
 
 
@@ -294,9 +294,9 @@ def test_perform_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:
     )
 
     assert 2 == desk.actions.perform_all_jobs_now()
-    waiting = desk.queries.range_by_perform_in("-inf", desk.clock.time())
+    waiting = desk.queries.range_by_due_at("-inf", desk.clock.time())
     assert ["old", "old too"] == ids_of(waiting)
-    assert ["new", "new too"] == ids_of(desk.queries.range_by_perform_in(desk.clock.time() + 1))
+    assert ["new", "new too"] == ids_of(desk.queries.range_by_due_at(desk.clock.time() + 1))
 
 
 @pytest.mark.parametrize("name", ["delete", "kill", "perform now"])

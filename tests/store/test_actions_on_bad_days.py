@@ -111,7 +111,7 @@ def test_every_call_stays_within_the_keys_of_its_shard(make_desk: MakeDesk, serv
     assert queries.fetch(["failed"])
     assert queries.morgue_fetch(["dead"])
     assert queries.processing() == []
-    for query in (queries.range_by_id, queries.range_by_perform_in, queries.range_by_retry_count):
+    for query in (queries.range_by_id, queries.range_by_due_at, queries.range_by_retry_count):
         assert 3 == len(query())
     assert queries.morgue_range_by_id() == queries.morgue_range_by_updated_at()
     assert 3 == desk.app.operate.stats()["total"]["length"]

@@ -175,7 +175,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
     """History travels with calls that are made anyway; only what is left when the time is over goes by itself."""
     flushed: list[int] = []
     worker = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": n} for n in range(30)])
+    worker.push_many([{"id": n} for n in range(30)])
     monkeypatch.setattr("lowkiq_lambda.store.shard.history.send_each", lambda *_: flushed.append(1))
 
     app.drain()
@@ -188,7 +188,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
 def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """What a thread of a daemon did goes along with a later look, five seconds on."""
     worker = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     drainer = app.core.drainer
     drainer.visit(drainer.shards()[0], Budget(clock))
     drainer.probe(drainer.shards())
@@ -235,7 +235,7 @@ def cluster_app(cluster: Cluster) -> Iterator[Lowkiq]:
 def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: Lowkiq, queue_name: str) -> None:
     """Shards, history and declarations lie on several nodes; the overview has all of them, and each node's card."""
     worker = declare(cluster_app, queue_name, FailingHandler(), shards_count=12)
-    worker.perform_async([{"id": n} for n in range(200)])
+    worker.push_many([{"id": n} for n in range(200)])
     cluster_app.drain()
     with cluster_app.operate.overview("72h") as seen:
         queue = only(seen.queues)
@@ -253,10 +253,10 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
     """P9: of two batches that are claimed at once the second has waited for the first, too."""
     handler = FailingHandler()
     worker = declare(app, queue_name, handler, batch_size=1)
-    worker.perform_async([{"id": "a"}])
+    worker.push_many([{"id": "a"}])
     # A queue whose batches take no time is claimed in windows of many.
     app.drain()
-    worker.perform_async([{"id": job_id, "perform_in": clock.time()} for job_id in "bc"])
+    worker.push_many([{"id": job_id, "due_at": clock.time()} for job_id in "bc"])
     clock.advance(5)
     handler.meanwhile = lambda: clock.advance(8)
     app.drain()

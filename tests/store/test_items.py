@@ -51,7 +51,7 @@ def test_a_started_job_takes_its_items_along(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], task: TaskOfTests
 ) -> None:
     """While it runs, waits to go on, lies in the morgue with its progress, and comes back in another place."""
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     starter = Starter(app, worker, "1", JobProgress(b"1"))
     running = task.statuses
     starter.put_off(clock.time())
@@ -73,7 +73,7 @@ def test_items_are_claimed_beside_others(app: Lowkiq, server: Server, queue_name
     """Where batches run side by side, too, each item runs from its claim, and ends with its own id."""
     worker = declare_threads(app, queue_name, Notes(lambda batch: batch.note(next(iter(batch)), "ran")), concurrency=2)
     task = TaskOfTests(worker, server.admin)
-    task.push(*((number, "a", str(number)) for number in range(5)))
+    task.push_many(*((number, "a", str(number)) for number in range(5)))
 
     app.drain()
 
@@ -84,8 +84,8 @@ def test_a_claim_that_is_answered_again_names_the_same_items(
     app: Lowkiq, server: Server, clock: ManualClock, worker: type[Worker], task: TaskOfTests
 ) -> None:
     """So that what the handler notes is not lost with the first answer."""
-    task.push((1, "a", "one"))
-    worker.perform_async([{"id": 2}])
+    task.push_many((1, "a", "one"))
+    worker.push_many([{"id": 2}])
     holder = new_holder(app, server, worker, clock)
 
     answers = [holder.take() for _ in range(2)]
@@ -105,9 +105,9 @@ def test_a_holder_that_knew_of_no_task_settles_its_items(
 
     def push_once(_batch: Batch) -> None:
         if not task.items:
-            task.push((2, "a", "one"))
+            task.push_many((2, "a", "one"))
 
-    worker.perform_async([{"id": 1}])
+    worker.push_many([{"id": 1}])
     notes.then = push_once
 
     app.drain()
@@ -119,7 +119,7 @@ def test_what_an_evicted_holder_had_is_interrupted(
     app: Lowkiq, server: Server, clock: ManualClock, worker: type[Worker], task: TaskOfTests
 ) -> None:
     """Its items run until the next holder has recovered them."""
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     shard = app.core.queue_of(worker).shards[0]
     holder = new_holder(app, server, worker, clock)
     holder.take()
@@ -143,8 +143,8 @@ def test_an_untracked_payload_that_joins_is_marked(
     app.every(60, worker, id="fired", payload="a")
     app.schedules.tick()
     later = clock.time() + 3_600
-    task.push(("fired", "a", "one"), ("pushed", "a", "two"), ("alone", "a", "three"), perform_in=later)
-    worker.perform_async([{"id": "pushed", "payload": "a"}])
+    task.push_many(("fired", "a", "one"), ("pushed", "a", "two"), ("alone", "a", "three"), due_at=later)
+    worker.push_many([{"id": "pushed", "payload": "a"}])
     clock.advance(61)
     app.schedules.tick()
 
@@ -158,9 +158,9 @@ def test_an_item_whose_payload_is_set_aside_is_lost(
     app: Lowkiq, server: Server, worker: type[Worker], task: TaskOfTests
 ) -> None:
     """Repair ends it, and makes anew what follows from the rest: the index, and that something is tracked."""
-    task.push((1, "a", "before"))
+    task.push_many((1, "a", "before"))
     app.operate.actions(worker).delete(["1"])
-    task.push((1, "a", "one"), (2, "b", "two"), (3, "c", "three"), (3, "d", "four"))
+    task.push_many((1, "a", "one"), (2, "b", "two"), (3, "c", "three"), (3, "d", "four"))
     shard = tracked_shard(app, worker)
     server.admin.hset(shard.key("jobs"), "1", b"garbage")
     server.admin.hdel(shard.key("meta"), "in_use")
@@ -184,7 +184,7 @@ def test_what_is_no_row_and_no_ref_is_set_aside(  # noqa: PLR0913, PLR0917 - wha
     app: Lowkiq, server: Server, worker: type[Worker], task: TaskOfTests, key: str, field: bytes, value: bytes
 ) -> None:
     """The sound ones stay."""
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     server.admin.hset(tracked_shard(app, worker).key(key), field, value)
 
     app.operate.actions(worker).repair()
@@ -198,7 +198,7 @@ def test_keys_of_another_type_stop_no_shard(
     app: Lowkiq, server: Server, worker: type[Worker], task: TaskOfTests, notes: Notes
 ) -> None:
     """P6: the jobs are performed; what was known of their items lies aside."""
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     for key in ("refs", "rows", "items"):
         server.admin.delete(tracked_shard(app, worker).key(key))
         server.admin.set(tracked_shard(app, worker).key(key), "a text")
@@ -213,7 +213,7 @@ def test_rows_go_when_a_queue_is_declared_anew(
     app: Lowkiq, server: Server, worker: type[Worker], task: TaskOfTests
 ) -> None:
     """They go with the shard: nothing of it is left behind but what says that it is closed."""
-    task.push((1, "a", "one"))
+    task.push_many((1, "a", "one"))
     app.drain()
     shard = tracked_shard(app, worker)
 
@@ -227,7 +227,7 @@ def test_a_damaged_row_does_not_stop_its_job(
     app: Lowkiq, server: Server, worker: type[Worker], task: TaskOfTests, notes: Notes
 ) -> None:
     """Nobody knows its item any more, but it is performed, and others beside it end as ever."""
-    task.push((1, "a", "one"), (1, "a", "two"))
+    task.push_many((1, "a", "one"), (1, "a", "two"))
     rows = tracked_shard(app, worker).key("rows")
     server.admin.hset(rows, task.id + b"\0\0\0\1", b"\xc1garbage")
     notes.then = raising(Broken("no luck"))
@@ -244,11 +244,11 @@ def test_a_kill_beside_a_running_id_ends_nothing_of_it(app: Lowkiq, server: Serv
     worker = declare(app, queue_name, handler)
     task = TaskOfTests(worker, server.admin)
     handler.failing = {"1"}
-    task.push((1, "a", "one"), (1, "b", "two"))
+    task.push_many((1, "a", "one"), (1, "b", "two"))
     app.drain()
     app.operate.actions(worker).perform_all_jobs_now()
     handler.failing = set()
-    handler.meanwhile = lambda: (task.push((1, "c", "three")), app.operate.actions(worker).kill_all_failed_jobs())
+    handler.meanwhile = lambda: (task.push_many((1, "c", "three")), app.operate.actions(worker).kill_all_failed_jobs())
 
     app.drain()
 

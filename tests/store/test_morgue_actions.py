@@ -19,7 +19,7 @@ def test_d3_a_job_comes_back_from_the_morgue_as_new(desk: Desk) -> None:
     assert 1 == desk.actions.morgue_queue_up(["a", "unknown"])
     (job,) = desk.queries.fetch(["a"])
     assert [(1, 1.0), (2, 2.0)] == pairs(job)
-    assert (desk.clock.time(), -1.0, "a is broken") == (job.perform_in, job.retry_count, job.error)
+    assert (desk.clock.time(), -1.0, "a is broken") == (job.due_at, job.retry_count, job.error)
     assert ["b"] == ids_of(desk.queries.morgue_range_by_id())
     desk.drain()
     assert {"a": [1, 2]} == desk.handler.batches[-1]
@@ -36,7 +36,7 @@ def test_it_merges_into_what_waits(desk: Desk) -> None:
     assert 1 == desk.actions.morgue_queue_up(["a"])
     (job,) = desk.queries.fetch(["a"])
     assert [("x", 0.0), ("w", 0.5), ("y", 1.0), ("z", 2.0)] == pairs(job)
-    assert (desk.clock.time(), -1.0, "a is broken still") == (job.perform_in, job.retry_count, job.error)
+    assert (desk.clock.time(), -1.0, "a is broken still") == (job.due_at, job.retry_count, job.error)
 
 
 def test_it_waits_for_what_is_in_flight(desk: Desk) -> None:

@@ -280,10 +280,10 @@ def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowk
                 kept.renew()
 
     Each.queue_name = queue_name
-    app.worker(Each).perform_async(JOBS[:3])
+    app.worker(Each).push_many(JOBS[:3])
 
     assert {"done": 1, "returned": 2} == {outcome: n for outcome, n in app.drain().items() if n}
     assert (["00"], [-1, -1]) == (
         performed,
-        [job.retry_count for job in app.operate.queries(Each).range_by_perform_in()],
+        [job.retry_count for job in app.operate.queries(Each).range_by_due_at()],
     )

@@ -35,9 +35,9 @@ def test_a_started_job_shows_its_progress_in_each_list(desk: Desk) -> None:
     for jobs in (
         desk.queries.fetch(["7", "8"]),
         desk.queries.range_by_id(),
-        desk.queries.range_by_perform_in(),
+        desk.queries.range_by_due_at(),
         desk.queries.range_by_retry_count(),
-        desk.queries.glimpse().range_by_perform_in(),
+        desk.queries.glimpse().range_by_due_at(),
         desk.queries.search("7") + desk.queries.search("8"),
     ):
         assert {"7": SHOWN, "8": None} == {job.id: job.progress for job in jobs}
@@ -120,7 +120,7 @@ def test_a_progress_that_cannot_be_read_is_shown_as_its_bytes(desk: Desk, kept: 
     """It breaks no list, and says so."""
     desk.push([{"id": "7"}])
     put_off(desk.app, desk.worker, "7", kept)
-    [job] = desk.queries.range_by_perform_in()
+    [job] = desk.queries.range_by_due_at()
 
     assert ProgressView(cursor=kept) == job.progress
     assert job.progress.is_unreadable
@@ -132,7 +132,7 @@ def test_a_cursor_is_shown_as_it_was_saved(desk: Desk, cursor: Any) -> None:
     """Any JSON is a cursor."""
     desk.push([{"id": "7"}])
     put_off(desk.app, desk.worker, "7", JobProgress(cursor=dump_json(cursor), items=1, reason="r" * 500))
-    [job] = desk.queries.range_by_perform_in()
+    [job] = desk.queries.range_by_due_at()
 
     assert ProgressView(cursor=cursor, items=1, reason="r" * 200) == job.progress
     assert not job.progress.is_unreadable

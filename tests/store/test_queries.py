@@ -99,14 +99,14 @@ def test_any_text_can_be_an_id(make_desk: MakeDesk, job_id: str) -> None:
     assert [job_id] == ids_of(desk.queries.range_by_id("[" + job_id, "[" + job_id))
     assert [job_id] == ids_of(desk.queries.morgue_fetch([job_id]))
     assert [job_id] == ids_of(desk.queries.morgue_range_by_id())
-    assert {job_id, f"{job_id}{job_id}!"} == set(all_of(desk.queries.range_by_perform_in, limit=1))
+    assert {job_id, f"{job_id}{job_id}!"} == set(all_of(desk.queries.range_by_due_at, limit=1))
 
 
 def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
     """More ids than a call takes, or longer ones, come from several calls."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     ids = [str(n) for n in range(3 * id_ranges.IDS_AT_ONCE)] + [f"{n:060000}" for n in range(40)]
-    worker.perform_async([{"id": job_id} for job_id in ids])
+    worker.push_many([{"id": job_id} for job_id in ids])
 
     assert ids == ids_of(app.operate.queries(worker).fetch(ids))
 
@@ -115,8 +115,8 @@ def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
 def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name: str) -> None:
     """What is shown of one job is bounded; how many payloads there are besides is told."""
     worker = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": "many", "payload": n, "score": n} for n in range(100_000)])
-    worker.perform_async([{"id": "few", "payload": n, "score": n} for n in range(3)])
+    worker.push_many([{"id": "many", "payload": n, "score": n} for n in range(100_000)])
+    worker.push_many([{"id": "few", "payload": n, "score": n} for n in range(3)])
     many, few = app.operate.queries(worker).fetch(["many", "few"])
 
     assert list(range(PAYLOADS_SHOWN)) == [payload for payload, _ in many.payloads]
@@ -129,7 +129,7 @@ def test_large_payloads_are_shown_as_far_as_they_fit(app: Lowkiq, queue_name: st
     worker = declare(app, queue_name, FailingHandler())
     large = "x" * BYTES_SHOWN
     jobs = [{"id": job_id, "payload": large + str(n), "score": n} for job_id in range(80) for n in range(2)]
-    worker.perform_async(jobs)
+    worker.push_many(jobs)
     found = app.operate.queries(worker).fetch(range(80))
 
     assert [([large + "0"], 1)] * 80 == [([payload for payload, _ in job.payloads], job.more_payloads) for job in found]
@@ -161,9 +161,9 @@ def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str)
     app = make_app(dump_payload=lambda payload: str(payload).encode(), load_payload=refuse, load_error=refuse)
     worker = declare(app, queue_name, FailingHandler(), max_retry_count=0)
     queries = app.operate.queries(worker)
-    worker.perform_async([{"id": "a", "payload": "dead", "score": 1}])
+    worker.push_many([{"id": "a", "payload": "dead", "score": 1}])
     app.drain()
-    worker.perform_async([{"id": "a", "payload": "waiting", "score": 2}])
+    worker.push_many([{"id": "a", "payload": "waiting", "score": 2}])
 
     (dead,), (waiting,) = queries.morgue_fetch(["a"]), queries.range_by_id()
     assert [(b"dead", 1.0)] == pairs(dead)
@@ -172,7 +172,7 @@ def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str)
 
 
 def test_processing_shows_what_is_in_flight(make_desk: MakeDesk) -> None:
-    """LN-24: of all shards, by perform_in, with count and error; nothing of it waits."""
+    """LN-24: of all shards, by due_at, with count and error; nothing of it waits."""
     desk = make_desk({"batch_size": 3})
     desk.fail([{"id": "again", "payload": "x", "score": 1}])
     desk.clock.advance(LATER)
@@ -230,7 +230,7 @@ def test_morgue_jobs_show_when_they_came_and_why(make_desk: MakeDesk) -> None:
 def scheduled(app: Lowkiq, queue_name: str) -> type[Worker]:
     """Ids t0 … t9, due in 0 … 9 seconds, in three shards."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=3)
-    worker.perform_async([{"id": f"t{n}", "perform_in": NOW + n} for n in range(10)])
+    worker.push_many([{"id": f"t{n}", "due_at": NOW + n} for n in range(10)])
     return worker
 
 
@@ -260,15 +260,15 @@ def test_bounds_are_as_in_redis(
 
     queries, ids = app.operate.queries(scheduled), [f"t{n}" for n in expected]
 
-    assert ids == ids_of(queries.range_by_perform_in(absolute(least), absolute(most)))
-    assert ids[::-1] == ids_of(queries.range_by_perform_in(absolute(least), absolute(most), reverse=True))
+    assert ids == ids_of(queries.range_by_due_at(absolute(least), absolute(most)))
+    assert ids[::-1] == ids_of(queries.range_by_due_at(absolute(least), absolute(most), reverse=True))
 
 
 @pytest.mark.parametrize("bound", ["", "soon", "((1", "-nan", float("nan"), None, True, "1 2", 10**400], ids=str)
 def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:
     """A sentence says what a bound is."""
     queries = app.operate.queries(scheduled)
-    for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.morgue_range_by_updated_at):
+    for query in (queries.range_by_due_at, queries.range_by_retry_count, queries.morgue_range_by_updated_at):
         with pytest.raises(ValueError, match="is not a bound"):
             query(bound, "+inf")
         with pytest.raises(ValueError, match="is not a bound"):
@@ -278,7 +278,7 @@ def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any
 def test_a_bad_limit_or_cursor_is_refused(app: Lowkiq, scheduled: type[Worker]) -> None:
     """A page has from 1 to 10,000 jobs, and goes on behind a page's `next` only."""
     queries = app.operate.queries(scheduled)
-    for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.range_by_id):
+    for query in (queries.range_by_due_at, queries.range_by_retry_count, queries.range_by_id):
         for limit in (0, -1, 10_001, 1.5, "5", None):
             with pytest.raises(ValueError, match="limit must be from 1 to 10,000"):
                 query(limit=limit)  # type: ignore[arg-type]  # some are no numbers, on purpose
@@ -296,15 +296,15 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
     desk.fail([{"id": f"failed {n}"} for n in range(9)])
     desk.push([{"id": "f" * (n + 1), "delay": 5 * (n % 3)} for n in range(18)])
     everything = desk.queries.range_by_id(limit=1000)
-    shard_of = {job.id: desk.app.push(desk.worker, [{"id": job.id, "payload": ""}])[0].shard for job in everything}
+    shard_of = {job.id: desk.app.push_many(desk.worker, [{"id": job.id, "payload": ""}])[0].shard for job in everything}
     step = -1 if reverse else 1
 
-    by_time = sorted(everything, key=lambda job: (job.perform_in, shard_of[job.id], job.id))
+    by_time = sorted(everything, key=lambda job: (job.due_at, shard_of[job.id], job.id))
     by_count = sorted(everything, key=lambda job: (job.retry_count, shard_of[job.id], job.id))
     by_id = sorted(everything, key=lambda job: job.id)
     assert 27 == len(everything)
     for query, expected in (
-        (desk.queries.range_by_perform_in, by_time),
+        (desk.queries.range_by_due_at, by_time),
         (desk.queries.range_by_retry_count, by_count),
         (desk.queries.range_by_id, by_id),
     ):
@@ -320,10 +320,10 @@ def test_paging_goes_on_though_its_last_job_is_gone(app: Lowkiq, queue_name: str
     """A cursor is a place, not a job: what left the list meanwhile moves nothing past the reader."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     queries = app.operate.queries(worker)
-    worker.perform_async([{"id": f"{n:02}", "perform_in": NOW} for n in range(20)])
-    first = queries.range_by_perform_in(limit=4, reverse=reverse)
+    worker.push_many([{"id": f"{n:02}", "due_at": NOW} for n in range(20)])
+    first = queries.range_by_due_at(limit=4, reverse=reverse)
     app.operate.actions(worker).delete(ids_of(first))
-    second = queries.range_by_perform_in(limit=100, reverse=reverse, after=first.next)
+    second = queries.range_by_due_at(limit=100, reverse=reverse, after=first.next)
 
     assert 16 == len(second)
     assert set(ids_of(queries.range_by_id())) == set(ids_of(second))
@@ -361,7 +361,7 @@ def test_ids_are_in_the_order_of_their_bytes(
 ) -> None:
     """Bounds by id are as Redis has them."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=4)
-    worker.perform_async([{"id": job_id} for job_id in ("b", "é", "aa", "A", "a")])
+    worker.push_many([{"id": job_id} for job_id in ("b", "é", "aa", "A", "a")])
     queries = app.operate.queries(worker)
 
     assert expected == ids_of(queries.range_by_id(least, most))
@@ -371,7 +371,7 @@ def test_ids_are_in_the_order_of_their_bytes(
 def test_a_search_that_was_cut_says_so(app: Lowkiq, queue_name: str) -> None:
     """By id there is no index: who is told that something may be missing can narrow the question."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
-    worker.perform_async([{"id": f"{n:05}"} for n in range(25_000)])
+    worker.push_many([{"id": f"{n:05}"} for n in range(25_000)])
     queries = app.operate.queries(worker)
     exact = queries.range_by_id("00500", "+")
     queries.scan_at_most = 5_000
@@ -379,7 +379,7 @@ def test_a_search_that_was_cut_says_so(app: Lowkiq, queue_name: str) -> None:
     assert ([f"{n:05}" for n in range(500, 600)], False) == (ids_of(exact), exact.cut)
     assert queries.range_by_id().cut
     assert queries.range_by_retry_count(-1, -1).cut
-    assert not queries.range_by_perform_in().cut
+    assert not queries.range_by_due_at().cut
 
 
 def test_what_goes_away_between_two_looks_is_left_out(
@@ -387,7 +387,7 @@ def test_what_goes_away_between_two_looks_is_left_out(
 ) -> None:
     """A page never shows a job that is not there, and still goes on."""
     worker = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": str(n), "delay": n + 1} for n in range(6)])
+    worker.push_many([{"id": str(n), "delay": n + 1} for n in range(6)])
     queries, actions, ask = app.operate.queries(worker), app.operate.actions(worker), ShardReader.ask_each
 
     def ask_after_a_deletion(reader: ShardReader, name: str, *args: Any) -> Any:
@@ -396,21 +396,21 @@ def test_what_goes_away_between_two_looks_is_left_out(
         return ask(reader, name, *args)
 
     monkeypatch.setattr(ShardReader, "ask_each", ask_after_a_deletion)
-    page = queries.range_by_perform_in(limit=3)
+    page = queries.range_by_due_at(limit=3)
 
     assert ["0", "2"] == ids_of(page)
-    assert ["3", "4", "5"] == ids_of(queries.range_by_perform_in(limit=3, after=page.next))
+    assert ["3", "4", "5"] == ids_of(queries.range_by_due_at(limit=3, after=page.next))
 
 
 def test_queries_of_a_cluster(cluster: Cluster, make_app: MakeApp, queue_name: str) -> None:
     """Shards on several nodes are merged into one list."""
     app, handler = make_app(redis_url=cluster.url), FailingHandler()
     worker = declare(app, queue_name, handler, shards_count=9)
-    worker.perform_async([{"id": f"{n:02}", "delay": n + 1} for n in range(30)])
+    worker.push_many([{"id": f"{n:02}", "delay": n + 1} for n in range(30)])
     ids = [f"{n:02}" for n in range(30)]
     queries = app.operate.queries(worker)
 
-    assert ids == all_of(queries.range_by_perform_in, limit=7)
+    assert ids == all_of(queries.range_by_due_at, limit=7)
     assert ids == all_of(queries.range_by_id, limit=7)
     assert set(ids) == set(ids_of(queries.fetch(ids)))
 
@@ -422,7 +422,7 @@ def test_a_function_has_queries_too(app: Lowkiq, queue_name: str) -> None:
     def work(batch: object) -> None:
         """Nothing."""
 
-    work.perform_async([{"id": 1}])
+    work.push_many([{"id": 1}])
 
     assert ["1"] == ids_of(app.operate.queries(work).fetch([1]))
     assert 1 == app.operate.actions(work).delete([1])

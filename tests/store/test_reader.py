@@ -35,7 +35,7 @@ def declare_some(app: Lowkiq, queue_name: str) -> None:
     """Queues, the first with one job, the next with two, and so on."""
     for count in LENGTHS:
         worker = declare(app, f"{queue_name}-{count}", FailingHandler(), shards_count=3)
-        worker.perform_async([{"id": job_id} for job_id in range(count)])
+        worker.push_many([{"id": job_id} for job_id in range(count)])
 
 
 def lengths(app: Lowkiq) -> list[int]:
@@ -188,7 +188,7 @@ def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
 ) -> None:
     """One call of the script reads it together with others, and these have their state all the same."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=30)
-    worker.perform_async([{"id": job_id} for job_id in range(100)])
+    worker.push_many([{"id": job_id} for job_id in range(100)])
     shards = app.core.queue_of(worker).shards
     sound = probe(app.core.backend, shards, retry_for=0.0)
     (command, name), values = unreadable[:2], unreadable[2:]

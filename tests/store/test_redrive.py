@@ -18,7 +18,7 @@ from tests.kit.tracking import TaskOfTests, check_items
 
 def due_times(desk: Desk, ids: str) -> list[float]:
     """When the ids are due."""
-    return [job.perform_in for job in desk.queries.fetch(list(ids))]
+    return [job.due_at for job in desk.queries.fetch(list(ids))]
 
 
 def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> None:
@@ -29,9 +29,9 @@ def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> Non
 
     changed = desk.app.operate.redrive(desk.worker, filter={}, rate=4)
 
-    waiting = desk.queries.range_by_perform_in()
+    waiting = desk.queries.range_by_due_at()
     assert 30 == changed
-    assert [now + n / 4 for n in range(30)] == sorted(job.perform_in for job in waiting)
+    assert [now + n / 4 for n in range(30)] == sorted(job.due_at for job in waiting)
     desk.clock.advance(2.0)
     desk.handler.batches.clear()
     desk.drain()
@@ -53,7 +53,7 @@ def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Des
     assert [1, 1] == changed
     assert ([(1, 1.0), (2, 2.0)], desk.clock.time(), -1.0, "a is broken") == (
         pairs(job),
-        job.perform_in,
+        job.due_at,
         job.retry_count,
         job.error,
     )
@@ -247,7 +247,7 @@ def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) ->
     """Items wait again where their payload does, also at another place, and stay dead where it stays buried."""
     desk = make_desk({"shards_count": 1})
     task = TaskOfTests(desk.worker, desk.admin)
-    task.push(("a", 1, "a-1"), ("b", 1, "b-1"))
+    task.push_many(("a", 1, "a-1"), ("b", 1, "b-1"))
     desk.handler.failing = {"a", "b"}
     desk.drain()
     desk.handler.failing = set()

@@ -42,7 +42,7 @@ def test_a_shard_tells_who_holds_it(desk: Desk) -> None:
     assert (now, desk.app.config.lease_ttl) == (shard.acquired_at, shard.lease_left)
     assert shard.owner
     assert shard.token > 0
-    assert (True, None, False, now + 60) == (first.in_flight, first.perform_in, second.in_flight, second.perform_in)
+    assert (True, None, False, now + 60) == (first.in_flight, first.due_at, second.in_flight, second.due_at)
     after = only(desk)
     assert (shard.token, shard.owner, 0, False) == (after.token, after.owner, after.in_flight, after.is_held)
 
@@ -57,10 +57,10 @@ def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
     now = desk.clock.time()
     assert [0, 1, 2, 3] == [explain(desk, job_id).ahead for job_id in ("a", "b", "c", "bad")]
     bad = explain(desk, "bad")
-    assert (0.0, now - 1 + LATER) == (bad.retry_count, bad.perform_in)
+    assert (0.0, now - 1 + LATER) == (bad.retry_count, bad.due_at)
     desk.actions.kill_all_failed_jobs()
     assert now == explain(desk, "bad").buried_at
-    assert explain(desk, "bad").perform_in is None
+    assert explain(desk, "bad").due_at is None
 
 
 def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
@@ -79,7 +79,7 @@ def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
         holder.take()
         assert ["b"] == [job_id for job_id in ("a", "b") if not explain(desk, job_id).in_flight]
         assert 0 == explain(desk, "b").suspects_ahead
-        desk.push([{"id": "earlier", "perform_in": desk.clock.time() - 100}])
+        desk.push([{"id": "earlier", "due_at": desk.clock.time() - 100}])
         assert (None, 1) == (explain(desk, "earlier").suspects_ahead, explain(desk, "earlier").ahead)
         holder.abandon(7.0, 1.0)
         assert only(desk).gave_up

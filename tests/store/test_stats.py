@@ -33,7 +33,7 @@ def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
     """L-46, LN-20, LN-12: lengths are summed up, the total lag is the largest."""
     other = declare(desk.app, f"{desk.worker.queue_name}-other", FailingHandler(), shards_count=3)
     desk.bury([{"id": "dead"}])
-    other.perform_async([{"id": job_id} for job_id in range(5)])
+    other.push_many([{"id": job_id} for job_id in range(5)])
     desk.clock.advance(20)
     desk.push([{"id": job_id} for job_id in "ab"])
     desk.clock.advance(10)
@@ -51,7 +51,7 @@ def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
 def test_a_delayed_job_has_no_lag_until_it_is_due(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """LN-12, check 27: who waits for its time is not late."""
     worker = declare(app, queue_name, FailingHandler())
-    worker.perform_async([{"id": "later", "delay": 100}])
+    worker.push_many([{"id": "later", "delay": 100}])
 
     lags = []
     for seconds in (0, 99, 1, 7):
@@ -65,7 +65,7 @@ def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_nam
     """A job that takes long is not done yet: the lag is its age too."""
     handler = FailingHandler()
     worker = declare(app, queue_name, handler)
-    worker.perform_async([{"id": "slow"}])
+    worker.push_many([{"id": "slow"}])
     clock.advance(30)
     seen = []
     handler.meanwhile = lambda: seen.append(app.operate.metrics()[queue_name])
@@ -79,7 +79,7 @@ def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: Manu
     """Between its slices an id queues behind others, but it has waited since its own time."""
     app, handler = make_app(claim_payloads=2), FailingHandler()
     worker = declare(app, queue_name, handler)
-    worker.perform_async([{"id": "many", "payload": n, "score": n} for n in range(5)])
+    worker.push_many([{"id": "many", "payload": n, "score": n} for n in range(5)])
     clock.advance(50)
     lags: list[float] = []
 
@@ -192,10 +192,10 @@ def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:
 def test_a_queue_that_was_made_otherwise_is_skipped_and_hides_no_other(make_app: MakeApp, queue_name: str) -> None:
     """With another shards_count the numbers would be those of shards that nobody uses; a sentence says why not."""
     other = f"{queue_name}-sound"
-    declare(make_app(), queue_name, FailingHandler(), shards_count=2).perform_async([{"id": 1}])
+    declare(make_app(), queue_name, FailingHandler(), shards_count=2).push_many([{"id": 1}])
     app = make_app()
     declare(app, queue_name, FailingHandler(), shards_count=3)
-    declare(app, other, FailingHandler()).perform_async([{"id": 1}])
+    declare(app, other, FailingHandler()).push_many([{"id": 1}])
 
     stats, metrics = app.operate.stats(), app.operate.metrics()
     with app.operate.overview() as overview:

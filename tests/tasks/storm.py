@@ -63,7 +63,7 @@ def push(module: Any, task: Task, items: int) -> None:
     jobs = [{"id": f"{_kind(number)}-{number - number % 3 // 2}", "item": f"row {number}"} for number in range(items)]
     for at in range(0, items, 60):
         worker = (module.InBatches, module.OneByOne)[at // 60 % 2]
-        task.push(worker, jobs[at : at + 60])
+        task.push_many(worker, jobs[at : at + 60])
 
 
 def storm(server: Server, folder: Path, items: int, kills: int, seconds: float) -> tuple[Progress, list[str]]:

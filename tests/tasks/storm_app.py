@@ -4,7 +4,7 @@ import os
 import threading
 from typing import Any
 
-from lowkiq_lambda import Batch, Config, Failed, Lowkiq, Worker
+from lowkiq_lambda import Batch, Config, Lowkiq, Rejected, Worker
 
 _pause = threading.Event()
 _name = os.environ["STORM_QUEUE"]
@@ -17,7 +17,7 @@ def outcome(job_id: str) -> None:
     """Take a moment, and end as the id says."""
     _pause.wait(_takes)
     if job_id.startswith("failing"):
-        raise Failed("not qualified")
+        raise Rejected("not qualified")
     if job_id.startswith("dying"):
         raise OSError("no connection")
 
@@ -36,7 +36,7 @@ class InBatches(Worker):
         for job_id in batch:
             try:
                 outcome(job_id)
-            except (Failed, OSError) as error:
+            except (Rejected, OSError) as error:
                 batch.fail(job_id, error)
 
 

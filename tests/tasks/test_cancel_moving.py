@@ -20,7 +20,7 @@ class HalfMoved:
         self.notes = Notes()
         self.worker = declare(app, queue_name, self.notes, shards_count=2)
         self.task = app.task("import")
-        self.task.push(self.worker, [{"id": number} for number in range(ITEMS)])
+        self.task.push_many(self.worker, [{"id": number} for number in range(ITEMS)])
         self.moves = app.operate.resharding(self.worker)
         self.moves.begin(3)
         looks = count()
@@ -69,6 +69,6 @@ def test_a_cancel_at_rest_leaves_nothing(app: Lowkiq, queue_name: str) -> None:
     """0 says that nothing waits any more; without time all is left."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     task = app.task("import")
-    task.push(worker, [{"id": number} for number in range(ITEMS)])
+    task.push_many(worker, [{"id": number} for number in range(ITEMS)])
 
     assert [ITEMS, 0] == [task.cancel(seconds=0), task.cancel()]

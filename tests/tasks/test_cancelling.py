@@ -23,12 +23,12 @@ def test_what_waits_is_deleted_and_what_others_want_stays(
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=2, merge=merge)
     task, other = app.task("export", on_complete=(callback, None)), app.task("other")
-    task.push(worker, [{"id": "single", "payload": 1}])
-    task.push(worker, [{"id": "several", "payload": number} for number in (1, 2)])
-    task.push(worker, [{"id": "mixed", "payload": number} for number in (1, 2)])
-    worker.perform_async([{"id": "mixed", "payload": number} for number in (2, 3)])
-    other.push(worker, [{"id": "shared", "payload": 1}])
-    task.push(worker, [{"id": "shared", "payload": 1}])
+    task.push_many(worker, [{"id": "single", "payload": 1}])
+    task.push_many(worker, [{"id": "several", "payload": number} for number in (1, 2)])
+    task.push_many(worker, [{"id": "mixed", "payload": number} for number in (1, 2)])
+    worker.push_many([{"id": "mixed", "payload": number} for number in (2, 3)])
+    other.push_many(worker, [{"id": "shared", "payload": 1}])
+    task.push_many(worker, [{"id": "shared", "payload": 1}])
 
     task.cancel()
     task.cancel()
@@ -44,7 +44,7 @@ def test_what_waits_is_deleted_and_what_others_want_stays(
     assert {1: "done"} == statuses(other)
     assert [] == told.batches
     with pytest.raises(TaskClosed, match="is cancelled"):
-        task.push(worker, jobs_of("a"))
+        task.push_many(worker, jobs_of("a"))
 
 
 def test_what_runs_ends_by_itself_and_what_comes_back_is_caught_by_the_tick(
@@ -59,7 +59,7 @@ def test_what_runs_ends_by_itself_and_what_comes_back_is_caught_by_the_tick(
 
     worker = declare(app, queue_name, handler, batch_size=1)
     task = app.task("export")
-    task.push(worker, [{"id": "a"}, {"id": "b"}, {"id": "c", "perform_in": clock.time() + 60.0}])
+    task.push_many(worker, [{"id": "a"}, {"id": "b"}, {"id": "c", "due_at": clock.time() + 60.0}])
     clock.advance(1.0)
     app.drain()
     before = statuses(task), task.progress().completed_at
@@ -88,8 +88,8 @@ def test_a_started_job_of_the_task_goes_and_one_that_others_share_stays(
 
     worker = declare(app, queue_name, Notes(), perform_job=perform_job)
     task = app.task("export")
-    task.push(worker, [{"id": "own", "payload": 1}, {"id": "own", "payload": 2}, {"id": "shared", "payload": 1}])
-    worker.perform_async([{"id": "shared", "payload": 2}])
+    task.push_many(worker, [{"id": "own", "payload": 1}, {"id": "own", "payload": 2}, {"id": "shared", "payload": 1}])
+    worker.push_many([{"id": "shared", "payload": 2}])
     app.drain()
     assert 2 == app.operate.metrics()[queue_name].started
 
@@ -107,7 +107,7 @@ def test_a_task_says_when_it_was_cancelled(app: Lowkiq, clock: ManualClock, queu
     """Also one that had been closed before: the time of its end is that of the cancelling."""
     worker = declare(app, queue_name, Notes())
     with app.task("enrol") as task:
-        task.push(worker, [{"id": "a", "delay": 500}])
+        task.push_many(worker, [{"id": "a", "delay": 500}])
     clock.advance(100.0)
     cancelled_at = clock.time()
 
@@ -120,7 +120,7 @@ def test_a_cancel_goes_on_where_it_broke_off(app: Lowkiq, queue_name: str, monke
     """The process dies before the second slice of 100: the duty withdraws the rest."""
     worker = declare(app, queue_name, Notes())
     task = app.task("export")
-    task.push(worker, [{"id": number} for number in range(250)])
+    task.push_many(worker, [{"id": number} for number in range(250)])
     run, made = app.core.backend.run, []
 
     def dying(name: str, *args: Any, **options: Any) -> Reply:
@@ -151,7 +151,7 @@ def test_what_has_ended_stays_as_it_is(app: Lowkiq, queue_name: str) -> None:
 
     worker = declare(app, queue_name, handler, batch_size=1, max_retry_count=0)
     task, complete = app.task("export"), app.task("complete")
-    task.push(worker, jobs_of("ab"))
+    task.push_many(worker, jobs_of("ab"))
     app.drain()
     complete.close()
 
@@ -171,8 +171,8 @@ def test_what_remains_of_an_id_that_had_failed_starts_anew(
     worker = declare(app, queue_name, notes, payloads_at_once=1)
     task = app.task("export")
     pushes: dict[str, Callable[[list[dict[str, Any]]], object]] = {
-        "task": lambda jobs: task.push(worker, jobs),
-        "plain": worker.perform_async,
+        "task": lambda jobs: task.push_many(worker, jobs),
+        "plain": worker.push_many,
     }
     first, second = ("task", "plain") if of_task == "failed" else ("plain", "task")
     pushes[first]([{"id": "a", "payload": 1}])

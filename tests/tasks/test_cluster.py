@@ -1,6 +1,6 @@
 """A task whose queues lie on several nodes of a cluster."""
 
-from lowkiq_lambda import Batch, Config, Failed, Lowkiq
+from lowkiq_lambda import Batch, Config, Lowkiq, Rejected
 from lowkiq_lambda.store.shard.keys import TasksRef
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
@@ -15,7 +15,7 @@ def test_a_task_goes_over_the_nodes_of_a_cluster(cluster: Cluster, queue_name: s
     def handler(batch: Batch) -> None:
         for job_id in batch:
             if int(job_id) % 5 == 0:
-                batch.fail(job_id, Failed("no"))
+                batch.fail(job_id, Rejected("no"))
 
     told = Notes()
     with closing_app(Lowkiq(Config(redis_url=cluster.url))) as app:
@@ -23,9 +23,9 @@ def test_a_task_goes_over_the_nodes_of_a_cluster(cluster: Cluster, queue_name: s
         callback = declare(app, f"{queue_name}-callback", told)
         with app.task("export", on_complete=(callback, "all")) as task:
             for worker in workers:
-                task.push(worker, [{"id": number, "payload": 1} for number in range(20)])
+                task.push_many(worker, [{"id": number, "payload": 1} for number in range(20)])
         cancelled = app.task("cancelled")
-        cancelled.push(workers[0], [{"id": f"1{number}", "payload": 2} for number in range(20)])
+        cancelled.push_many(workers[0], [{"id": f"1{number}", "payload": 2} for number in range(20)])
         cancelled.cancel()
         app.drain(60.0)
         pages = [task.items(status="failed", limit=7)]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lowkiq_lambda import Batch, Failed, Lowkiq, Worker
+from lowkiq_lambda import Batch, Lowkiq, Rejected, Worker
 from lowkiq_lambda.engine.queue import KNOWN_FOR
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
@@ -28,13 +28,13 @@ def test_a37_the_callback_comes_once_all_items_of_all_queues_have_ended(
     def handler(batch: Batch) -> None:
         for job_id in batch:
             if job_id == "b":
-                batch.fail(job_id, Failed("no"))
+                batch.fail(job_id, Rejected("no"))
 
     first = declare(app, queue_name, handler, shards_count=2)
     second = declare(app, f"{queue_name}-2", Notes(raising()), max_retry_count=0)
     with app.task("export", on_complete=(callback, {"seller": 7})) as task:
-        task.push(first, jobs_of("abc"))
-        task.push(second, jobs_of("d"))
+        task.push_many(first, jobs_of("abc"))
+        task.push_many(second, jobs_of("d"))
 
     app.drain()
 
@@ -58,7 +58,7 @@ def test_an_open_task_is_not_complete(app: Lowkiq, queue_name: str, told: Notes,
     """All of its items have ended, but more may come: only closing it, or its last item then, completes it."""
     worker = declare(app, queue_name, Notes())
     task = app.task("export", on_complete=(callback, None))
-    task.push(worker, jobs_of("a"))
+    task.push_many(worker, jobs_of("a"))
     app.drain()
     before = task.progress().state, app.tasks.upkeep(lambda: 10.0)
 
@@ -76,7 +76,7 @@ def test_a_task_with_an_item_that_waits_for_its_retry_is_not_complete(
     notes = Notes(raising())
     worker = declare(app, queue_name, notes)
     with app.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, jobs_of("a"))
+        task.push_many(worker, jobs_of("a"))
     app.drain()
     (item,) = task.items(status="enqueued").items
     before = len(told.batches)
@@ -95,7 +95,7 @@ def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
     """The reader has counted it as dead once; the second wave tells that it was opened again, and nothing is pushed."""
     worker = declare(app, queue_name, Notes(raising()), max_retry_count=0)
     task = app.task("export", on_complete=(callback, None))
-    task.push(worker, jobs_of("a"))
+    task.push_many(worker, jobs_of("a"))
     app.drain()
     reader_asks, waves = type(app.operate.actions(worker).reader).ask_each, []
 
@@ -121,7 +121,7 @@ def test_a_dead_item_that_was_put_back_and_died_again_between_the_two_reads_keep
     """Both waves count the same, but while it ran it may have pushed another item behind the reader's back."""
     worker = declare(app, queue_name, Notes(raising()), max_retry_count=0)
     task = app.task("export", on_complete=(callback, None))
-    task.push(worker, jobs_of("a"))
+    task.push_many(worker, jobs_of("a"))
     app.drain()
     counted, waves = TaskItems.counts, []
 
@@ -153,7 +153,7 @@ def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
     callback = declare(app, f"{queue_name}-callback", told)
     worker = declare(app, queue_name, Notes(), shards_count=2)
     task = app.task("export", on_complete=(callback, None))
-    task.push(worker, jobs_of("abcdef"))
+    task.push_many(worker, jobs_of("abcdef"))
     moved = declare(mover, queue_name, Notes(), shards_count=2)
     counted = TaskItems.counts
 
@@ -180,7 +180,7 @@ def test_a_task_is_not_complete_while_a_queue_is_known_to_move(
     worker = declare(app, queue_name, Notes(), shards_count=2)
     moves = mover.operate.resharding(declare(mover, queue_name, Notes(), shards_count=2))
     task = app.task("export", on_complete=(callback, None))
-    task.push(worker, jobs_of("abcdef"))
+    task.push_many(worker, jobs_of("abcdef"))
     app.drain()
     moves.begin(3)
     clock.advance(KNOWN_FOR)
@@ -207,7 +207,7 @@ def test_tasks_are_looked_at_once_others_may_have_the_shard(
     worker = declare(app, queue_name, Notes())
     declare(other, queue_name, notes)
     with app.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, jobs_of("a"))
+        task.push_many(worker, jobs_of("a"))
     look = app.core.drainer.look_at_tasks
     assert look is not None
 
@@ -216,7 +216,7 @@ def test_tasks_are_looked_at_once_others_may_have_the_shard(
     def drain_and_look(tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         monkeypatch.undo()
         running.append(app.core.drainer.running_jobs())
-        worker.perform_async(jobs_of("b"))
+        worker.push_many(jobs_of("b"))
         other.drain()
         look(tasks, remaining)
 
@@ -248,7 +248,7 @@ class Takeover:
         """What the first process does, until it dies."""
         first, second, _ = self.workers[0]
         for worker, ids in ((first, "abc"), (second, "d")):
-            self.task.push(worker, jobs_of(ids))
+            self.task.push_many(worker, jobs_of(ids))
             self.pushed += len(ids)
         self.task.close()
         self.apps[0].drain()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Failed, JobError, Lowkiq, NoSuchTask, TaskClosed, Worker
+from lowkiq_lambda import Batch, JobError, Lowkiq, NoSuchTask, Rejected, TaskClosed, Worker
 from lowkiq_lambda.base.errors import DeclarationError
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
@@ -23,8 +23,8 @@ def test_a24_a_task_has_an_id_and_a_number_for_each_job(app: Lowkiq, queue_name:
     second = declare(app, f"{queue_name}-2", Notes())
     task = app.task("enrol")
 
-    pushed = task.push(first, [{"id": "a", "payload": 1, "item": "row 1"}, {"id": "b", "item": "ряд 2"}])
-    pushed += task.push(second, jobs_of("ab"))
+    pushed = task.push_many(first, [{"id": "a", "payload": 1, "item": "row 1"}, {"id": "b", "item": "ряд 2"}])
+    pushed += task.push_many(second, jobs_of("ab"))
 
     assert re.fullmatch(r"[\w-]{16}", task.id)
     assert ["a", "b", "a", "b"] == [one.id for one in pushed]
@@ -40,9 +40,9 @@ def test_a30_what_is_pushed_beside_a_task_is_none_of_its_items(app: Lowkiq, queu
     """A worker is not opted in as a whole: each push says whether it belongs to a task."""
     worker = declare(app, queue_name, Notes())
     task = app.task("enrol")
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
 
-    task.push(worker, jobs_of("c"))
+    task.push_many(worker, jobs_of("c"))
 
     assert {"enqueued": 1} == counts(task)
 
@@ -67,11 +67,11 @@ def test_a_bad_job_is_refused_and_nothing_is_written(
     task = app.task("enrol")
 
     with pytest.raises(JobError) as refused:
-        task.push(worker, jobs)
+        task.push_many(worker, jobs)
 
     assert (1, field) == (refused.value.position, refused.value.field)
     assert {} == counts(task)
-    task.push(worker, [{"id": "a", "item": "я" * 100}])
+    task.push_many(worker, [{"id": "a", "item": "я" * 100}])
     assert {"enqueued": 1} == counts(task)
 
 
@@ -80,7 +80,7 @@ def test_a_label_is_for_jobs_of_a_task_alone(app: Lowkiq, queue_name: str) -> No
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match="push them with `push` of the task"):
-        worker.perform_async([{"id": 1, "item": "row 1"}])
+        worker.push_many([{"id": 1, "item": "row 1"}])
 
 
 def test_a_closed_task_takes_no_push_from_outside(app: Lowkiq, queue_name: str) -> None:
@@ -88,14 +88,14 @@ def test_a_closed_task_takes_no_push_from_outside(app: Lowkiq, queue_name: str) 
     worker = declare(app, queue_name, Notes())
     task = app.task("enrol")
     with suppress(ZeroDivisionError), task:
-        task.push(worker, jobs_of("a"))
+        task.push_many(worker, jobs_of("a"))
         raise ZeroDivisionError
     state = task.progress().state
     with task:
-        task.push(worker, jobs_of("b"))
+        task.push_many(worker, jobs_of("b"))
 
     with pytest.raises(TaskClosed, match="enrol"):
-        task.push(worker, jobs_of("c"))
+        task.push_many(worker, jobs_of("c"))
 
     assert {"enqueued": 2} == counts(task)
     assert ["open", "closed"] == [state, task.progress().state]
@@ -109,7 +109,7 @@ def test_a_running_item_pushes_to_its_closed_task(app: Lowkiq, queue_name: str) 
     def handler(batch: Batch) -> None:
         for job_id in batch:
             try:
-                task.push(children, [{"id": f"child of {job_id}"}])
+                task.push_many(children, [{"id": f"child of {job_id}"}])
             except TaskClosed:
                 refused.append(job_id)
 
@@ -117,9 +117,9 @@ def test_a_running_item_pushes_to_its_closed_task(app: Lowkiq, queue_name: str) 
     task = app.task("enrol")
     other = app.task("another")
     with task, other:
-        task.push(worker, jobs_of("ab"))
-        other.push(worker, jobs_of("c"))
-        worker.perform_async(jobs_of("d"))
+        task.push_many(worker, jobs_of("ab"))
+        other.push_many(worker, jobs_of("c"))
+        worker.push_many(jobs_of("d"))
 
     app.drain()
 
@@ -135,21 +135,21 @@ def test_the_handler_is_known_in_each_form(app: Lowkiq, queue_name: str, form: s
     def perform(_self: Worker, _job: object) -> None:
         push()
 
-    async def perform_async(_self: Worker, _job: object) -> None:
+    async def push_many(_self: Worker, _job: object) -> None:
         push()
 
     def push() -> None:
-        task.push(children, [{"id": "child"}])
+        task.push_many(children, [{"id": "child"}])
 
     forms: dict[str, dict[str, Any]] = {
         "job": {"perform_job": perform},
-        "coroutine": {"perform_job": perform_async},
+        "coroutine": {"perform_job": push_many},
         "thread": {"perform_job": perform, "concurrency": 2, "batch_size": 1},
     }
     children = declare(app, f"{queue_name}-2", Notes())
     worker = declare(app, queue_name, Notes(), **forms[form])
     with app.task("enrol") as task:
-        task.push(worker, jobs_of("a"))
+        task.push_many(worker, jobs_of("a"))
 
     app.drain()
 
@@ -164,7 +164,7 @@ def test_an_unknown_task_is_named(app: Lowkiq, queue_name: str) -> None:
     for task_id in ("", "AAAA", "AAAAAAAAAAAAAAA=", "A" * 17, "ééééééééééééééééé"):
         with pytest.raises(NoSuchTask, match="is not the id of a task"):
             app.tasks.get(task_id)
-    for call in (lambda: unknown.push(worker, jobs_of("a")), unknown.progress, unknown.close, unknown.cancel):
+    for call in (lambda: unknown.push_many(worker, jobs_of("a")), unknown.progress, unknown.close, unknown.cancel):
         with pytest.raises(NoSuchTask, match="There is no task AAAAAAAAAAAAAAAA"):
             call()
     assert 0 == app.operate.stats()["total"]["length"]
@@ -197,7 +197,7 @@ def test_jobs_that_a_middleware_drops_leave_numbers_without_items(app: Lowkiq, q
     worker = declare(app, queue_name, Notes())
     app.client_middlewares.append(lambda worker, jobs, call_next: call_next(worker, jobs[1:]))
     with app.task("enrol") as task:
-        task.push(worker, jobs_of("abc"))
+        task.push_many(worker, jobs_of("abc"))
 
     app.drain()
 
@@ -210,7 +210,7 @@ def test_a40_items_of_equal_payloads_all_end(app: Lowkiq, queue_name: str) -> No
     notes = Notes()
     worker = declare(app, queue_name, notes)
     with app.task("enrol") as task:
-        task.push(worker, [{"id": "a", "payload": number % 2} for number in range(5)])
+        task.push_many(worker, [{"id": "a", "payload": number % 2} for number in range(5)])
 
     check_shards(app, worker)
     app.drain()
@@ -226,7 +226,7 @@ def test_a_large_push_registers_once(app: Lowkiq, queue_name: str) -> None:
     task, calls = app.task("import"), Calls()
 
     with watched(app, calls):
-        task.push(worker, [{"id": number} for number in range(10_000)])
+        task.push_many(worker, [{"id": number} for number in range(10_000)])
 
     # Chunks that travel together are one call here.
     assert ["task_record", "swap_task", "enqueue", "enqueue"] == calls.names
@@ -243,7 +243,9 @@ def test_pushes_that_race_give_out_each_number_once(make_app: MakeApp, queue_nam
     def push(number: int) -> None:
         barrier.wait(30)
         for at in range(10):
-            apps[number].tasks.get(task_id).push(workers[number], [{"id": f"{number}-{at}"}, {"id": f"{number}+{at}"}])
+            apps[number].tasks.get(task_id).push_many(
+                workers[number], [{"id": f"{number}-{at}"}, {"id": f"{number}+{at}"}]
+            )
 
     with ThreadPoolExecutor(len(apps)) as threads:
         assert [None] * 4 == [*threads.map(push, range(4))]
@@ -257,12 +259,12 @@ def test_a36_progress_tells_what_people_ask_for(make_app: MakeApp, clock: Any, q
 
     def handler(batch: Batch) -> None:
         if "failing" in batch:
-            raise Failed("not qualified")
+            raise Rejected("not qualified")
 
     worker = declare(app, queue_name, handler, batch_size=1)
     began_at = clock.time()
     with app.task("enrol") as task:
-        task.push(worker, [{"id": "failing"}, {"id": "b"}, {"id": "later", "perform_in": began_at + 500.0}])
+        task.push_many(worker, [{"id": "failing"}, {"id": "b"}, {"id": "later", "due_at": began_at + 500.0}])
     before = task.progress()
     app.drain()
     clock.advance(400.0)
@@ -288,13 +290,13 @@ def test_items_come_page_by_page(app: Lowkiq, queue_name: str) -> None:
     def handler(batch: Batch) -> None:
         for job_id in batch:
             if int(job_id) % 3 == 0:
-                batch.fail(job_id, Failed("no"))
+                batch.fail(job_id, Rejected("no"))
 
     worker = declare(app, queue_name, handler, shards_count=3, batch_size=10)
     task = app.task("enrol")
-    task.push(worker, [{"id": number} for number in range(1, 10)])
+    task.push_many(worker, [{"id": number} for number in range(1, 10)])
     app.drain()
-    task.push(worker, [{"id": 10}])
+    task.push_many(worker, [{"id": 10}])
 
     pages, after = [], None
     for _ in range(4):
@@ -327,7 +329,7 @@ def test_tasks_are_listed_page_by_page(app: Lowkiq, clock: Any, queue_name: str)
     ended = []
     for name in ("a", "b"):
         with app.task(name) as task:
-            task.push(worker, jobs_of("x"))
+            task.push_many(worker, jobs_of("x"))
         app.drain()
         clock.advance(1.0)
         ended.append(name)
@@ -352,8 +354,10 @@ def test_one_job_in_place_of_a_list_is_refused_with_what_to_write(make_app: Make
     app = make_app()
     worker = declare(app, queue_name, Notes())
 
-    with pytest.raises(JobError, match=r"push takes a list of jobs, not one job: write push\(worker, \[\{\.\.\.\}\]\)"):
-        app.task("import").push(worker, {"id": 1})  # type: ignore[dict-item]  # wrong on purpose
+    with pytest.raises(
+        JobError, match=r"push_many takes a list of jobs, not one job: write push_many\(worker, \[\{\.\.\.\}\]\)"
+    ):
+        app.task("import").push_many(worker, {"id": 1})  # type: ignore[dict-item]  # wrong on purpose
 
 
 def test_a_refusal_tells_who_may_still_push(make_app: MakeApp, queue_name: str) -> None:
@@ -361,27 +365,27 @@ def test_a_refusal_tells_who_may_still_push(make_app: MakeApp, queue_name: str) 
     app = make_app()
     worker = declare(app, queue_name, Notes())
     closed, cancelled = app.task("closed"), app.task("cancelled")
-    closed.push(worker, [{"id": 1}])
+    closed.push_many(worker, [{"id": 1}])
     closed.close()
     cancelled.cancel()
 
     with pytest.raises(TaskClosed, match="is closed: it takes no more pushes, but from its own running items"):
-        closed.push(worker, [{"id": 2}])
+        closed.push_many(worker, [{"id": 2}])
     with pytest.raises(TaskClosed, match=r"is cancelled: it takes no more pushes\.$"):
-        cancelled.push(worker, [{"id": 2}])
+        cancelled.push_many(worker, [{"id": 2}])
 
 
 def test_a28_failed_may_be_given_as_a_class(app: Lowkiq, queue_name: str) -> None:
-    """As `raise Failed` takes the class, `batch.fail` does: the id, or one payload of it, ends by it, unburied."""
+    """As `raise Rejected` takes the class, `batch.fail` does: the id, or one payload of it, ends by it, unburied."""
 
     def handler(batch: Batch) -> None:
-        batch.fail("whole", Failed)
-        batch.fail("part", Failed, payload=0)
+        batch.fail("whole", Rejected)
+        batch.fail("part", Rejected, payload=0)
         batch.done("part")
 
     worker = declare(app, queue_name, handler, batch_size=2)
     with app.task("enrol") as task:
-        task.push(worker, [{"id": "whole"}, {"id": "part"}])
+        task.push_many(worker, [{"id": "whole"}, {"id": "part"}])
     app.drain()
 
     assert {"failed": 2} == counts(task)

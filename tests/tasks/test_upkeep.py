@@ -53,7 +53,7 @@ def test_a_task_whose_drain_died_before_it_looked_completes_within_a_minute(
     unlooked(app, monkeypatch)
     worker = declare(app, queue_name, Notes())
     with app.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, jobs_of("ab"))
+        task.push_many(worker, jobs_of("ab"))
     app.drain()
 
     looks = [app.tasks.upkeep(enough) for _ in range(2)]
@@ -92,10 +92,10 @@ def test_a_completed_task_is_forgotten_after_a_week(
     """Record, rows and index go; what was pushed since, and other tasks, stay."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     with app.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, [{"id": number} for number in range(30)])
+        task.push_many(worker, [{"id": number} for number in range(30)])
     app.drain()
     other = app.task("other")
-    other.push(worker, jobs_of("a"))
+    other.push_many(worker, jobs_of("a"))
 
     clock.advance(7 * DAY - 1.0)
     early = app.tasks.upkeep(enough)
@@ -121,7 +121,7 @@ def test_a_task_may_be_kept_for_another_time(make_app: MakeApp, clock: ManualClo
     for task in tasks[:2]:
         task.close()
     clock.advance(HOUR / 2)
-    tasks[2].push(worker, jobs_of("a"))
+    tasks[2].push_many(worker, jobs_of("a"))
 
     names = []
     for _ in range(7):
@@ -139,14 +139,14 @@ def test_a_task_that_is_being_forgotten_takes_no_push(
     monkeypatch.setattr("lowkiq_lambda.tasks.upkeep.FORGOTTEN_AT_ONCE", 10)
     worker = declare(app, queue_name, Notes())
     task = app.task("export")
-    task.push(worker, [{"id": number} for number in range(25)])
+    task.push_many(worker, [{"id": number} for number in range(25)])
     clock.advance(31 * DAY)
     left = iter([1.0, 1.0, 1.0])
 
     first = app.tasks.upkeep(lambda: next(left, 0.0))
     state, total = task.progress().state, task.progress().total
     with pytest.raises(TaskClosed, match="is expired"):
-        task.push(worker, jobs_of("a"))
+        task.push_many(worker, jobs_of("a"))
     second = app.tasks.upkeep(enough)
 
     assert ({}, "expired", 5) == (first, state, total)
@@ -162,7 +162,7 @@ def test_an_item_whose_job_is_gone_ends_as_lost(
     """Keys were deleted by hand: an hour after the last push the duty finds out, and the task completes."""
     worker = declare(app, queue_name, Notes())
     with app.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, [*jobs_of("a"), {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
+        task.push_many(worker, [*jobs_of("a"), {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
     (shard,) = app.core.queue_of(worker).shards
     app.core.backend.client.delete(shard.using((TRACKING,)).key(key))
     if key == "jobs":
@@ -198,8 +198,10 @@ def test_what_waits_runs_or_lies_in_the_morgue_is_not_lost(
     monkeypatch.setattr("lowkiq_lambda.tasks.items.VERIFIED_AT_ONCE", 2)
     worker = declare(app, queue_name, handler, batch_size=1, max_retry_count=0)
     task = app.task("export")
-    task.push(worker, [{"id": "dead"}, {"id": "b", "payload": 1}, {"id": "b", "payload": 2}, {"id": "b", "payload": 2}])
-    task.push(worker, [{"id": number, "perform_in": clock.time() + 100 * DAY} for number in range(3)])
+    task.push_many(
+        worker, [{"id": "dead"}, {"id": "b", "payload": 1}, {"id": "b", "payload": 2}, {"id": "b", "payload": 2}]
+    )
+    task.push_many(worker, [{"id": number, "due_at": clock.time() + 100 * DAY} for number in range(3)])
 
     app.drain()
 
@@ -243,7 +245,7 @@ def test_no_duty_of_a_user_has_its_name(app: Lowkiq) -> None:
 def test_a_process_that_has_seen_no_task_does_nothing_for_tasks(app: Lowkiq, queue_name: str) -> None:
     """No duty, no thread, no call, though there is a queue and it is drained."""
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("ab"))
+    worker.push_many(jobs_of("ab"))
     app.drain()
 
     assert not app.core.follows_tasks
@@ -260,7 +262,7 @@ def test_a_tick_that_has_seen_a_task_looks_after_tasks(
     declare(ticking, f"{queue_name}-2", told)
     unlooked(app, monkeypatch)
     with app.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, jobs_of("ab"))
+        task.push_many(worker, jobs_of("ab"))
     app.drain()
     before = ticking.core.follows_tasks
     ticking.core.drainer.probe(ticking.core.drainer.shards())
@@ -289,7 +291,7 @@ def test_a_daemon_that_sees_items_of_a_task_looks_after_tasks(
     worker, callback = made_by.workers
     unlooked(made_by, monkeypatch)
     with made_by.task("export", on_complete=(callback, None)) as task:
-        task.push(worker, jobs_of("ab"))
+        task.push_many(worker, jobs_of("ab"))
     made_by.drain()
     before = called.is_set()
 

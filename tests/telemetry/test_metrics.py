@@ -19,9 +19,9 @@ def test_pushes_are_counted_and_what_of_them_merged(app: Lowkiq, collected: Coll
     """By queue; a push that is refused counts under its error."""
     collected.instrument(app)
     worker = declare(app, queue_name, Notes())
-    worker.perform_async(jobs_of("aab"))
+    worker.push_many(jobs_of("aab"))
     with pytest.raises(JobError):
-        worker.perform_async([{}])
+        worker.push_many([{}])
 
     sent = "messaging.client.sent.messages"
     assert {None: 3, "JobError": 1} == collected.values(sent, "error.type")
@@ -31,7 +31,7 @@ def test_pushes_are_counted_and_what_of_them_merged(app: Lowkiq, collected: Coll
 def test_what_is_settled_is_counted_by_outcome(app: Lowkiq, collected: Collected, queue_name: str) -> None:
     """From the event of the settling, so that only what Redis has acknowledged counts."""
     collected.instrument(app)
-    declare(app, queue_name, failing("b"), batch_size=3).perform_async(jobs_of("abc"))
+    declare(app, queue_name, failing("b"), batch_size=3).push_many(jobs_of("abc"))
     app.drain()
     assert {"done": 2, "retried": 1} == collected.values("messaging.client.consumed.messages", "lowkiq.outcome")
 
@@ -43,7 +43,7 @@ def test_batches_are_measured(app: Lowkiq, collected: Collected, clock: ManualCl
     def perform(_batch: Batch) -> None:
         clock.advance(2.0)
 
-    declare(app, queue_name, perform).perform_async(jobs_of("ab"))
+    declare(app, queue_name, perform).push_many(jobs_of("ab"))
     app.drain()
 
     (point,) = collected.points("messaging.process.duration")
@@ -59,7 +59,7 @@ def test_what_a_dead_holder_left_was_not_delivered_here(
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     mortal.drain()
     outlive(app, clock, worker)
     notes.then = None
@@ -74,16 +74,16 @@ def test_queues_are_read_when_metrics_are_collected(
     """Lag, length and morgue by queue; of a second or less ago."""
     collected.instrument(app)
     worker = declare(app, queue_name, failing("a"), max_retry_count=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
-    worker.perform_async(jobs_of("bc"))
+    worker.push_many(jobs_of("bc"))
     clock.advance(30.0)
 
     queue = "messaging.destination.name"
     assert {queue_name: 30.0} == collected.values("lowkiq.lag", queue)
     assert {queue_name: 2} == collected.values("lowkiq.length", queue)
     assert {queue_name: 1} == collected.values("lowkiq.morgue", queue)
-    worker.perform_async(jobs_of("d"))
+    worker.push_many(jobs_of("d"))
     clock.advance(2.0)
     assert {queue_name: 3} == collected.values("lowkiq.length", queue)
 
@@ -113,7 +113,7 @@ def test_a_server_that_is_away_costs_gauges_and_no_more(
     server = make_server()
     app = make_app(redis_url=server.url)
     collected.instrument(app)
-    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     server.kill()
     with caplog.at_level(logging.WARNING):
         assert {} == collected.values("lowkiq.length", "messaging.destination.name")

@@ -33,7 +33,7 @@ def test_a_failure_is_told_at_burial_or_each_time(  # noqa: PLR0913, PLR0917 - t
 ) -> None:
     """With the exception, the queue and the shard as tags, and the ids as context."""
     sentry.use(capture)
-    declare(app, queue_name, raising(), max_retry_count=2).perform_async(jobs_of("a"))
+    declare(app, queue_name, raising(), max_retry_count=2).push_many(jobs_of("a"))
     fail_for_good(app, clock, 4)
 
     assert outcomes == [event["tags"]["lowkiq.outcome"] for event in sentry.events]
@@ -52,7 +52,7 @@ def test_what_a_handler_tells_is_in_the_scope_of_its_batch(sentry: SentToSentry,
         sentry_sdk.set_tag(f"tenant-{job_id}", "acme")
         raise Broken(job_id)
 
-    declare(app, queue_name, perform, max_retry_count=0).perform_async(jobs_of("ab"))
+    declare(app, queue_name, perform, max_retry_count=0).push_many(jobs_of("ab"))
     app.drain()
 
     tenants = [[name for name in event["tags"] if name.startswith("tenant")] for event in sentry.events]
@@ -61,7 +61,7 @@ def test_what_a_handler_tells_is_in_the_scope_of_its_batch(sentry: SentToSentry,
 
 def test_an_error_of_several_ids_is_one_event(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
     """Its context names the ids that it buried."""
-    declare(app, queue_name, raising(), batch_size=3, max_retry_count=0, isolate=False).perform_async(jobs_of("abc"))
+    declare(app, queue_name, raising(), batch_size=3, max_retry_count=0, isolate=False).push_many(jobs_of("abc"))
     app.drain()
     (event,) = sentry.events
     assert (["a", "b", "c"], 3) == (event["contexts"]["lowkiq"]["ids"], event["contexts"]["lowkiq"]["count"])
@@ -72,7 +72,7 @@ def test_an_id_that_failed_in_company_is_told_when_it_fails_alone(
 ) -> None:
     """Those that only were in its company are not told."""
     sentry.use("failure")
-    declare(app, queue_name, raising_with("b"), batch_size=3).perform_async(jobs_of("abc"))
+    declare(app, queue_name, raising_with("b"), batch_size=3).push_many(jobs_of("abc"))
     app.drain()
     assert [["b"]] == [event["contexts"]["lowkiq"]["ids"] for event in sentry.events]
 
@@ -83,7 +83,7 @@ def test_ids_that_share_the_failure_of_their_group_are_told_with_it(
     """They did not run once more: what they failed with in company is what they are told with."""
     sentry.use("failure")
     notes = Notes(raising())
-    declare(app, queue_name, notes, batch_size=6).perform_async(jobs_of("abcdef"))
+    declare(app, queue_name, notes, batch_size=6).push_many(jobs_of("abcdef"))
     app.drain()
     told = [event["contexts"]["lowkiq"]["ids"] for event in sentry.events]
     charged = {*"abcdef"} - {job_id for ids in notes.ids[1:] for job_id in ids}
@@ -94,7 +94,7 @@ def test_ids_that_share_the_failure_of_their_group_are_told_with_it(
 
 def test_a_failure_in_words_is_a_message(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
     """`batch.fail` takes either."""
-    declare(app, queue_name, failing("b"), batch_size=2, max_retry_count=0).perform_async(jobs_of("ab"))
+    declare(app, queue_name, failing("b"), batch_size=2, max_retry_count=0).push_many(jobs_of("ab"))
     app.drain()
     (event,) = sentry.events
     assert ("b is broken", "error", ["b"]) == (event["message"], event["level"], event["contexts"]["lowkiq"]["ids"])
@@ -107,7 +107,7 @@ def test_a_job_that_crashes_its_processes_is_told(
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     # One death in company of nobody, and three alone.
     for _ in range(5):
         mortal.drain()
@@ -118,7 +118,7 @@ def test_a_job_that_crashes_its_processes_is_told(
 
 def test_e79_a_job_that_is_held_is_told(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
     """E-79: it has failed for the last time, as one that goes to the morgue."""
-    declare(app, queue_name, raising(), max_retry_count=0, dead_head="hold").perform_async(jobs_of("a"))
+    declare(app, queue_name, raising(), max_retry_count=0, dead_head="block").push_many(jobs_of("a"))
     app.drain()
     (event,) = sentry.events
     assert ["a"] == event["contexts"]["lowkiq"]["ids"]
@@ -131,7 +131,7 @@ def test_a_coroutine_handler_has_its_scope(sentry: SentToSentry, app: Lowkiq, qu
         sentry_sdk.set_tag("tenant", "acme")
         raise Broken("broken")
 
-    declare_async(app, queue_name, perform, max_retry_count=0).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, perform, max_retry_count=0).push_many(jobs_of("a"))
     app.drain()
     (event,) = sentry.events
     assert ("acme", queue_name) == (event["tags"]["tenant"], event["tags"]["queue"])
@@ -143,7 +143,7 @@ def test_nothing_is_told_where_the_client_has_not_the_integration(
     """What is around batches stays there, and does nothing."""
     sentry_sdk.init(dsn="http://key@127.0.0.1:9/1", transport=sentry, default_integrations=False)
     notes = Notes(raising())
-    declare(app, queue_name, notes, max_retry_count=0).perform_async(jobs_of("a"))
+    declare(app, queue_name, notes, max_retry_count=0).push_many(jobs_of("a"))
     app.drain()
     assert ([["a"]], []) == (notes.ids, sentry.events)
 
@@ -154,7 +154,7 @@ def test_what_a_lost_lease_owed_is_told_by_nobody(
     """A failure that Redis has not acknowledged has not happened: the next holder's counts."""
     mortal, notes = Mortal(app), Notes(raising(Broken("first")))
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     mortal.die_before("settle")
     mortal.drain()
     outlive(app, clock, worker)

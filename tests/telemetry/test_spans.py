@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
-from lowkiq_lambda import Batch, BatchJob, Failed, JobError, Later, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda import Batch, BatchJob, JobError, Later, Lowkiq, LowkiqError, Rejected, Worker
 from lowkiq_lambda.contrib.otel import LowkiqInstrumentor, uninstrument
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -45,7 +45,7 @@ def test_a_push_is_a_span_of_the_trace_that_pushed(app: Lowkiq, collected: Colle
     collected.instrument(app)
     worker = declare(app, queue_name, Notes())
     with collected.tracers.get_tracer("shop").start_as_current_span("checkout"):
-        worker.perform_async(jobs_of("ab"))
+        worker.push_many(jobs_of("ab"))
 
     sent, caller = collected.spans()
     assert (f"send {queue_name}", SpanKind.PRODUCER) == (sent.name, sent.kind)
@@ -64,7 +64,7 @@ def test_a_batch_is_a_span_of_a_trace_of_its_own(app: Lowkiq, collected: Collect
     def perform(_batch: Batch) -> None:
         tracer.start_span("charge").end()
 
-    declare(app, queue_name, perform, batch_size=3).perform_async(jobs_of("abc"))
+    declare(app, queue_name, perform, batch_size=3).push_many(jobs_of("abc"))
     with tracer.start_as_current_span("invocation"):
         app.drain()
 
@@ -84,7 +84,7 @@ def test_a_batch_is_a_span_of_a_trace_of_its_own(app: Lowkiq, collected: Collect
 def test_a_handler_that_raises_fails_its_span(app: Lowkiq, collected: Collected, queue_name: str) -> None:
     """The exception is recorded in it, and its type is an attribute."""
     collected.instrument(app)
-    declare(app, queue_name, raising(ValueError("no such order"))).perform_async(jobs_of("a"))
+    declare(app, queue_name, raising(ValueError("no such order"))).push_many(jobs_of("a"))
     app.drain()
 
     (span,) = collected.spans("process")
@@ -97,7 +97,7 @@ def test_ids_that_fail_by_themselves_fail_the_span_of_their_batch(
 ) -> None:
     """It says how many they are, also where no exception came out of the handler."""
     collected.instrument(app)
-    declare(app, queue_name, failing("a", "c"), batch_size=3).perform_async(jobs_of("abc"))
+    declare(app, queue_name, failing("a", "c"), batch_size=3).push_many(jobs_of("abc"))
     app.drain()
 
     (span,) = collected.spans("process")
@@ -116,22 +116,22 @@ def test_the_error_of_a_job_is_recorded(app: Lowkiq, collected: Collected, queue
     def perform_job(_self: object, _job: BatchJob) -> None:
         raise KeyError("price")
 
-    declare(app, queue_name, Notes(), perform_job=perform_job).perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes(), perform_job=perform_job).push_many(jobs_of("a"))
     app.drain()
 
     (span,) = collected.spans("process")
     assert ("KeyError", 1) == ((span.attributes or {})["error.type"], len(span.events))
 
 
-@pytest.mark.parametrize("error", [Later(30), Failed("sold out")], ids=["Later", "Failed"])
+@pytest.mark.parametrize("error", [Later(30), Rejected("sold out")], ids=["Later", "Failed"])
 @pytest.mark.parametrize("by_name", [False, True])
 def test_what_is_put_off_or_refused_is_no_error(
     app: Lowkiq, collected: Collected, queue_name: str, error: LowkiqError, *, by_name: bool
 ) -> None:
-    """A-28: Later and Failed are outcomes of their own, raised by the handler or told of one id."""
+    """A-28: Later and Rejected are outcomes of their own, raised by the handler or told of one id."""
     collected.instrument(app)
     then = raising(error) if not by_name else lambda batch: batch.fail("a", error)
-    declare(app, queue_name, then).perform_async(jobs_of("a"))
+    declare(app, queue_name, then).push_many(jobs_of("a"))
     app.drain()
 
     (span,) = collected.spans("process")
@@ -142,7 +142,7 @@ def test_each_delivery_is_a_span(app: Lowkiq, collected: Collected, clock: Manua
     """A job that failed and is tried again has two."""
     collected.instrument(app)
     worker = declare(app, queue_name, raising(), max_retry_count=1)
-    worker.perform_async(jobs_of("a"))
+    worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(11)
     app.drain()
@@ -153,7 +153,7 @@ def test_a_push_that_is_refused_fails_its_span(app: Lowkiq, collected: Collected
     """And raises as ever."""
     collected.instrument(app)
     with pytest.raises(JobError):
-        declare(app, queue_name, Notes()).perform_async([{"payload": 1}])
+        declare(app, queue_name, Notes()).push_many([{"payload": 1}])
     (span,) = collected.spans("send")
     assert (StatusCode.ERROR, "JobError") == (span.status.status_code, (span.attributes or {})["error.type"])
 
@@ -166,7 +166,7 @@ def test_a_coroutine_handler_runs_within_its_span(app: Lowkiq, collected: Collec
     async def perform(_batch: Batch) -> None:
         current.append(str(getattr(get_current_span(), "name", "")))
 
-    declare_async(app, queue_name, perform).perform_async(jobs_of("a"))
+    declare_async(app, queue_name, perform).push_many(jobs_of("a"))
     app.drain()
     assert [f"process {queue_name}"] == current == [span.name for span in collected.spans("process")]
 
@@ -174,7 +174,7 @@ def test_a_coroutine_handler_runs_within_its_span(app: Lowkiq, collected: Collec
 def test_ids_are_told_only_where_that_is_asked_for(app: Lowkiq, collected: Collected, queue_name: str) -> None:
     """They may be names of people."""
     collected.instrument(app, ids=True)
-    declare(app, queue_name, Notes(), batch_size=2).perform_async(jobs_of("ab"))
+    declare(app, queue_name, Notes(), batch_size=2).push_many(jobs_of("ab"))
     app.drain()
     (span,) = collected.spans("process")
     assert ("a", "b") == (span.attributes or {})["lowkiq.ids"]
@@ -205,9 +205,9 @@ def test_an_instrumentor_finds_apps_by_itself(make_app: MakeApp, collected: Coll
     later = make_app()
     instrumentor.instrument(tracer_provider=collected.tracers, meter_provider=collected.meters, gauges=False)
     try:
-        declare(before, queue_name, Notes()).perform_async(jobs_of("a"))
-        declare(after, queue_name, Notes()).perform_async(jobs_of("b"))
-        declare(later, queue_name, Notes()).perform_async(jobs_of("c"))
+        declare(before, queue_name, Notes()).push_many(jobs_of("a"))
+        declare(after, queue_name, Notes()).push_many(jobs_of("b"))
+        declare(later, queue_name, Notes()).push_many(jobs_of("c"))
     finally:
         LowkiqInstrumentor().uninstrument()
     assert 3 == len(collected.spans("send"))
@@ -224,7 +224,7 @@ def push_in_traces(collected: Collected, worker: type[Worker], *traces: str, **f
     tracer, found = collected.tracers.get_tracer("shop"), set[int]()
     for name in traces:
         with tracer.start_as_current_span(name) as span:
-            worker.perform_async([{"id": "a", "payload": 1, **fields}])
+            worker.push_many([{"id": "a", "payload": 1, **fields}])
             found.add(span.get_span_context().trace_id)
     return found
 
@@ -245,7 +245,7 @@ def test_a_merged_payload_has_a_link_to_each_of_its_pushes(app: Lowkiq, collecte
 def test_a_push_of_many_jobs_is_one_link(app: Lowkiq, collected: Collected, queue_name: str) -> None:
     """It was one span."""
     collected.instrument(app)
-    declare(app, queue_name, Notes(), batch_size=3).perform_async(jobs_of("abc"))
+    declare(app, queue_name, Notes(), batch_size=3).push_many(jobs_of("abc"))
     app.drain()
     (span,) = collected.spans("process")
     assert (1, None) == (len(span.links), (span.attributes or {}).get("lowkiq.links_left_out"))
@@ -275,7 +275,7 @@ def test_more_links_than_there_is_room_for_are_counted(app: Lowkiq, collected: C
     worker = declare(app, queue_name, Notes(), batch_size=200)
     push_in_traces(collected, worker, *map(str, range(10)))
     for n in range(140):
-        worker.perform_async([{"id": f"id {n}"}])
+        worker.push_many([{"id": f"id {n}"}])
     app.drain()
     (span,) = collected.spans("process")
     assert (128, 2 + 8 + 140 - 128) == (len(span.links), (span.attributes or {})["lowkiq.links_left_out"])
@@ -307,7 +307,7 @@ def test_a_job_has_the_context_beside_its_own_headers(app: Lowkiq, collected: Co
 
     worker = declare(app, queue_name, perform)
     own = [{"tenant": "acme"}, {"tenant": "x" * 1_000}, {"traceparent": "mine"}]
-    worker.perform_async([{"id": str(n), "headers": headers} for n, headers in enumerate(own)])
+    worker.push_many([{"id": str(n), "headers": headers} for n, headers in enumerate(own)])
     app.drain()
     assert [{"tenant", "traceparent"}, {"tenant"}, {"traceparent"}] == told
 
@@ -318,7 +318,7 @@ def test_what_is_no_job_or_no_header_is_refused_as_ever(app: Lowkiq, collected: 
     worker = declare(app, queue_name, Notes())
     for jobs, told in (([17], "a job is a mapping"), ([{"id": 1, "headers": 17}], "headers: must be a mapping")):
         with pytest.raises(JobError, match=told):
-            worker.perform_async(jobs)  # type: ignore[arg-type]  # that is the point
+            worker.push_many(jobs)  # type: ignore[arg-type]  # that is the point
 
 
 def test_an_unknown_parent_is_refused(app: Lowkiq, collected: Collected) -> None:

@@ -138,12 +138,12 @@ def test_an_app_is_as_it_was_behind_the_block(server_url: str, queue_name: str, 
 
     with app.core.rebound(config.evolve(lease_ttl=7.0), ManualClock(5e9)):
         assert 7.0 == app.config.lease_ttl
-        assert 5e9 == worker.push("within").perform_in
+        assert 5e9 == worker.push("within").due_at
         with pytest.raises(ConfigError, match="has used Redis already"):
             app.core.configure(lease_ttl=8.0)
 
     assert (backend, config) == (app.core.backend, app.config)
-    assert clock.time() == worker.push("after").perform_in
+    assert clock.time() == worker.push("after").due_at
     assert ["after", "before", "within"] == sorted(job.id for job in app.operate.queries(worker).range_by_id())
 
 

@@ -37,7 +37,7 @@ def test_a_crash_repeats_what_ran_side_by_side(lowkiq: AppUnderTest, point: Cras
 
     how = {"perform": awaited} if coroutine else {}
     worker = declare(lowkiq.app, "W", Notes(), concurrency=3, **how)
-    worker.perform_async(jobs_of("abcde"))
+    worker.push_many(jobs_of("abcde"))
 
     with lowkiq.crash_after(worker, point):
         died = lowkiq.drain()
@@ -73,7 +73,7 @@ def test_a_task_completes_in_the_drain(lowkiq: AppUnderTest) -> None:
     worker = declare(lowkiq.app, "W", Notes())
     after = declare(lowkiq.app, "After", notes)
     task = lowkiq.app.task("import", on_complete=(after, "done"))
-    task.push(worker, jobs_of("ab"))
+    task.push_many(worker, jobs_of("ab"))
     task.close()
 
     done = lowkiq.drain().done
@@ -85,7 +85,7 @@ def test_a_task_completes_in_the_drain(lowkiq: AppUnderTest) -> None:
 def test_limits_follow_the_clock(lowkiq: AppUnderTest) -> None:
     """A rate lets more begin when the test has moved the time, and not before."""
     worker = declare(lowkiq.app, "W", Notes(), rate=Rate(2, per=60))
-    worker.perform_async(jobs_of("abc"))
+    worker.push_many(jobs_of("abc"))
 
     first = lowkiq.drain().done
     again = lowkiq.drain().done
@@ -118,7 +118,7 @@ def test_kept_pushes_and_latest_payloads(lowkiq_test_server: OwnServer) -> None:
 
 def test_a_held_head_is_a_failure(lowkiq: AppUnderTest) -> None:
     """It fails the test unless it is expected, and is told of as held."""
-    worker = declare(lowkiq.app, "W", failing("a"), dead_head="hold", max_retry_count=0)
+    worker = declare(lowkiq.app, "W", failing("a"), dead_head="block", max_retry_count=0)
     worker.push("a", 1)
 
     with pytest.raises(JobFailed, match="W, id 'a', failed: a is broken"):
@@ -130,7 +130,7 @@ def test_a_held_head_is_a_failure(lowkiq: AppUnderTest) -> None:
 def test_threads_drain_one_after_the_other(lowkiq: AppUnderTest) -> None:
     """Each id is done once, whichever drain has it."""
     worker = declare(lowkiq.app, "W", Notes(), shards_count=4)
-    worker.perform_async(jobs_of("abcdef"))
+    worker.push_many(jobs_of("abcdef"))
 
     with ThreadPoolExecutor(3) as threads:
         drained: list[Drained] = list(threads.map(lambda _: lowkiq.drain(), range(3)))
@@ -183,7 +183,7 @@ def test_no_thread_is_left(lowkiq_test_server: OwnServer) -> None:
 def test_inline_performs_behind_each_push(lowkiq_inline: AppUnderTest) -> None:
     """Also what handlers push, and the error of a handler leaves the push; what is due later waits."""
     then = declare(lowkiq_inline.app, "Then", notes := Notes())
-    worker = declare(lowkiq_inline.app, "W", lambda batch: then.perform_async([{"id": id} for id in batch]))
+    worker = declare(lowkiq_inline.app, "W", lambda batch: then.push_many([{"id": id} for id in batch]))
     broken = declare(lowkiq_inline.app, "Broken", raising())
 
     worker.push("a")
@@ -210,12 +210,12 @@ def test_a_fake_app_keeps_checked_pushes(lowkiq_fake: FakeApp) -> None:
     """Without a server, and with the checks, times and payloads of production."""
     worker = declare(lowkiq_fake.app, "W", Notes())
 
-    pushed = worker.perform_async([{"id": 1, "payload": (1, 2)}, {"id": "b", "delay": 60, "score": 5, "key": "k"}])
+    pushed = worker.push_many([{"id": 1, "payload": (1, 2)}, {"id": "b", "delay": 60, "score": 5, "key": "k"}])
     with pytest.raises(JobError, match="no such field"):
-        worker.perform_async([{"id": 2, "skore": 1}])
+        worker.push_many([{"id": 2, "skore": 1}])
 
     now = lowkiq_fake.clock.time()
-    assert [("1", now), ("b", now + 60)] == [(one.id, one.perform_in) for one in pushed]
+    assert [("1", now), ("b", now + 60)] == [(one.id, one.due_at) for one in pushed]
     assert [FakePush(worker, "1", [1, 2], now, now), FakePush(worker, "b", "", 5, now + 60, "k")] == lowkiq_fake.pushes
     lowkiq_fake.assert_pushed(worker, id=1, count=1)
     with pytest.raises(AssertionError, match=r"W, id 'b': expected 2 pushes, found W '1': \[1, 2\], W 'b': ''"):
@@ -236,7 +236,7 @@ def test_a_daemon_performs_in_real_time(lowkiq_test_server: OwnServer) -> None:
 
     worker = declare(app, "W", perform)
     with app_with_daemon(app, lowkiq_test_server) as live:
-        worker.perform_async(jobs_of("ab"))
+        worker.push_many(jobs_of("ab"))
         assert [*"ab"] == sorted(live.wait(30).done)
         live.assert_empty()
         worker.push("x")

@@ -80,29 +80,29 @@ def push_typed() -> None:
     """Each way to push payloads of a type."""
     assert_type(TypedSync.push(1, OrderChanged("paid"), score=2), Pushed)
     TypedSync.push("a", OrderChanged("paid", 3), delay=timedelta(seconds=5), key="once", key_ttl=60.0)
-    TypedSync.push("a", OrderChanged("paid"), perform_in=datetime.now(UTC), headers={"trace": "1"})
+    TypedSync.push("a", OrderChanged("paid"), due_at=datetime.now(UTC), headers={"trace": "1"})
     assert_type(
-        TypedSync.perform_async([Job(1, OrderChanged("paid")), Job(2, OrderChanged("sent"), score=7)]), list[Pushed]
+        TypedSync.push_many([Job(1, OrderChanged("paid")), Job(2, OrderChanged("sent"), score=7)]), list[Pushed]
     )
-    TypedSync.perform_async([{"id": 1, "payload": OrderChanged("paid"), "score": 7, "delay": 5}])
-    TypedSync.perform_async(Job(number, OrderChanged("paid")) for number in range(3))
+    TypedSync.push_many([{"id": 1, "payload": OrderChanged("paid"), "score": 7, "delay": 5}])
+    TypedSync.push_many(Job(number, OrderChanged("paid")) for number in range(3))
     jobs: list[Job[OrderChanged]] = [Job(1, OrderChanged("paid"))]
-    TypedSync.perform_async(jobs)
+    TypedSync.push_many(jobs)
     dicts: list[JobDict[OrderChanged]] = [{"id": 1, "payload": OrderChanged("paid")}]
-    TypedSync.perform_async(dicts)
+    TypedSync.push_many(dicts)
     Rename.push(UUID(int=1), Renamed("a"))
     move.push(1, {"place": "here"})
-    move.perform_async([{"id": 1, "payload": {"place": "here"}}])
+    move.push_many([{"id": 1, "payload": {"place": "here"}}])
     count.push(1, PiecesCounted(1))
     later.push(1, OrderChanged("paid"))
-    app.push(TypedSync, jobs)
-    app.push(TypedSync, [{"id": 1, "payload": {"status": "paid"}}])
+    app.push_many(TypedSync, jobs)
+    app.push_many(TypedSync, [{"id": 1, "payload": {"status": "paid"}}])
 
 
 async def push_typed_from_a_loop() -> None:
     """The same on an event loop."""
     await TypedSync.apush(1, OrderChanged("paid"), score=2)
-    await TypedSync.aperform_async([Job(1, OrderChanged("paid"))])
+    await TypedSync.apush_many([Job(1, OrderChanged("paid"))])
     await count.apush(1, PiecesCounted(1))
     await asyncio.gather(*(later.apush(number, OrderChanged("paid")) for number in range(3)))
 
@@ -152,19 +152,19 @@ def anything(batch: Any) -> None:
 def push_untyped(worker: type[Worker], row: Mapping[str, Any]) -> None:
     """Pushes of payloads that are any JSON, as they were before."""
     jobs = [{"id": number, "payload": {"status": "paid"}} for number in range(3)]
-    worker.perform_async(jobs)
-    Untyped.perform_async([{"id": 1}, {"id": "a", "payload": [1, None, "b"], "score": 7.5}])
-    Untyped.perform_async([row, {**row, "delay": 5}])
-    Untyped.perform_async([Job(1), Job(2, {"any": "JSON"}, score=1)])
+    worker.push_many(jobs)
+    Untyped.push_many([{"id": 1}, {"id": "a", "payload": [1, None, "b"], "score": 7.5}])
+    Untyped.push_many([row, {**row, "delay": 5}])
+    Untyped.push_many([Job(1), Job(2, {"any": "JSON"}, score=1)])
     Untyped.push(1)
     Untyped.push("a", {"any": ["JSON", None]}, score=None)
     MappingWorker.push("a", 17)
     for function in (plain, mapped, anything):
         function.push(1)
         function.push("a", {"any": "JSON"})
-        function.perform_async([{"id": 1, "payload": 17}, row])
+        function.push_many([{"id": 1, "payload": 17}, row])
     bare.push(1, "a")
-    app.push(plain, jobs)
+    app.push_many(plain, jobs)
     declared: list[type[Worker[Any]]] = [TypedSync, Untyped]
     for one in declared:
-        app.push(one, jobs)
+        app.push_many(one, jobs)

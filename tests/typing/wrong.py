@@ -20,23 +20,23 @@ def push() -> None:
 
 def push_jobs() -> None:
     """Jobs of other types, and fields that do not exist."""
-    TypedSync.perform_async([{"id": 1, "skore": 17, "payload": OrderChanged("paid")}])  # type: ignore[list-item]  # a misspelt field
-    TypedSync.perform_async([{"id": 1, "payload": OrderChanged("paid"), "score": None}])  # type: ignore[list-item]  # not a score
-    TypedSync.perform_async([{"id": 1, "payload": "paid"}])  # type: ignore[list-item]  # a text
-    TypedSync.perform_async([{"id": 1, "payload": {"status": "paid"}}])  # type: ignore[list-item]  # a dict
-    TypedSync.perform_async([{"id": 1}])  # type: ignore[list-item]  # the payload is missing
-    TypedSync.perform_async([{"payload": OrderChanged("paid")}])  # type: ignore[list-item]  # the id is missing
-    TypedSync.perform_async([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
-    TypedSync.perform_async([Job(1, OrderChanged("paid"), skore=2)])  # type: ignore[call-arg]  # a misspelt field
-    TypedSync.perform_async([1, 2])  # type: ignore[list-item]  # no jobs
-    count.perform_async([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
-    count.perform_async([{"id": 1, "skore": 17, "payload": PiecesCounted(1)}])  # type: ignore[list-item]  # a misspelt field
+    TypedSync.push_many([{"id": 1, "skore": 17, "payload": OrderChanged("paid")}])  # type: ignore[list-item]  # a misspelt field
+    TypedSync.push_many([{"id": 1, "payload": OrderChanged("paid"), "score": None}])  # type: ignore[list-item]  # not a score
+    TypedSync.push_many([{"id": 1, "payload": "paid"}])  # type: ignore[list-item]  # a text
+    TypedSync.push_many([{"id": 1, "payload": {"status": "paid"}}])  # type: ignore[list-item]  # a dict
+    TypedSync.push_many([{"id": 1}])  # type: ignore[list-item]  # the payload is missing
+    TypedSync.push_many([{"payload": OrderChanged("paid")}])  # type: ignore[list-item]  # the id is missing
+    TypedSync.push_many([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
+    TypedSync.push_many([Job(1, OrderChanged("paid"), skore=2)])  # type: ignore[call-arg]  # a misspelt field
+    TypedSync.push_many([1, 2])  # type: ignore[list-item]  # no jobs
+    count.push_many([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
+    count.push_many([{"id": 1, "skore": 17, "payload": PiecesCounted(1)}])  # type: ignore[list-item]  # a misspelt field
 
 
 async def push_from_a_loop() -> None:
     """The same on an event loop."""
     await TypedSync.apush(1, "paid")  # type: ignore[arg-type]  # a text
-    await TypedSync.aperform_async([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
+    await TypedSync.apush_many([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
     await later.apush(1, PiecesCounted(1))  # type: ignore[arg-type]  # another class
 
 

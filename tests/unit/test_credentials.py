@@ -281,7 +281,7 @@ def test_an_app_signs_in_with_the_plug(kind: str, make_place: MakePlace, queue_n
     def note(batch: Batch) -> None:
         seen.extend(batch)
 
-    note.perform_async([{"id": number, "payload": number} for number in range(10)])
+    note.push_many([{"id": number, "payload": number} for number in range(10)])
     assert {"done": 10} == app.drain()
     assert 0 == app.operate.stats()["total"]["length"]
     assert 10 == len(seen)

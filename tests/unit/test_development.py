@@ -36,7 +36,7 @@ def test_a_deployment_refuses_the_embedded_server(
     worker = app.worker(print)
 
     with pytest.raises(ConfigError) as refused:
-        worker.perform_async([{"id": 1}])
+        worker.push_many([{"id": 1}])
 
     said = f"redis_url='embedded:' is for development, and {shown} says that this is a deployment: name a server"
     assert str(refused.value).startswith(said)
@@ -104,7 +104,7 @@ def test_without_a_server_a_push_names_the_way_out(monkeypatch: pytest.MonkeyPat
     worker = Lowkiq().worker(print)
 
     with pytest.raises(ConfigError) as raised:
-        worker.perform_async([{"id": 1}])
+        worker.push_many([{"id": 1}])
 
     assert (
         "No Redis is named. For development set LOWKIQ_REDIS_URL=embedded: (starts a real Valkey for this project); "

@@ -20,14 +20,14 @@ SCORE = bytes(range(8))
 
 
 @pytest.mark.parametrize(
-    ("score", "perform_in", "flags"),
+    ("score", "due_at", "flags"),
     [(None, None, 0), (SCORE, None, HAS_SCORE), (None, 7.5, HAS_PERFORM_IN), (SCORE, 7.5, HAS_SCORE | HAS_PERFORM_IN)],
 )
-def test_flags_announce_what_follows(score: bytes | None, perform_in: float | None, flags: int) -> None:
+def test_flags_announce_what_follows(score: bytes | None, due_at: float | None, flags: int) -> None:
     """Each optional part has a bit of its own and stands in the order of the bits; a plain job pays one byte."""
-    time = b"" if perform_in is None else struct.pack(">d", perform_in)
+    time = b"" if due_at is None else struct.pack(">d", due_at)
 
-    assert bytes((flags,)) + (score or b"") + time + b"payload" == packed(score, perform_in, b"payload")
+    assert bytes((flags,)) + (score or b"") + time + b"payload" == packed(score, due_at, b"payload")
 
 
 def test_both_sides_have_the_same_bits() -> None:

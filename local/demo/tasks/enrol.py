@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local.demo.tasks.demo import Demo, DemoFailed
-from lowkiq_lambda import BatchJob, Failed, Lowkiq, Worker
+from lowkiq_lambda import BatchJob, Lowkiq, Rejected, Worker
 from lowkiq_lambda.tasks.task import Task
 
 PAUSE = 0.05
@@ -34,13 +34,13 @@ class Enrolment(Demo):
                 number = int(job.id)
                 if number % 7 == 0:
                     # A person has to do something: another attempt would not help.
-                    raise Failed(f"product {number} has no picture")
+                    raise Rejected(f"product {number} has no picture")
 
         self.worker = EnrolProduct
 
     def push(self, task: Task, size: int) -> Iterator[None]:
         """One item for each product."""
-        task.push(self.worker, [{"id": number, "item": f"product {number}"} for number in range(1, size + 1)])
+        task.push_many(self.worker, [{"id": number, "item": f"product {number}"} for number in range(1, size + 1)])
         yield
 
     def outcome(self, task: Task, size: int) -> Iterator[str]:

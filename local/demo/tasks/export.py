@@ -48,7 +48,7 @@ class Export(Demo):
         shutil.rmtree(self._parts, ignore_errors=True)
         self._parts.mkdir()
         parts = [(first, min(first + PART, size)) for first in range(0, size, PART)]
-        task.push(
+        task.push_many(
             self.worker,
             [
                 {"id": number, "payload": {"from": first, "to": end}, "item": f"rows {first + 1:,} to {end:,}"}

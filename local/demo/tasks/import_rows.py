@@ -47,7 +47,7 @@ class Import(Demo):
                 for number, row in enumerate(csv.DictReader(file), 2)
             )
             while chunk := [*islice(jobs, AT_ONCE)]:
-                task.push(self.worker, chunk)
+                task.push_many(self.worker, chunk)
                 yield
 
     def outcome(self, _task: Task, size: int) -> Iterator[str]:

@@ -28,20 +28,20 @@ def push_on_commit(
     later callbacks are not called. Raises JobError, DeclarationError.
     """
     job = {"id": id, "payload": payload, **{name: value for name, value in options.items() if value is not None}}
-    perform_async_on_commit(worker, [job], using=using, robust=robust)
+    push_many_on_commit(worker, [job], using=using, robust=robust)
 
 
-def perform_async_on_commit(
+def push_many_on_commit(
     worker: AnyWorker,
     jobs: Iterable[Any],
     *,
     using: str | None = None,
     robust: bool = False,
 ) -> None:
-    """`perform_async` once the transaction commits: for several jobs, in one push. Else as `push_on_commit`."""
+    """`push_many` once the transaction commits: for several jobs, in one push. Else as `push_on_commit`."""
     declared = worker_of(worker)
     app = declared.app
     if not isinstance(app, Lowkiq):
         raise DeclarationError(f"{declared.__name__} is not bound to an app: decorate it with @app.worker.")
     kept = frozen_jobs(app, declared, jobs, SystemClock().time())
-    transaction.on_commit(lambda: app.push(declared, kept), using=using, robust=robust)
+    transaction.on_commit(lambda: app.push_many(declared, kept), using=using, robust=robust)

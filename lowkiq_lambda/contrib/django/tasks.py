@@ -96,7 +96,7 @@ class LowkiqBackend(BaseTaskBackend):
         worker = lowkiq_app().core.worker_named(self._queue_name(task.queue_name))
         if worker is None:
             raise InvalidTask(f"No worker is declared for the queue {task.queue_name!r} of TASKS[{self.alias!r}].")
-        worker.push(job_id, call, perform_in=call.run_after)
+        worker.push(job_id, call, due_at=call.run_after)
         task_enqueued.send(type(self), task_result=result)
         return result
 

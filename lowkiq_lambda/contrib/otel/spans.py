@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, get_current_span, use_span
 
-from lowkiq_lambda.base.errors import Failed
+from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.contrib.otel import conventions as names
 from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.engine.batch import Batch
@@ -138,7 +138,7 @@ def _current(span: Span) -> Iterator[None]:
     with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield
-        except (Later, Failed):
+        except (Later, Rejected):
             raise
         except Exception as error:
             _tell_error(span, error)

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from msgspec import UNSET
 from sqlalchemy import MetaData, Table, event
 from sqlalchemy.orm import Session, SessionTransaction, scoped_session, sessionmaker
 
@@ -14,13 +15,14 @@ from lowkiq_lambda.base.errors import DeclarationError, JobError
 from lowkiq_lambda.contrib.checking import check_jobs
 from lowkiq_lambda.contrib.outbox.relay import Relay
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Waiting, row_of
-from lowkiq_lambda.declare.worker import AnyWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs, push_within
 from lowkiq_lambda.store.shard.codec import dump_json
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.declare.worker import Id
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class Outbox:
         """The table, to be made with the others of the database."""
         return self._rows.table
 
-    def push(
+    def push_many(
         self,
         session: "Session | scoped_session[Session]",
         worker: AnyWorker,
@@ -74,11 +76,11 @@ class Outbox:
         """Write jobs in the session's transaction; they are pushed once it has committed, else never.
 
         What the session has changed is flushed before, so that the rows of the entities are locked: then the order of
-        the jobs of an id is that of their commits. Takes jobs as `perform_async` does, and raises JobError as it does;
+        the jobs of an id is that of their commits. Takes jobs as `push_many` does, and raises JobError as it does;
         DeclarationError for a worker of another app, TypeError for what is no session.
         """
         if isinstance(jobs, dict):
-            raise JobError("push takes a list of jobs, not one job: write push(session, worker, [{...}])")
+            raise JobError("push_many takes a list of jobs, not one job: write push_many(session, worker, [{...}])")
         session = _plain(session)
         declared = worker_of(worker)
         if self._app.core.worker_named(declared.queue_name) is not declared:
@@ -87,6 +89,17 @@ class Outbox:
         pushed = push_within(self._app.client_middlewares, partial(self._write, session), declared, jobs)
         self._wake_after_commit(session)
         return pushed
+
+    def push(
+        self,
+        session: "Session | scoped_session[Session]",
+        worker: AnyWorker,
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack[JobOptions],
+    ) -> Pushed:
+        """Write one job in the session's transaction, as `push_many` does with several."""
+        return self.push_many(session, worker, [one_job(id, payload, options)])[0]
 
     def sweep(self) -> int:
         """Push all that waits, here and now; how many slices it took.
@@ -107,7 +120,7 @@ class Outbox:
         if rows:
             self._rows.write(session, rows)
         return [
-            Pushed(new.id, shard_index(worker, new.id), merged=False, perform_in=new.perform_in or now, buffered=True)
+            Pushed(new.id, shard_index(worker, new.id), merged=False, due_at=new.due_at or now, buffered=True)
             for new in new_jobs
         ]
 

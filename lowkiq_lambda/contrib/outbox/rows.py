@@ -33,7 +33,7 @@ SLICE_BYTES: Final = 8 * 1024 * 1024
 """What is read at once: so many rows, or rows with so many bytes of payload."""
 _FETCHED: Final = 50
 """Rows that a server hands out at once, so that large payloads are not all in memory."""
-_ELSEWHERE: Final = ("id", "payload", "perform_in", "delay")
+_ELSEWHERE: Final = ("id", "payload", "due_at", "delay")
 """Fields of a job that have a column of their own, or are told by the checked job."""
 
 
@@ -134,8 +134,8 @@ def row_of(
     fields = {name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in job.items()}
     for name in _ELSEWHERE:
         fields.pop(name, None)
-    if new.perform_in is not None:
-        fields["perform_in"] = new.perform_in
+    if new.due_at is not None:
+        fields["due_at"] = new.due_at
     # Not made of the serial: a database that is restored gives serials again.
     fields.setdefault("key", f"outbox:{uuid4().hex}")
     return {

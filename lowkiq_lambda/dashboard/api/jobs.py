@@ -72,9 +72,9 @@ def waiting_by_id(context: RequestContext, params: IdRangeParams) -> WaitingJobs
     return _waiting(context, params, Queries.range_by_id, lambda _job: 0.0)
 
 
-def waiting_by_perform_in(context: RequestContext, params: TimeRangeParams) -> WaitingJobs:
+def waiting_by_due_at(context: RequestContext, params: TimeRangeParams) -> WaitingJobs:
     """Waiting jobs by due time."""
-    return _waiting(context, _in_seconds(params), Queries.range_by_perform_in, lambda job: job.perform_in)
+    return _waiting(context, _in_seconds(params), Queries.range_by_due_at, lambda job: job.due_at)
 
 
 def waiting_by_retry_count(context: RequestContext, params: NumberRangeParams) -> WaitingJobs:

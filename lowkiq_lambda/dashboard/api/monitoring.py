@@ -111,7 +111,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("done_total", "counter", "done", "Ids that succeeded since the queue was created."),
     MetricFamily("failed_total", "counter", "failed", "Counted failures of ids."),
     MetricFamily("buried_total", "counter", "buried", "Ids that were buried in the morgue."),
-    MetricFamily("refused_total", "counter", "refused", "Ids that ended with Failed, a reason of the business."),
+    MetricFamily("rejected_total", "counter", "rejected", "Ids that ended with Rejected, a reason of the business."),
     MetricFamily("checkpointed_total", "counter", "checkpointed", "Runs that came further and ended before their job."),
     MetricFamily("payloads_total", "counter", "payloads", "Payloads that the handler performed."),
     MetricFamily("superseded_total", "counter", "superseded", "Payloads that a newer one of their id replaced."),

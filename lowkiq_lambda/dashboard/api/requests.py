@@ -74,8 +74,8 @@ _FILTERED: Final = {
     "fingerprint": "fingerprint",
     "min_id": "least_id",
     "max_id": "most_id",
-    "min_perform_in": "least",
-    "max_perform_in": "most",
+    "min_due_at": "least",
+    "max_due_at": "most",
     "min_updated_at": "least",
     "max_updated_at": "most",
     "min_retry_count": "least_count",
@@ -165,8 +165,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class WaitingFilter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Conditions on a waiting job; all must hold."""
 
-    min_perform_in: TimeBound | UnsetType = UNSET
-    max_perform_in: TimeBound | UnsetType = UNSET
+    min_due_at: TimeBound | UnsetType = UNSET
+    max_due_at: TimeBound | UnsetType = UNSET
     min_retry_count: NumberBound | UnsetType = UNSET
     max_retry_count: NumberBound | UnsetType = UNSET
 

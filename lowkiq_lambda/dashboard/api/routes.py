@@ -34,7 +34,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/job", jobs.job),
     operation("GET", "/processing", jobs.processing),
     operation("GET", "/waiting/range_by_id", jobs.waiting_by_id),
-    operation("GET", "/waiting/range_by_perform_in", jobs.waiting_by_perform_in),
+    operation("GET", "/waiting/range_by_due_at", jobs.waiting_by_due_at),
     operation("GET", "/waiting/range_by_retry_count", jobs.waiting_by_retry_count),
     operation("GET", "/waiting/search", jobs.waiting_search),
     operation("GET", "/morgue/range_by_id", jobs.morgue_by_id),

@@ -112,11 +112,11 @@ class Switched(msgspec.Struct, frozen=True):
 
 
 class RanNow(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that was pushed. `merged`: the id was waiting already; `perform_in`: when it is due, in Unix seconds."""
+    """The job that was pushed. `merged`: the id was waiting already; `due_at`: when it is due, in Unix seconds."""
 
     id: str
     merged: bool
-    perform_in: float
+    due_at: float
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ def run_now(context: RequestContext, params: OneEntry) -> RanNow:
     with _known():
         pushed = context.app.schedules.run_now(worker_named(context, params.queue), params.name)
     audit.note(context, "run now", params.queue, target(params.name), 1)
-    return RanNow(id=pushed.id, merged=pushed.merged, perform_in=pushed.perform_in)
+    return RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at)
 
 
 def remove(context: RequestContext, params: OneEntry) -> Removed:

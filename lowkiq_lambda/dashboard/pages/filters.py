@@ -21,8 +21,8 @@ WAYS: Final[Mapping[Way, str]] = {
     "gte": "from a value on, ascending",
     "lte": "up to a value, descending",
 }
-NAMES: Final = {"id": "id", "perform_in": "due time", "retry_count": "retry count", "updated_at": "burial time"}
-_TIMES: Final = frozenset({"perform_in", "updated_at"})
+NAMES: Final = {"id": "id", "due_at": "due time", "retry_count": "retry count", "updated_at": "burial time"}
+_TIMES: Final = frozenset({"due_at", "updated_at"})
 _MOMENT: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?:(:\d\d)(\.\d+)?)?)? ?(?:Z|UTC|([+-]\d\d:\d\d))?", re.ASCII
 )
@@ -32,7 +32,7 @@ _DAY: Final = 86_400
 FIELDS: Final = frozenset({"by", "range", "value", "find", "text", "fingerprint"})
 """The fields of a list in an address."""
 
-_ORDERS: Final = {"waiting": ("perform_in", "retry_count", "id"), "morgue": ("updated_at", "id")}
+_ORDERS: Final = {"waiting": ("due_at", "retry_count", "id"), "morgue": ("updated_at", "id")}
 
 _ACTIONS: Final[Mapping[SearchableList, ActionName]] = {"waiting": "delete", "morgue": "requeue"}
 """An action on each list, whose confirmation has the words."""

@@ -48,14 +48,14 @@ _WORDS: Final[Mapping[str, str]] = {
     "dead": "A payload failed for the last time.",
     "held": "Its oldest payload failed for the last time, and is held.",
     "released": "An operator released it.",
-    "refused": "It ended with Failed.",
+    "rejected": "It ended with Rejected.",
     "killed": "An operator buried it.",
     "deleted": "A payload was deleted.",
     "redriven": "It came back from the morgue.",
     "trimmed": "A bound of the morgue removed a payload.",
     "evicted": "An operator evicted its holder.",
 }
-_BAD: Final = frozenset({"dead", "refused", "trimmed"})
+_BAD: Final = frozenset({"dead", "rejected", "trimmed"})
 _WARN: Final = frozenset({"retried", "suspected", "recovered", "held", "evicted", "killed", "deleted"})
 
 
@@ -156,7 +156,7 @@ def _part(place: str, title: str, renderer: PayloadRenderer, job: JobView | Morg
     return JobPart(
         place=place,
         title=title,
-        at=job.updated_at if isinstance(job, MorgueJob) else job.perform_in,
+        at=job.updated_at if isinstance(job, MorgueJob) else job.due_at,
         retry_count=None if isinstance(job, MorgueJob) else job.retry_count,
         error=None if job.error is None else visible(job.error),
         payloads=payloads,

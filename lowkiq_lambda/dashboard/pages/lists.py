@@ -112,7 +112,7 @@ def _heads(context: RequestContext, queue: str, which: JobList, query: ListQuery
 WAITING: Final = JobList(
     "waiting",
     {
-        "perform_in": Queries.range_by_perform_in,
+        "due_at": Queries.range_by_due_at,
         "retry_count": Queries.range_by_retry_count,
         "id": Queries.range_by_id,
     },

@@ -54,7 +54,7 @@ def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
     number: int,
     job: JobView | MorgueJob,
 ) -> JobRow:
-    at = job.updated_at if isinstance(job, MorgueJob) else job.perform_in
+    at = job.updated_at if isinstance(job, MorgueJob) else job.due_at
     return JobRow(
         key=f"job-{number}",
         id=job.id,

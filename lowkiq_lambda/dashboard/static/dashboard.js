@@ -140,7 +140,7 @@
   const typing = /^(\d{4}-\d\d-\d\d)(?:[ T]+(\d\d:\d\d(:\d\d)?))?$/;
 
   function isTime() {
-    return ["perform_in", "updated_at"].includes(document.getElementById("by").value);
+    return ["due_at", "updated_at"].includes(document.getElementById("by").value);
   }
 
   function inUtc(text) {

@@ -89,7 +89,7 @@ class Judge:
             "joined": self._joined,
             "claimed": self._claimed,
             "done": self._done,
-            "refused": self._done,
+            "rejected": self._done,
             **dict.fromkeys(_BACK, self._back),
             **dict.fromkeys(_MOVES, self._moved),
         }

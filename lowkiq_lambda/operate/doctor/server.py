@@ -160,9 +160,9 @@ def _clocks(nodes: Sequence[NodeVitals]) -> Iterator[Finding]:
                 node,
                 "clock",
                 "warning",
-                f"the server's clock is {time(abs(ahead))} {which} this machine's: a perform_in that is computed here "
+                f"the server's clock is {time(abs(ahead))} {which} this machine's: a due_at that is computed here "
                 "comes so much too early or too late",
-                "Let both follow NTP, or push with delay in place of perform_in.",
+                "Let both follow NTP, or push with delay in place of due_at.",
                 HONEST_NUMBERS,
             )
         elif doubt > MOST_SKEW:

@@ -36,7 +36,7 @@ def find_ids(reader: ShardReader, queues: Sequence[QueueShards], text: str, limi
 def _exact(reader: ShardReader, queues: Sequence[QueueShards], job_id: str) -> Iterator[FoundId]:
     for shards, explained in zip(queues, explain_in_each(reader, queues, job_id), strict=True):
         is_at: dict[Place, bool] = {
-            "waiting": explained.perform_in is not None,
+            "waiting": explained.due_at is not None,
             "flight": explained.in_flight,
             "morgue": explained.buried_at is not None,
         }

@@ -21,7 +21,7 @@ _ENDS: Final = {"least": "-inf", "most": "+inf", "least_count": "-inf", "most_co
 class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A part of a list; all of it by default.
 
-    `least` and `most`: of perform_in, or of updated_at in the morgue; `least_count` and `most_count`: of retry_count.
+    `least` and `most`: of due_at, or of updated_at in the morgue; `least_count` and `most_count`: of retry_count.
     All four as in Redis; "" for the latter two sets no bound. `least_id` and `most_id`: "[" or "(" and an id, or "".
     `prefix`: the beginning of the id; `error`: a part of its last error, in any case; `fingerprint`: that of its last
     error, exactly, 16 hex digits.

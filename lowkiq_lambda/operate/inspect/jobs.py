@@ -51,7 +51,7 @@ class JobReply(ReplyShape, frozen=True):
 
     id: bytes
     at: bytes
-    """perform_in; in the morgue, updated_at."""
+    """due_at; in the morgue, updated_at."""
     retry_count: bytes | None
     error: bytes | None
     payloads: int

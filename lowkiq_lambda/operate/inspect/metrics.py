@@ -43,7 +43,7 @@ class ShardCounts(ReplyShape, frozen=True):
     buried: int
     trimmed: int
     held_ever: int
-    refused: int
+    rejected: int
     superseded: int
     checkpointed: int
     payloads: int
@@ -158,7 +158,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.length, reply.length - reply.retries, reply.retries, reply.started),
         *(reply.in_flight, reply.morgue_length),
         *(age(now, [*waiting, *[at for at, _ in flights]]), age(now, [*waiting, *left])),
-        *(reply.done, reply.retried + reply.buried + reply.held_ever, reply.buried, reply.refused),
+        *(reply.done, reply.retried + reply.buried + reply.held_ever, reply.buried, reply.rejected),
         *(reply.checkpointed, reply.payloads),
         *(len(resting), age(now, [*chain.from_iterable(paused), reply.tenants_paused_at])),
         *(reply.damaged, reply.held, reply.superseded, reply.trimmed),

@@ -58,10 +58,10 @@ class Queries:
         return self._fetch("morgue", ids, self._jobs.morgue_job)
 
     def processing(self) -> list[JobView]:
-        """The jobs in flight in all shards, by perform_in: at most one claim of each shard."""
-        return sorted(self._jobs.in_flight(), key=lambda job: (job.perform_in, job.id))
+        """The jobs in flight in all shards, by due_at: at most one claim of each shard."""
+        return sorted(self._jobs.in_flight(), key=lambda job: (job.due_at, job.id))
 
-    def range_by_perform_in(
+    def range_by_due_at(
         self,
         min: float | str = "-inf",  # noqa: A002 - as Redis calls it
         max: float | str = "+inf",  # noqa: A002 - as above
@@ -76,7 +76,7 @@ class Queries:
 
     def held(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
         """Jobs whose head is held (`Worker.dead_head`), by shard and id: `actions(worker).release` lets them go on."""
-        return self.range_by_perform_in(FAR, limit=limit, after=after)
+        return self.range_by_due_at(FAR, limit=limit, after=after)
 
     def range_by_retry_count(
         self,

@@ -49,7 +49,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
 
     scripts = ("explain_job",)
     shard: ShardDetailsReply
-    perform_in: bytes
+    due_at: bytes
     since: bytes
     ahead: int
     retry_count: bytes
@@ -60,7 +60,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     closed: bytes
     least_version: bytes
     progress: bytes
-    gathers_until: bytes
+    debounced_until: bytes
     limited: bytes
     tenant: list[Any]
     failures: list[tuple[bytes, bytes, bytes]]
@@ -113,7 +113,7 @@ def explain_in_each(
 
 
 def _is_there(job: JobExplanation) -> bool:
-    return job.in_flight or job.perform_in is not None or job.buried_at is not None
+    return job.in_flight or job.due_at is not None or job.buried_at is not None
 
 
 def _explanation(
@@ -121,10 +121,10 @@ def _explanation(
 ) -> JobExplanation:
     job = ExplainJobReply.of(reply)
     trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
-    now, perform_in = reader.backend.now(shard), _time(job.since or job.perform_in)
+    now, due_at = reader.backend.now(shard), _time(job.since or job.due_at)
     return JobExplanation(
         shard=_shard(shard.number, job.shard, now),
-        perform_in=perform_in,
+        due_at=due_at,
         retry_count=float(job.retry_count or NEVER_FAILED),
         ahead=job.ahead,
         suspects_ahead=job.suspects_ahead if isinstance(job.suspects_ahead, int) else None,
@@ -135,16 +135,16 @@ def _explanation(
         closed=bool(job.closed) and not job.shard.role,
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
-        gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
-        held_since=_held_since(perform_in, trouble, now),
+        debounced_until=_time(job.debounced_until) if due_at is not None and due_at > now else None,
+        held_since=_held_since(due_at, trouble, now),
         limited=bool(job.limited),
         tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
         failures=tuple(Failure(float(at), float(count), load_error(error)) for at, count, error in job.failures),
     )
 
 
-def _held_since(perform_in: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
-    if perform_in is None or perform_in < FAR:
+def _held_since(due_at: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
+    if due_at is None or due_at < FAR:
         return None
     # Where the note was set aside as damaged, nobody knows.
     return float(trouble.get("held_since", now))

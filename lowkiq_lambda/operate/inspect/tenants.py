@@ -30,7 +30,7 @@ class LanesReply(ReplyShape, frozen=True):
     scripts = ("tenant_lanes",)
     count: int
     lanes: list[tuple[bytes, bytes, int, bytes, bytes]]
-    """Tenant, turn, ids, first perform_in or empty, note."""
+    """Tenant, turn, ids, first due_at or empty, note."""
 
 
 def read_note(packed: bytes) -> Note:

@@ -70,7 +70,7 @@ def _answer(
         situation = msgspec.structs.replace(situation, probation=False)
     if situation.in_flight:
         return _in_flight(situation)
-    if situation.perform_in is None:
+    if situation.due_at is None:
         return _not_waiting(situation)
     if situation.closed:
         return Diagnosis(
@@ -86,16 +86,16 @@ def _answer(
             "It runs again only if an operator releases it.",
             more=tuple(f"Its error was {error_of(failure)}." for failure in situation.failures[:1]),
         )
-    answer = _obstacle(situation, situation.perform_in, max_retry_count)
+    answer = _obstacle(situation, situation.due_at, max_retry_count)
     if answer is None and situation.shard.role != "open":
         answer = Diagnosis("moving", MOVING, None, (GOES_ON,))
-    answer = answer or _free(situation, situation.perform_in, limits)
+    answer = answer or _free(situation, situation.due_at, limits)
     return msgspec.structs.replace(answer, more=answer.more + _remarks(situation))
 
 
 def _in_flight(situation: JobExplanation) -> Diagnosis:
     shard = situation.shard
-    waits = () if situation.perform_in is None else ("More payloads wait under this id and run after those in flight.",)
+    waits = () if situation.due_at is None else ("More payloads wait under this id and run after those in flight.",)
     if situation.progress is not None:
         waits = ("It is started: below is its progress at its last checkpoint.", *waits)
     if not shard.is_held:
@@ -137,11 +137,11 @@ def _not_waiting(situation: JobExplanation) -> Diagnosis:
     return Diagnosis("unknown", NO_JOB)
 
 
-def _obstacle(situation: JobExplanation, perform_in: float, max_retry_count: int | None) -> Diagnosis | None:
+def _obstacle(situation: JobExplanation, due_at: float, max_retry_count: int | None) -> Diagnosis | None:
     """A pause, a later due time, or a holder."""
     shard = situation.shard
     is_suspect = situation.suspects_ahead is not None
-    due_at = shard.at if is_suspect else max(perform_in, shard.at)
+    due_at = shard.at if is_suspect else max(due_at, shard.at)
     if shard.is_paused and (shard.paused_until or 0.0) >= due_at:
         return _paused(shard, due_at)
     if not is_suspect and situation.tenant and (found := tenant_waits(situation.tenant, shard.at, due_at)):
@@ -178,10 +178,10 @@ def _due_later(situation: JobExplanation, due_at: float, max_retry_count: int | 
         reason = situation.progress.reason.rstrip(". ")
         because = f": {reason}" if reason else ""
         return Diagnosis("goes on later", f"It is started, and goes on in {left}{because}.", due_at)
-    if situation.retry_count < 0 and situation.gathers_until is not None:
-        latest = duration(max(0.0, situation.gathers_until - situation.shard.at))
+    if situation.retry_count < 0 and situation.debounced_until is not None:
+        latest = duration(max(0.0, situation.debounced_until - situation.shard.at))
         return Diagnosis(
-            "gathering",
+            "debouncing",
             f"It waits for more pushes: it is due in {left}, or later if another push comes, but in {latest} at the "
             "latest.",
             due_at,
@@ -192,10 +192,10 @@ def _due_later(situation: JobExplanation, due_at: float, max_retry_count: int | 
     return Diagnosis("retry later", sentence, due_at)
 
 
-def _free(situation: JobExplanation, perform_in: float, limits: LimitsView | None) -> Diagnosis:
+def _free(situation: JobExplanation, due_at: float, limits: LimitsView | None) -> Diagnosis:
     """The job is due, and its shard has no holder."""
     shard = situation.shard
-    due = f"It has been due for {duration(max(0.0, shard.at - perform_in))}" if perform_in <= shard.at else "It may run"
+    due = f"It has been due for {duration(max(0.0, shard.at - due_at))}" if due_at <= shard.at else "It may run"
     if limits is not None and (limited := why_limited(limits, shard.index)):
         kind, reason, next_at, more = limited
         return Diagnosis(kind, f"{due}, but {reason}", next_at, (*more, f"In the next visit {_turn(situation)}."))
@@ -222,17 +222,17 @@ def _free(situation: JobExplanation, perform_in: float, limits: LimitsView | Non
             None,
             (*_causes(situation), f"In the next drain {_turn(situation)}."),
         )
-    return _not_drained(situation, perform_in, shard.acquired_at, due)
+    return _not_drained(situation, due_at, shard.acquired_at, due)
 
 
-def _not_drained(situation: JobExplanation, perform_in: float, acquired_at: float, due: str) -> Diagnosis:
+def _not_drained(situation: JobExplanation, due_at: float, acquired_at: float, due: str) -> Diagnosis:
     shard = situation.shard
     ahead = "behind others" if _ahead(situation) else "next"
     kind = ahead if situation.suspects_ahead is None else "suspect"
     took = f"{ago(shard, acquired_at)} ago{ended(shard)}"
     sentence = f"{due}. {owner(shard)} acquired its shard {took} and released it. No drain has acquired it since."
     last: tuple[str, ...] = ()
-    if acquired_at < perform_in:
+    if acquired_at < due_at:
         sentence = f"{due}, and no drain has acquired its shard since."
         last = (f"{owner(shard)} acquired it last, {took}.",)
     return Diagnosis(
@@ -245,7 +245,7 @@ def _not_drained(situation: JobExplanation, perform_in: float, acquired_at: floa
 
 def _causes(situation: JobExplanation) -> tuple[str, ...]:
     """Possible causes, if the job has been due for longer than a drain takes to come."""
-    since = max(situation.perform_in or 0.0, situation.shard.acquired_at or 0.0)
+    since = max(situation.due_at or 0.0, situation.shard.acquired_at or 0.0)
     return (CAUSES,) if situation.shard.at - since >= _SOON else ()
 
 

@@ -20,7 +20,7 @@ GOES_ON: Final = (
     "`lowkiq reshard` does at once."
 )
 
-NO_JOB: Final = "The queue has no job of this id: it is done, ended with `Failed`, was deleted, or was never pushed."
+NO_JOB: Final = "The queue has no job of this id: it is done, ended with `Rejected`, was deleted, or was never pushed."
 
 _SUSPECT: Final = (
     "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "

@@ -82,9 +82,9 @@ class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingJob(JobResponse, frozen=True, kw_only=True):
-    """A waiting job or one in flight. `perform_in`: Unix seconds. `retry_count`: -1 before the first failure."""
+    """A waiting job or one in flight. `due_at`: Unix seconds. `retry_count`: -1 before the first failure."""
 
-    perform_in: float
+    due_at: float
     retry_count: int
 
 
@@ -118,7 +118,7 @@ class JobSerializer:
 
     def waiting(self, job: JobView) -> WaitingJob:
         """A waiting job or one in flight."""
-        return WaitingJob(**self._common(job), perform_in=job.perform_in, retry_count=int(job.retry_count))
+        return WaitingJob(**self._common(job), due_at=job.due_at, retry_count=int(job.retry_count))
 
     def buried(self, job: MorgueJob) -> BuriedJob:
         """A job in the morgue."""

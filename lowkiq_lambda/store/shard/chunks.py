@@ -37,25 +37,25 @@ IS_DEFAULT: Final = 32
 
 
 class NewJob(NamedTuple):
-    """A checked job on its way: `packed` is what enqueue.lua takes, without perform_in it is due at once."""
+    """A checked job on its way: `packed` is what enqueue.lua takes, without due_at it is due at once."""
 
     position: int
     id: str
     packed: bytes
-    perform_in: float | None
+    due_at: float | None
 
 
 def packed(
-    score: bytes | None, perform_in: float | None, dumped: bytes, extra_flags: int = 0, extras: bytes = b""
+    score: bytes | None, due_at: float | None, dumped: bytes, extra_flags: int = 0, extras: bytes = b""
 ) -> bytes:
-    """Flags, score, perform_in, extras and payload in one; what is None is the server's now.
+    """Flags, score, due_at, extras and payload in one; what is None is the server's now.
 
     `extras`: what the extra flags announce, in the order of their bits.
     """
-    if score is None and perform_in is None and not extra_flags:
+    if score is None and due_at is None and not extra_flags:
         return b"\0" + dumped
-    flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if perform_in is not None else 0) | extra_flags
-    at = b"" if perform_in is None else struct.pack(">d", perform_in)
+    flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if due_at is not None else 0) | extra_flags
+    at = b"" if due_at is None else struct.pack(">d", due_at)
     return bytes((flags,)) + (score or b"") + at + extras + dumped
 
 
@@ -97,9 +97,9 @@ class EnqueueReply(ReplyShape, frozen=True):
     time: bytes
     """Of the new jobs that were given none."""
     met: Any
-    """Positions of jobs that met their id waiting, each with its perform_in behind it."""
+    """Positions of jobs that met their id waiting, each with its due_at behind it."""
     repeated: Any = ()
-    """Positions of jobs that were applied before, each with the perform_in of their id behind it."""
+    """Positions of jobs that were applied before, each with the due_at of their id behind it."""
     superseded: Any = ()
     """Positions of jobs that were not stored, as a newer payload of their id waits, or was done; as above."""
 
@@ -113,21 +113,21 @@ class Chunk(NamedTuple):
     origin: bytes = b""
     """The token of the chunk that it is a part of, where the shards of that have been replaced."""
 
-    def call(self, merge: str, channel: str, gather: bytes) -> tuple[str, ShardRef, list[Argument]]:
+    def call(self, merge: str, channel: str, debounce: bytes) -> tuple[str, ShardRef, list[Argument]]:
         """The call that writes them."""
         args: list[Argument] = [self.token, merge, channel, self.shard.number]
         for job in self.jobs:
             args += job[1:3]
-        if gather:
-            args.append(gather)
+        if debounce:
+            args.append(debounce)
         return "enqueue", self.shard, args
 
     def named(self, told: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
-        """The jobs whose positions the answer tells, with the perform_in behind each."""
-        for offset, perform_in in zip(told[::2], told[1::2], strict=True):
+        """The jobs whose positions the answer tells, with the due_at behind each."""
+        for offset, due_at in zip(told[::2], told[1::2], strict=True):
             # The answer of an earlier attempt may tell of more jobs than a buffer has left in the chunk.
             if offset < len(self.jobs):
-                yield self.jobs[offset], float(perform_in)
+                yield self.jobs[offset], float(due_at)
 
 
 def waves_of(

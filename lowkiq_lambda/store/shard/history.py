@@ -95,7 +95,7 @@ class Recorder:
                 self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
             # What was refused has come to its end, and is no error.
-            slot.ended += event.counts.get("done", 0) + event.counts.get("refused", 0)
+            slot.ended += event.counts.get("done", 0) + event.counts.get("rejected", 0)
             slot.failed += event.counts.get("failed", 0)
             _sample(slot.took, event.took)
             _sample(slot.waited, event.waited)

@@ -3,7 +3,7 @@
 ==================  =======  ====================================================================
 key                 type     holds
 ==================  =======  ====================================================================
-due                 zset     id -> perform_in, of every id that waits
+due                 zset     id -> due_at, of every id that waits
 jobs                hash     id -> its record: a single payload, or the mark of several (see box)
 box                 zset     payloads of ids that have several: id, place, payload; read by lex; started jobs that wait
 seen                hash     id and payload (or its digest) -> place in the box, for merging
@@ -11,7 +11,7 @@ since               zset     id -> its own time, while its next slice queues beh
 retry               zset     id -> retry_count, of waiting ids that failed (>= 0)
 errors              hash     id -> last error, or its beginning and a reference to the rest, see texts
 trouble             hash     id -> what it is suspected of or was blamed for (msgpack)
-suspects            zset     id -> perform_in, of ids that must run alone next
+suspects            zset     id -> due_at, of ids that must run alone next
 groups              hash     group of suspects -> what its first members did (msgpack)
 flight              hash     id -> its record as claimed, until it is settled
 morgue              zset     id -> time of its last burial
@@ -75,7 +75,7 @@ TENANTS: Final = "tenants"
 TIMETABLE: Final = "timetable"
 LIMITS: Final = "limits"
 MARKS: Final = "marks"
-GATHERING: Final = "gathering"
+DEBOUNCING: Final = "debouncing"
 RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
@@ -88,7 +88,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     TIMETABLE: (TIMETABLE,),
     LIMITS: (LIMITS, "places", "line"),
     MARKS: ("marks_even", "marks_odd"),
-    GATHERING: (GATHERING,),
+    DEBOUNCING: (DEBOUNCING,),
     RECEIPTS: (RECEIPTS,),
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),

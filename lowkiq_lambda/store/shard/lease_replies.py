@@ -207,14 +207,14 @@ def read_window(reply: Reply | bytes) -> Window | None:
     deliveries, numbers = [], 0.0
     for id_, record in pairs(window.records):
         progress, at = _progress(record) if record[_KIND] == _STARTED else (b"", _KIND)
-        perform_in, retry_count = _HEAD.unpack_from(record)
-        numbers += perform_in + retry_count
+        due_at, retry_count = _HEAD.unpack_from(record)
+        numbers += due_at + retry_count
         trouble = trouble_of.get(id_, _NO_TROUBLE) if trouble_of else _NO_TROUBLE
         deliveries.append(
             Delivery(
                 id_.decode(),
                 _entries(record, at),
-                perform_in,
+                due_at,
                 retry_count,
                 error_of.get(id_) if error_of else None,
                 trouble.blamed,
@@ -228,7 +228,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
     if not math.isfinite(numbers):
         raise ValueError(numbers)
     # A window told again comes out of a hash, so the order has to be made anew.
-    deliveries.sort(key=lambda delivery: delivery.perform_in)
+    deliveries.sort(key=lambda delivery: delivery.due_at)
     charge = window.charge if window.kind == b"CHARGE" else None
     return Window(deliveries, window.kind == b"LONE", charge, window.kind == b"REST")
 

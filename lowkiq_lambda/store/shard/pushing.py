@@ -60,7 +60,7 @@ class Pusher:
 
     `declare` opens the shards where one turns out not to be open, and tells which the queue has, or raises why it may
     not. `waker` is told of the
-    shards that were written to, and of those with work sooner than before. `gather`: what include/gather.lua takes.
+    shards that were written to, and of those with work sooner than before. `debounce`: what include/debounce.lua takes.
     """
 
     def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
@@ -72,7 +72,7 @@ class Pusher:
         *,
         declare: Callable[[], QueueShards],
         waker: "Waker | None" = None,
-        gather: bytes = b"",
+        debounce: bytes = b"",
     ) -> None:
         self._backend = backend
         self._channel = notification_channel(queue_name)
@@ -80,7 +80,7 @@ class Pusher:
         self._retry_for = min(retry_for, TOKEN_LIFE / 2)
         self._declare = declare
         self._waker = waker
-        self._gather = gather
+        self._debounce = debounce
         self.written_at: dict[ShardRef, float] = {}
         """By shard, the server's time of the last push: no later push may take an earlier one as its score."""
         self._written_before = 0.0
@@ -173,7 +173,7 @@ class Pusher:
         return [*others, *self._sent_anew(closed, channel, errors)]
 
     def _send(self, chunks: Sequence[Chunk], channel: str) -> list[tuple[Chunk, Reply | LowkiqError]]:
-        replies = self._backend.run_each([chunk.call(self._merge, channel, self._gather) for chunk in chunks])
+        replies = self._backend.run_each([chunk.call(self._merge, channel, self._debounce) for chunk in chunks])
         return [*zip(chunks, replies, strict=True)]
 
     def _sent_anew(
@@ -197,17 +197,17 @@ class Pusher:
         enqueued = EnqueueReply.of(reply)
         index = chunk.shard.number
         fresh_at = float(enqueued.time)
-        # Of a queue that gathers it is when new ids are due.
-        if not self._gather:
+        # Of a queue that debounces it is when new ids are due.
+        if not self._debounce:
             self.written_at[chunk.shard] = fresh_at
         for job in chunk.jobs:
-            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or fresh_at)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=job.due_at or fresh_at)
         for job, at in chunk.named(enqueued.met):
-            results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=at)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=True, due_at=at)
         for job, at in chunk.named(enqueued.repeated):
-            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=at, repeated=True)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, repeated=True)
         for job, at in chunk.named(enqueued.superseded):
-            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=at, superseded=True)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, superseded=True)
         noted[chunk.shard] = enqueued.sooner or noted.get(chunk.shard, 0)
 
     def _notify(self, noted: dict[ShardRef, int]) -> None:

@@ -64,7 +64,7 @@ class Settlement(msgspec.Struct, frozen=True):
     """What became of the ids in flight: those that are not named are done, but with "part" and "more" they stay there.
 
     `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", all
-    that stays in flight, and since when each counts for the lag: its perform_in, or its last save.
+    that stays in flight, and since when each counts for the lag: its due_at, or its last save.
     """
 
     outcomes: Sequence[OutcomeRecord]

@@ -66,7 +66,7 @@ class FireReply(ReplyShape, frozen=True):
     status: bytes
     outcome: bytes
     sooner: int
-    perform_in: bytes
+    due_at: bytes
 
 
 class EntryRecordsReply(ReplyShape, frozen=True):

@@ -205,7 +205,7 @@ def test_of_a_push_that_breaks_off_the_rest_comes_again(
 def test_the_jobs_of_a_queue_that_is_refused_fail_alone(ingest: IngestFunction, make_app: MakeApp) -> None:
     """A queue that was declared otherwise fails its own records; those for another are written."""
     name = f"{ingest.worker.queue_name}-mismatched"
-    declare(other := make_app(), name, Notes(), shards_count=2).perform_async([{"id": 1}])
+    declare(other := make_app(), name, Notes(), shards_count=2).push_many([{"id": 1}])
     assert other.workers
     mismatched = declare(ingest.app, name, Notes(), shards_count=3)
     ingest.app.ingest(lambda record: [(mismatched if record.body == "b" else ingest.worker, {"id": record.body})])

@@ -80,7 +80,7 @@ def test_jobs_come_to_their_queue_in_order(ingest: IngestFunction, either: Inbox
     """P3: those of one id as they were pushed; what `push` returns tells that Redis has not got them yet."""
     jobs = [{"id": name, "payload": number} for number, name in enumerate("abacab")]
 
-    pushed = either.inbox.push(ingest.worker, jobs)
+    pushed = either.inbox.push_many(ingest.worker, jobs)
     event = either.event()
     answer = ingest(event)
 
@@ -95,7 +95,7 @@ def test_each_id_is_a_group_of_its_own(ingest: IngestFunction, fifo: InboxQueue)
     """Whatever an id is made of: the group is a digest of queue and id, the same with each call."""
     ids = ["a", "день ￿￾\x00\n", "x" * 5_000]
     for _ in range(2):
-        fifo.inbox.push(ingest.worker, [{"id": job_id} for job_id in ids])
+        fifo.inbox.push_many(ingest.worker, [{"id": job_id} for job_id in ids])
 
     event = fifo.event()
     groups = [record["attributes"]["MessageGroupId"] for record in event["Records"]]
@@ -109,12 +109,12 @@ def test_the_score_is_the_time_of_sending_and_a_delay_counts_from_it(ingest: Ing
     """It does not matter when the message is taken from the queue; what a job says of itself stands."""
     at = datetime(2030, 1, 1, tzinfo=UTC)
     ttl = timedelta(hours=1)
-    due = fifo.inbox.push(
+    due = fifo.inbox.push_many(
         ingest.worker,
         [
             {"id": "a", "payload": 1, "score": 17, "key": "k", "key_ttl": ttl},
             {"id": "b", "delay": timedelta(days=9_000)},
-            {"id": "c", "perform_in": at},
+            {"id": "c", "due_at": at},
         ],
     )
 
@@ -128,8 +128,8 @@ def test_the_score_is_the_time_of_sending_and_a_delay_counts_from_it(ingest: Ing
     assert [(1, 17.0)] == ingest.waiting("a")
     assert [("", sent["b"])] == ingest.waiting("b")
     (later, planned) = ingest.app.operate.queries(ingest.worker).fetch(["b", "c"])
-    assert (sent["b"] + 9_000 * 86_400, at.timestamp()) == (later.perform_in, planned.perform_in)
-    assert at.timestamp() == due[2].perform_in
+    assert (sent["b"] + 9_000 * 86_400, at.timestamp()) == (later.due_at, planned.due_at)
+    assert at.timestamp() == due[2].due_at
 
 
 def test_client_middlewares_see_a_job_once(ingest: IngestFunction, fifo: InboxQueue) -> None:
@@ -139,7 +139,7 @@ def test_client_middlewares_see_a_job_once(ingest: IngestFunction, fifo: InboxQu
         return call_next(worker, [{**job, "payload": [*job["payload"], "seen"]} for job in jobs])
 
     ingest.app.client_middlewares.append(add)
-    fifo.inbox.push(ingest.worker, [{"id": "a", "payload": []}])
+    fifo.inbox.push_many(ingest.worker, [{"id": "a", "payload": []}])
     ingest(fifo.event())
 
     assert {"a": [["seen"]]} == ingest.payloads()
@@ -151,7 +151,7 @@ def test_of_an_inbox_what_a_push_has_written_comes_not_again_whatever_the_apps_m
     """They saw these jobs before they were sent, so no position has moved since, and what is written is known."""
     ingest.app.client_middlewares.append(lambda worker, jobs, call_next: call_next(worker, jobs))
     for job_id in "abc":
-        fifo.inbox.push(ingest.worker, jobs_of(job_id))
+        fifo.inbox.push_many(ingest.worker, jobs_of(job_id))
     event = fifo.event()
 
     def break_off(*_arguments: object) -> None:
@@ -182,7 +182,7 @@ def test_payloads_of_a_codec_travel_as_it_writes_them(
     """Bytes are no JSON: a message has them as base64."""
     app = make_app(dump_payload=bytes, load_payload=bytes)
     coded = IngestFunction(install, app, f"{ingest.worker.queue_name}-coded")
-    fifo.inbox.push(coded.worker, [{"id": "a", "payload": b"\xff\x00"}])
+    fifo.inbox.push_many(coded.worker, [{"id": "a", "payload": b"\xff\x00"}])
 
     answer = coded(fifo.event())
 
@@ -192,8 +192,8 @@ def test_payloads_of_a_codec_travel_as_it_writes_them(
 def test_a_call_takes_as_many_messages_as_sqs_does(ingest: IngestFunction, either: InboxQueue) -> None:
     """Ten, or a mebibyte; a message of each id."""
     faults = Faults(either.inbox)
-    either.inbox.push(ingest.worker, [{"id": number} for number in range(12)])
-    either.inbox.push(ingest.worker, [{"id": number, "payload": "x" * 400_000} for number in range(3)])
+    either.inbox.push_many(ingest.worker, [{"id": number} for number in range(12)])
+    either.inbox.push_many(ingest.worker, [{"id": number, "payload": "x" * 400_000} for number in range(3)])
 
     assert [10, 2, 2, 1] == [len(entries) for entries in faults.calls]
 
@@ -201,7 +201,7 @@ def test_a_call_takes_as_many_messages_as_sqs_does(ingest: IngestFunction, eithe
 def test_jobs_of_an_id_that_fit_into_no_message_follow_each_other(ingest: IngestFunction, fifo: InboxQueue) -> None:
     """P3: they are sent one call after the other, so that SQS cannot take the second without the first."""
     faults = Faults(fifo.inbox)
-    fifo.inbox.push(ingest.worker, [{"id": "a", "payload": letter * 400_000} for letter in "uvwxy"])
+    fifo.inbox.push_many(ingest.worker, [{"id": "a", "payload": letter * 400_000} for letter in "uvwxy"])
 
     assert [1, 1, 1] == [len(entries) for entries in faults.calls]
     ingest(fifo.event())
@@ -212,7 +212,7 @@ def test_jobs_of_an_id_that_are_too_many_for_one_message_follow_each_other(
     ingest: IngestFunction, fifo: InboxQueue
 ) -> None:
     """P3: a message has a thousand jobs at most, so that none takes the time that others of its batch need."""
-    fifo.inbox.push(ingest.worker, [{"id": "a", "payload": number} for number in range(2_001)])
+    fifo.inbox.push_many(ingest.worker, [{"id": "a", "payload": number} for number in range(2_001)])
 
     event = fifo.event()
     answer = ingest(event)
@@ -228,7 +228,7 @@ def test_a_job_that_no_message_takes_is_refused(ingest: IngestFunction, fifo: In
     jobs = [{"id": "a"}, {"id": "b", "payload": "x" * MEBIBYTE}]
 
     with pytest.raises(JobError, match=r"^job 1: payload: takes 1,048,\d+ bytes of a message, and SQS takes 1,047,552"):
-        fifo.inbox.push(ingest.worker, jobs)
+        fifo.inbox.push_many(ingest.worker, jobs)
     with pytest.raises(InboxRefused, match="SQS cannot take the jobs: job 1"):
         fifo.inbox.take(ingest.worker, jobs)
 
@@ -237,9 +237,9 @@ def test_a_job_that_no_message_takes_is_refused(ingest: IngestFunction, fifo: In
 
 @pytest.mark.parametrize("job", [{"id": "a", "scores": 1}, {"id": ["a"]}, {"id": "a", "score": "1"}])
 def test_a_job_is_checked_before_it_is_sent(ingest: IngestFunction, fifo: InboxQueue, job: Mapping[str, Any]) -> None:
-    """As by `perform_async`: nothing of the call is sent."""
+    """As by `push_many`: nothing of the call is sent."""
     with pytest.raises(JobError, match=r"^job 1:"):
-        fifo.inbox.push(ingest.worker, [{"id": "b"}, job])
+        fifo.inbox.push_many(ingest.worker, [{"id": "b"}, job])
 
     assert {"Records": []} == fifo.event()
 
@@ -253,7 +253,7 @@ def test_a_key_is_known_to_a_fifo_queue(
 ) -> None:
     """A second message with the key is not even kept, unless the key is to be forgotten sooner than SQS forgets."""
     for _ in range(2):
-        fifo.inbox.push(ingest.worker, [{"id": "a", "payload": 1, **fields}])
+        fifo.inbox.push_many(ingest.worker, [{"id": "a", "payload": 1, **fields}])
 
     event = fifo.event()
     ingest(event)
@@ -269,7 +269,7 @@ def test_after_a_refused_message_none_of_its_id_is_sent(ingest: IngestFunction, 
     jobs = [{"id": "a", "payload": letter * 600_000} for letter in "uvw"] + [{"id": "b", "payload": 1}]
 
     with pytest.raises(PushInterrupted, match=r"SQS took 2 of 4 jobs \(SQS did not take a message: Internal") as caught:
-        fifo.inbox.push(ingest.worker, jobs)
+        fifo.inbox.push_many(ingest.worker, jobs)
 
     assert ([0, 3], [1, 2], []) == (caught.value.written, caught.value.not_written, caught.value.unknown)
     ingest(fifo.event())
@@ -282,7 +282,7 @@ def test_where_no_message_is_taken_nothing_is_sent(ingest: IngestFunction, fifo:
     faults.refused = "queue"
 
     with pytest.raises(InboxRefused, match="InternalError"):
-        fifo.inbox.push(ingest.worker, jobs_of("ab"))
+        fifo.inbox.push_many(ingest.worker, jobs_of("ab"))
 
 
 def test_where_sqs_cannot_be_reached_the_first_call_is_the_last(ingest: IngestFunction, fifo: InboxQueue) -> None:
@@ -291,7 +291,7 @@ def test_where_sqs_cannot_be_reached_the_first_call_is_the_last(ingest: IngestFu
     faults.failing = {1: EndpointConnectionError(endpoint_url=fifo.url)}
 
     with pytest.raises(InboxRefused, match="Could not connect"):
-        fifo.inbox.push(ingest.worker, [{"id": number} for number in range(20)])
+        fifo.inbox.push_many(ingest.worker, [{"id": number} for number in range(20)])
 
     assert 1 == len(faults.calls)
 
@@ -302,7 +302,7 @@ def test_where_an_answer_is_missing_it_is_unknown_what_was_taken(ingest: IngestF
     faults.failing = {2: ReadTimeoutError(endpoint_url=fifo.url)}
 
     with pytest.raises(PushInterrupted) as caught:
-        fifo.inbox.push(ingest.worker, [{"id": number} for number in range(25)])
+        fifo.inbox.push_many(ingest.worker, [{"id": number} for number in range(25)])
 
     told = caught.value
     assert ([*range(10)], [*range(20, 25)], [*range(10, 20)]) == (told.written, told.not_written, told.unknown)
@@ -311,7 +311,7 @@ def test_where_an_answer_is_missing_it_is_unknown_what_was_taken(ingest: IngestF
 def test_a_queue_that_is_not_there_takes_nothing(ingest: IngestFunction, fifo: InboxQueue) -> None:
     """SQS's own words tell why."""
     with pytest.raises(InboxRefused, match=r"SQS did not take the jobs: .*NonExistentQueue"):
-        SqsInbox(f"{fifo.url}-gone.fifo").push(ingest.worker, jobs_of("a"))
+        SqsInbox(f"{fifo.url}-gone.fifo").push_many(ingest.worker, jobs_of("a"))
 
 
 @pytest.mark.parametrize(
@@ -364,4 +364,4 @@ def test_an_inbox_needs_the_url_of_a_queue() -> None:
 def test_a_worker_of_no_app_cannot_be_pushed_to() -> None:
     """The inbox has no codec and no middlewares without one."""
     with pytest.raises(DeclarationError, match="Worker is not bound to an app"):
-        SqsInbox("https://sqs.eu-west-1.amazonaws.com/1/a").push(Worker, [{"id": 1}])
+        SqsInbox("https://sqs.eu-west-1.amazonaws.com/1/a").push_many(Worker, [{"id": 1}])

@@ -39,10 +39,10 @@ def test_s3_what_redis_cannot_take_comes_in_by_the_inbox(
         return call_next(worker, [{**job, "payload": [job["payload"]]} for job in jobs])
 
     producer.client_middlewares.append(mark)
-    (direct,) = pushed_to.perform_async(jobs_of("a", payload=0))
+    (direct,) = pushed_to.push_many(jobs_of("a", payload=0))
     fault_proxy.refuse()
     fault_proxy.cut()
-    overflowed = [one for n in (1, 2) for one in pushed_to.perform_async(jobs_of("a", payload=n, score=n))]
+    overflowed = [one for n in (1, 2) for one in pushed_to.push_many(jobs_of("a", payload=n, score=n))]
     function = IngestFunction(install, make_app(), queue_name)
 
     answer = function(queue.event())
@@ -73,7 +73,7 @@ def test_p2_what_came_by_the_inbox_does_not_go_back_to_its_end(
     """P2, P3: while Redis is away a message of the inbox fails and keeps its place; it is not sent once more as new."""
     queue = InboxQueue(aws, fifo=True)
     function = IngestFunction(install, make_app(redis_url=NOWHERE, when_unavailable=SqsInbox(queue.url)), queue_name)
-    queue.inbox.push(function.worker, [{"id": "a", "payload": 1}])
+    queue.inbox.push_many(function.worker, [{"id": "a", "payload": 1}])
     event = queue.event()
 
     answer = function(event)

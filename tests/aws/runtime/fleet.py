@@ -66,7 +66,7 @@ class Fleet:
     def _push_all(self, jobs: Sequence[Mapping[str, Any]], kills_to_come: int) -> None:
         for at in range(0, len(jobs), CHUNK):
             eventually(partial(self._is_next, kills_to_come * at / len(jobs)), timeout=60.0)
-            self.worker.perform_async(jobs[at : at + CHUNK])
+            self.worker.push_many(jobs[at : at + CHUNK])
 
     def _is_next(self, kills: float) -> bool:
         length = self.app.operate.stats()["total"]["length"]

@@ -14,8 +14,6 @@ declare_stage_worker(app, {})
 @app.flushes
 def handler(event: dict[str, Any], _context: object) -> int:
     """Push jobs with these ids, one after the other."""
-    pushed = [
-        Perform.perform_async([{"id": job_id, "payload": {"do": "note", "number": 1}}]) for job_id in event["ids"]
-    ]
+    pushed = [Perform.push_many([{"id": job_id, "payload": {"do": "note", "number": 1}}]) for job_id in event["ids"]]
     tell("pushed")
     return sum(job.buffered for jobs in pushed for job in jobs)

@@ -47,7 +47,7 @@ class Neighbours:
     def push(self, name: str, *ids: str) -> None:
         """Jobs for one of the queues."""
         self.pushed_at[name] = time.time()
-        self.workers[name].perform_async([{"id": job_id} for job_id in ids])
+        self.workers[name].push_many([{"id": job_id} for job_id in ids])
 
     def ages(self) -> dict[str, float]:
         """What the alarm watches, of each queue, by a tick: once no lease of a dead holder lasts."""

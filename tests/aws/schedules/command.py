@@ -53,7 +53,7 @@ def without_aws(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 def push(app: str, count: int = 20) -> None:
     """Push so many jobs to each queue of the app."""
     for worker in load_app(app, Lowkiq).workers:
-        worker.perform_async([{"id": number} for number in range(count)])
+        worker.push_many([{"id": number} for number in range(count)])
 
 
 def start(words: Sequence[str], front: Front, server: Server, folder: Path) -> "subprocess.Popen[str]":

@@ -35,7 +35,7 @@ def app_at(url: str, shards: Mapping[str, int]) -> Lowkiq:
 def push(app: Lowkiq, count: int) -> None:
     """Push so many jobs to each queue."""
     for worker in app.workers:
-        worker.perform_async([{"id": number} for number in range(count)])
+        worker.push_many([{"id": number} for number in range(count)])
 
 
 def by_name(app: Lowkiq) -> dict[str, QueueFound]:
@@ -72,7 +72,7 @@ def test_what_is_in_flight_is_counted(own_server: Server) -> None:
     def look(_batch: object) -> None:
         seen.append(total(by_name(app)["Orders"]))
 
-    look.perform_async([{"id": 1}])
+    look.push_many([{"id": 1}])
     app.drain()
 
     assert [Held(in_flight=1)] == seen

@@ -87,10 +87,8 @@ class Course:
     def _push_sleepers(self) -> None:
         """Jobs that nobody performs while the course lasts."""
         jobs = [{"id": f"sleeper-{n}", "payload": n, "score": n, "delay": DAY} for n in range(self._size.sleepers)]
-        pushed = self.worker.perform_async(jobs)
-        self._sleepers = [
-            Sleeper(one.id, ((number, float(number)),), one.perform_in) for number, one in enumerate(pushed)
-        ]
+        pushed = self.worker.push_many(jobs)
+        self._sleepers = [Sleeper(one.id, ((number, float(number)),), one.due_at) for number, one in enumerate(pushed)]
 
     def move(self, to: int) -> None:
         """Run the command, with deaths of movers and daemons on the way, while one producer is frozen."""
@@ -183,7 +181,7 @@ class Course:
             for job in _all_of(queries.morgue_range_by_id):
                 buried.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)
             asleep = [
-                Sleeper(job.id, tuple((payload, score) for payload, score in job.payloads), job.perform_in)
+                Sleeper(job.id, tuple((payload, score) for payload, score in job.payloads), job.due_at)
                 for job in _all_of(queries.range_by_id)
             ]
         handled = {job_id: handled_of(self._records, job_id) for job_id in self._last}

@@ -12,7 +12,7 @@ class Sleeper(NamedTuple):
 
     id: str
     payloads: tuple[tuple[object, float], ...]
-    perform_in: float
+    due_at: float
 
 
 class Evidence(NamedTuple):

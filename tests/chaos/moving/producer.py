@@ -47,7 +47,7 @@ class PacedProducer:
             job_id = self._rng.choice(self._bad if self._rng.random() < BAD_SHARE else self._good)
             number = self.last[job_id] = self.last.get(job_id, 0) + 1
             jobs.append({"id": job_id, "payload": number})
-        self._worker.perform_async(jobs)
+        self._worker.push_many(jobs)
 
 
 def main(prefix: str, ids: str, rate: str) -> None:

@@ -118,7 +118,7 @@ class Race:
             for job_id, given in numbers.items():
                 self._notes.tell(what, job_id=job_id, numbers=given)
             if what == "pushing":
-                self._app.push(self._worker, jobs)
+                self._app.push_many(self._worker, jobs)
 
     def _harms(self) -> list[Callable[[], None]]:
         """One after the other, in any order."""

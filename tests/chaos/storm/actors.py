@@ -111,6 +111,6 @@ def push(scene: Scene, seed: int) -> None:
             notes.write("pushing", job_id, list(run))
         # What broke off may be written: the next runs follow it either way.
         with suppress(LowkiqError):
-            worker.perform_async(jobs)
+            worker.push_many(jobs)
             for job_id, run in runs.items():
                 notes.write("pushed", job_id, list(run))

@@ -62,7 +62,7 @@ def test_a_crash_within_another_ends_where_it_ends(lowkiq: AppUnderTest) -> None
 
 def test_everything_comes_twice(lowkiq: AppUnderTest) -> None:
     """For handlers that must be idempotent."""
-    ping.perform_async([{"id": "a"}, {"id": "b"}])
+    ping.push_many([{"id": "a"}, {"id": "b"}])
 
     assert ["a", "b"] == sorted(lowkiq.deliver_twice(ping).recovered)
 
@@ -136,7 +136,7 @@ def test_a_mark_names_the_app(lowkiq: AppUnderTest) -> None:
 
 def test_more_than_a_page_is_counted(lowkiq: AppUnderTest) -> None:
     """No assertion looks at a part alone."""
-    SyncOrder.perform_async([{"id": number, "payload": StatusChanged("paid")} for number in range(1_500)])
+    SyncOrder.push_many([{"id": number, "payload": StatusChanged("paid")} for number in range(1_500)])
 
     lowkiq.assert_pushed(SyncOrder, count=1_500)
     assert 1_500 == len(lowkiq.drain().done)

@@ -11,7 +11,7 @@
 -- ARGV[8]       limits of the claim, msgpack (include/claim.lua)
 -- ARGV[9..11]   limits of the morgue: payloads, bytes, seconds
 -- ARGV[12]      error text of a job that crashed for the last time
--- ARGV[13]      what becomes of its id, unless the id goes on: 'hold', 'drop' or 'latest'
+-- ARGV[13]      what becomes of its id, unless the id goes on: 'block', 'drop' or 'latest'
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names, and how many payloads the morgue had no room for; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a place first; {'STALE'} for a nonce that has gone on since; or a refusal.

@@ -90,7 +90,7 @@ end
 -- The rate lets no further id begin: from now on, waiting ids wait for the rate.
 local function note_refusal()
   if limit and want > 0 and left - offered < 1 then
-    call('HSET', limits, 'refused', string.format('%.6f', queue_now))
+    call('HSET', limits, 'rejected', string.format('%.6f', queue_now))
   end
 end
 

@@ -10,7 +10,7 @@
 -- ARGV[9]   progress
 -- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: the death of its holder leaves no strike
 --   from now on, and earlier strikes are forgotten
--- ARGV[11]  the oldest perform_in of what else is in flight, absent if the caller does not know it
+-- ARGV[11]  the oldest due_at of what else is in flight, absent if the caller does not know it
 -- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end

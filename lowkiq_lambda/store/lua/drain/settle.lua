@@ -19,7 +19,7 @@
 -- ARGV[14]      pace
 -- ARGV[15]      payloads that were performed
 -- ARGV[16]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
--- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
+-- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
 --   flight, or ''
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;

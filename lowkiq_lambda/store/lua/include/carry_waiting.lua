@@ -1,10 +1,10 @@
---! keys due jobs box since retry errors trouble suspects gathering
+--! keys due jobs box since retry errors trouble suspects debouncing
 --! needs cargo carry_entries records put wait page texts failures flight started reading_step retry_counts trouble suspicion forget_errors
 --! gives drop_waiting carry_waiting
 -- What waits: of each id what is known of it, and its payloads from the first on, in as many rows as it takes. A row is a
 -- map of `id`; `at`, when it is due; `touched`; `entries`; and, where there are any, `started`, what a started job was handed
 -- (records.lua); `counts`, {arrival number, retry_count, ...} of these payloads; `since`, `error`, `failures`, `trouble`,
--- `suspect`, when it is due as a suspect; `gathers`, the latest time it may get; and what carry_entries.lua adds.
+-- `suspect`, when it is due as a suspect; `debounces`, the latest time it may get; and what carry_entries.lua adds.
 
 local function leave_nothing(id)
   wait_no_more(id)
@@ -58,9 +58,9 @@ local function note_what_is_known(row, id, record, entries)
   row.failures = #noted > 0 and noted or nil
 end
 
-local function note_gathering(row, id)
-  local given, latest = unpack(call('ZMSCORE', gathering, id, '\255' .. id))
-  if given and latest and tonumber(given) == tonumber(row.at) then row.gathers = latest end
+local function note_debouncing(row, id)
+  local given, latest = unpack(call('ZMSCORE', debouncing, id, '\255' .. id))
+  if given and latest and tonumber(given) == tonumber(row.at) then row.debounces = latest end
 end
 
 local function load_id(id, at, record, has_more_to_tell)
@@ -87,7 +87,7 @@ local function load_id(id, at, record, has_more_to_tell)
   end
   if row.touched ~= UNTOUCHED then row.touched = moved_arrival(row.touched) end
   if has_more_to_tell then note_what_is_known(row, id, record, all) end
-  if gathering then note_gathering(row, id) end
+  if debouncing then note_debouncing(row, id) end
   add_what_entries_have(row, all)
   row.entries = moved_all(row.entries)
   load('waiting', id, (handed_over and '1' or '0') .. upto, row, #all)

@@ -66,7 +66,7 @@ local function take(merge, ids, times, limits, first, plain)
   end
   local window, whole, n, left, bytes, oldest = {}, {}, 0, limits.payloads, limits.bytes, math.huge
   for i, record in ipairs(records) do
-    local id, perform_in = ids[i], tonumber(originals[i] or times[i])
+    local id, due_at = ids[i], tonumber(originals[i] or times[i])
     local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
     if left < 1 then break end
     if not record then
@@ -76,10 +76,10 @@ local function take(merge, ids, times, limits, first, plain)
     elseif kind == SEVERAL or kind == STARTED then
       local taken, size, more
       if kind == STARTED then
-        value, taken, size, more = rarely().take_started(id, record, perform_in, count, left, bytes, n == 0)
+        value, taken, size, more = rarely().take_started(id, record, due_at, count, left, bytes, n == 0)
       else
         local most = math.min(left, limits.slice or math.huge)
-        value, taken, size, more = rarely().take_several(merge, id, perform_in, count, most, bytes, n == 0)
+        value, taken, size, more = rarely().take_several(merge, id, due_at, count, most, bytes, n == 0)
       end
       if not value then
         if n == 0 then error('DAMAGED id without payloads') end
@@ -97,13 +97,13 @@ local function take(merge, ids, times, limits, first, plain)
         if not is_sound then break end
         count = known
       end
-      value = struct.pack('>dd', perform_in, count) .. single
+      value = struct.pack('>dd', due_at, count) .. single
       whole[#whole + 1] = id
     end
     if value then
       n = n + 2
       window[n - 1], window[n] = id, value
-      if perform_in < oldest then oldest = perform_in end
+      if due_at < oldest then oldest = due_at end
     end
   end
   if n == 0 then return nil end

@@ -41,7 +41,7 @@ local function next_beside()
   return other
 end
 
--- `left_since`: the oldest perform_in of what is in flight, or ''. Returns what claim returns, with what is new in flight,
+-- `left_since`: the oldest due_at of what is in flight, or ''. Returns what claim returns, with what is new in flight,
 -- or nil; and what next_beside returns.
 local function claim_beside(merge, limits, left_since)
   if left_since ~= '' then call('HSET', meta, 'flight_since', left_since) end

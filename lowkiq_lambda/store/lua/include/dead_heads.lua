@@ -4,7 +4,7 @@
 --! with tracking mark_items
 --! gives followers hold_head follow_head end_rest
 -- The fate of an id whose oldest payload has failed for the last time, if the worker does not let the others go on
--- (`Worker.dead_head`): 'hold', which keeps it at the head of the id; 'drop', which buries with it all that waited
+-- (`Worker.dead_head`): 'block', which keeps it at the head of the id; 'drop', which buries with it all that waited
 -- then; 'latest', which supersedes all of that but the newest. A call touches SLICE payloads. An id with more of them
 -- is a suspect: its troubles have `rest`, one of these two words, `upto`, the arrival number of the shard at that
 -- time, and `keep`, that of the newest; and claims hand it out, not to be run, until no payload of it is left.

@@ -1,6 +1,6 @@
 --! needs records progress
 --! gives handed flight_record read_handed read_flight
--- A record in flight: perform_in and retry_count (two doubles), then what the id is handed: 's' place payload, or 'm' and
+-- A record in flight: due_at and retry_count (two doubles), then what the id is handed: 's' place payload, or 'm' and
 -- for each payload its length (4 bytes) and place payload. Of a started job 'p', the length of its progress (4 bytes)
 -- and the progress come before that. The progress is its holder's: nothing here reads it.
 local function handed(entries, progress)
@@ -18,8 +18,8 @@ local function handed(entries, progress)
   return table.concat(parts)
 end
 
-local function flight_record(perform_in, retry_count, entries, progress)
-  return struct.pack('>dd', perform_in, retry_count) .. handed(entries, progress)
+local function flight_record(due_at, retry_count, entries, progress)
+  return struct.pack('>dd', due_at, retry_count) .. handed(entries, progress)
 end
 
 -- {entry, ...}, and the progress or nil.
@@ -39,6 +39,6 @@ local function read_handed(record, from)
 end
 
 local function read_flight(record)
-  local perform_in, retry_count = struct.unpack('>dd', record)
-  return perform_in, retry_count, read_handed(record, HANDED)
+  local due_at, retry_count = struct.unpack('>dd', record)
+  return due_at, retry_count, read_handed(record, HANDED)
 end

@@ -1,6 +1,6 @@
 --! keys due box retry
 --! needs shard wait records put trouble retry_counts
---! with gathering gather
+--! with debouncing debounce
 --! gives check_joining join_payloads
 -- Payloads that join what waits under their ids: {position, id, entry, record of the id or false, the due time that the
 -- job was given or nil}, and from `check_joining` on the retry_count of the id, or false.
@@ -50,7 +50,7 @@ local function join_payloads(merge, joining, superseded, quiet_text)
     local position, id, entry, record, planned_at, retry_count = unpack(job, 1, 6)
     local is_superseded, later = join(merge, id, entry, record or nil, retry_count), nil
     local due_at = call('ZSCORE', due, id)
-    if has_gathering and quiet_text and due_at and not (planned_at or is_superseded or retry_count) then
+    if has_debouncing and quiet_text and due_at and not (planned_at or is_superseded or retry_count) then
       later = put_off(id, due_at)
       if later then earliest = math.min(earliest or math.huge, tonumber(later)) end
     end

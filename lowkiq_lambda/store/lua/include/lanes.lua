@@ -2,8 +2,8 @@
 --! needs shard
 --! gives lane_of lane_prefix time_bytes read_lane set_turn line_up
 -- Turns of tenants. The part of an id before its first colon is its lane, or ''.
--- lines   the ids of due by lane: members are the length of the lane (4 bytes), lane, perform_in (8 bytes), id
--- lanes   lane -> its turn: the later of its first perform_in and of what `served` says. A lane without ids is there
+-- lines   the ids of due by lane: members are the length of the lane (4 bytes), lane, due_at (8 bytes), id
+-- lanes   lane -> its turn: the later of its first due_at and of what `served` says. A lane without ids is there
 --         until it has nothing to remember
 -- served  lane -> msgpack of `at`, when it was served last; `paused`, until when an operator has stopped it;
 --         and with a rate `log`, what has begun (spend.lua), until when that counts, `kept`, when the next may begin,

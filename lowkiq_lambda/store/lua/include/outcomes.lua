@@ -8,7 +8,7 @@
 --! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
---   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
+--   {id, 'retried', retry_count, due_at, error, signature, blamed, brief}   it failed and is tried again
 --   {id, 'buried', error, signature, brief, rest or nil}   it failed for the last time: its oldest payload leaves, and the
 --                                         others start anew, or with `rest` do as dead_heads.lua says
 --   {id, 'held', error, signature, brief}   it failed for the last time, and waits to be released
@@ -17,7 +17,7 @@
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and the batch named no id
 --   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
---   {id, 'refused', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
+--   {id, 'rejected', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
 --                                         0, of all others: these were done where there is no 0
 -- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; and {id, 'noted', note, ...}:
 -- messages for the items of its payloads.
@@ -25,7 +25,7 @@
 -- follow the outcomes: texts may be any bytes.
 local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
-local IN_ANY_CASE = {buried = true, held = true, refused = true}
+local IN_ANY_CASE = {buried = true, held = true, rejected = true}
 
 local function text_at(position) return ARGV[TEXTS + position] end
 
@@ -124,7 +124,7 @@ end
 
 function settle_one.returned(id, record, outcome, merge)
   local t, exit_count = read_trouble(id), outcome[3]
-  local perform_in = give_back(merge, id, t, record, has_tracking and exit_count and INTERRUPTED)
+  local due_at = give_back(merge, id, t, record, has_tracking and exit_count and INTERRUPTED)
   if not exit_count then
     t.at_risk = nil
     return write_trouble(id, t)
@@ -133,7 +133,7 @@ function settle_one.returned(id, record, outcome, merge)
   clear_suspicion(id, t)
   local is_halved = t.slice_limit and true
   write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count, abandoned = is_halved})
-  leave_rest(id, perform_in)
+  leave_rest(id, due_at)
 end
 
 function settle_one.suspected(id, record, outcome, merge, groups_of_call)
@@ -187,8 +187,8 @@ local function clear(ids)
   end
 end
 
-function settle_one.refused(id, record, outcome)
-  enter('refused', {id})
+function settle_one.rejected(id, record, outcome)
+  enter('rejected', {id})
   if has_tracking and is_tracked() then finish_refused(record, outcome) end
   if has_headers then drop_flown_headers({id}) end
   if has_marks then mark_done({id, record}) end

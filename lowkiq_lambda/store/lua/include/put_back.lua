@@ -6,7 +6,7 @@
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
 -- `message`: for their items.
-local function put_back(merge, id, t, entries, perform_in, retry_count, progress, message)
+local function put_back(merge, id, t, entries, due_at, retry_count, progress, message)
   -- Before they may join what waits.
   if has_tracking then mark_items(arrivals_of(entries), 'e', message) end
   local record = call('HGET', jobs, id)
@@ -25,14 +25,14 @@ local function put_back(merge, id, t, entries, perform_in, retry_count, progress
     put_counted(counts, merge, id, entry, record)
     record = nil
   end
-  wait(id, perform_in)
+  wait(id, due_at)
   call('ZREM', since, id)
   if next(counts) then note_counts(id, t, counts) end
 end
 
 -- As it was before the claim: the same time, the same counts.
 local function give_back(merge, id, t, record, message)
-  local perform_in, retry_count, entries, progress = read_flight(record)
-  put_back(merge, id, t, entries, perform_in, retry_count, progress, message)
-  return perform_in
+  local due_at, retry_count, entries, progress = read_flight(record)
+  put_back(merge, id, t, entries, due_at, retry_count, progress, message)
+  return due_at
 end

@@ -1,4 +1,4 @@
---! keys due jobs box since errors suspects failures gathering meta
+--! keys due jobs box since errors suspects failures debouncing meta
 --! needs receive_entries records put wait flight started keep_error trouble retry_counts shard
 --! with marks put_latest
 --! gives receive_waiting
@@ -28,20 +28,20 @@ end
 
 -- Where pushes put the id off, those to here go on from there.
 local function time_of(row)
-  if not gathering then return row.at end
-  if not row.gathers then
-    call('ZREM', gathering, row.id, LATEST_OF .. row.id)
+  if not debouncing then return row.at end
+  if not row.debounces then
+    call('ZREM', debouncing, row.id, LATEST_OF .. row.id)
     return row.at
   end
-  local given, waits_until = unpack(call('ZMSCORE', gathering, row.id, LATEST_OF .. row.id))
+  local given, waits_until = unpack(call('ZMSCORE', debouncing, row.id, LATEST_OF .. row.id))
   local at, waiting = row.at, call('ZSCORE', due, row.id)
   if given and waits_until and waiting and tonumber(given) == tonumber(waiting) and tonumber(given) > tonumber(at) then
-    at = tonumber(given) < tonumber(row.gathers) and given or row.gathers
+    at = tonumber(given) < tonumber(row.debounces) and given or row.debounces
   end
-  call('ZADD', gathering, at, row.id, row.gathers, LATEST_OF .. row.id)
+  call('ZADD', debouncing, at, row.id, row.debounces, LATEST_OF .. row.id)
   -- As a push into the shard has it: a minute after the last of it is over.
-  local ends_in = math.ceil((math.max(now, tonumber(row.gathers)) - now + 60) * 1000)
-  if call('PTTL', gathering) < ends_in then call('PEXPIRE', gathering, string.format('%.0f', ends_in)) end
+  local ends_in = math.ceil((math.max(now, tonumber(row.debounces)) - now + 60) * 1000)
+  if call('PTTL', debouncing) < ends_in then call('PEXPIRE', debouncing, string.format('%.0f', ends_in)) end
   return at
 end
 

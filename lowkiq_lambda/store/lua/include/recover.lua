@@ -16,7 +16,7 @@ end
 
 local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead_head)
   note_failure(id, record, crashed)
-  if dead_head == 'hold' then
+  if dead_head == 'block' then
     local _, retry_count = read_flight(record)
     if has_tracking then mark_items(arrivals_of({entry}), 'e', crashed) end
     drop_suspect(id)
@@ -45,7 +45,7 @@ end
 
 -- Returns the entry that was buried, if the strike was the last.
 local function strike(merge, id, record, t, crashed, holder, dead_head)
-  local perform_in, retry_count, entries, progress = read_flight(record)
+  local due_at, retry_count, entries, progress = read_flight(record)
   if #entries > 1 and not progress then
     halve(t, entries, holder)
   else
@@ -57,7 +57,7 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
       -- Smaller slices find out which of them it is, each from its start: the progress was made on all of them.
       t.strikes, t.struck_payload = nil, nil
       halve(t, entries, holder)
-      record = flight_record(perform_in, retry_count, entries)
+      record = flight_record(due_at, retry_count, entries)
     elseif #t.strikes >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.group then call('HDEL', groups, t.group) end
@@ -69,7 +69,7 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
 end
 
 -- `limits_at`: where ARGV has the limits of the morgue. `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
--- of what was buried (or held, where `dead_head` is 'hold'), the ids that the log names, and how many payloads the morgue
+-- of what was buried (or held, where `dead_head` is 'block'), the ids that the log names, and how many payloads the morgue
 -- had no room for.
 local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
@@ -99,7 +99,7 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   call('DEL', flight)
   call('HDEL', meta, 'flight_since')
   if #buried > 0 then
-    local held = dead_head == 'hold'
+    local held = dead_head == 'block'
     if not held then trimmed = trim_morgue(limits_at, #buried / 2 + followers()) end
     call('HINCRBY', meta, held and 'held' or 'buried', #buried / 2)
   end

@@ -32,9 +32,9 @@ local function take_slice(merge, id, entries)
 end
 
 -- Such as an id between its slices: it queues behind what is due now; since keeps its own time for the lag.
-local function leave_rest(id, perform_in)
+local function leave_rest(id, due_at)
   wait(id, due_by)
-  call('ZADD', since, 'LT', perform_in, id)
+  call('ZADD', since, 'LT', due_at, id)
 end
 
 -- Reads all that taking a slice needs before it is taken, and fails if a part of it is damaged.
@@ -46,14 +46,14 @@ local function next_slice(id, left, bytes, passes)
 end
 
 -- Its record in flight and what it takes up; the slice is nil if no payload of the id fits, or there is none.
-local function take_several(merge, id, perform_in, count, left, bytes, passes)
+local function take_several(merge, id, due_at, count, left, bytes, passes)
   -- What was taken of others in this window would be lost by an error.
   local is_sound, t, entries, size, more = pcall(next_slice, id, left, bytes, passes)
   if not is_sound or #entries == 0 then return nil end
   if has_marks then entries, more = of_latest.last_of_box(id), false else take_slice(merge, id, entries) end
-  if more then leave_rest(id, perform_in) end
+  if more then leave_rest(id, due_at) end
   if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
-  return flight_record(perform_in, count, entries), #entries, size, more
+  return flight_record(due_at, count, entries), #entries, size, more
 end
 
 local function next_started(id)
@@ -65,13 +65,13 @@ local function next_started(id)
 end
 
 -- The same of a started job, which is handed what it was handed before, all of it and nothing else.
-local function take_started(id, record, perform_in, count, left, bytes, passes)
+local function take_started(id, record, due_at, count, left, bytes, passes)
   local is_sound, t, given, entries, size = pcall(next_started, id)
   if not is_sound or ((#entries > left or size > bytes) and not passes) then return nil end
   drop_started(id, record, given)
   local from, to = box_range(box_prefix(id))
   local more = #call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1) > 0
-  if more then leave_rest(id, perform_in) end
+  if more then leave_rest(id, due_at) end
   if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
-  return struct.pack('>dd', perform_in, count) .. given, #entries, size, more
+  return struct.pack('>dd', due_at, count) .. given, #entries, size, more
 end

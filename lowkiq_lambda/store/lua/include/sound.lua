@@ -72,11 +72,11 @@ local function handed_in(text)
   return entries, all and #entries > 0, progress
 end
 
--- A record in flight: perform_in, retry_count, and as above.
+-- A record in flight: due_at, retry_count, and as above.
 local function flown(record)
   if #record < 17 then return nil end
-  local perform_in, retry_count = struct.unpack('>dd', record)
-  return perform_in, retry_count, handed_in(record:sub(17))
+  local due_at, retry_count = struct.unpack('>dd', record)
+  return due_at, retry_count, handed_in(record:sub(17))
 end
 
 -- A started job that waits: its id, and what it was handed; or nil.

@@ -211,13 +211,13 @@ function CHECKS.texts(name, value, recounts)
 end
 
 function CHECKS.flight(id, record)
-  local perform_in, retry_count, entries, all, progress = flown(record)
+  local due_at, retry_count, entries, all, progress = flown(record)
   local why = not is_utf8(id) and NO_TEXT or not all and 'the record is none, or was cut off'
   if why then set_aside('flight', id, record, why) end
-  if not perform_in or not is_utf8(id) or #entries == 0 then return call('HDEL', flight, id) end
+  if not due_at or not is_utf8(id) or #entries == 0 then return call('HDEL', flight, id) end
   for _, entry in ipairs(entries) do measure(entry) end
-  local due_at, count = finite(perform_in) or now, finite(retry_count) or -1
-  if due_at == perform_in and count == retry_count and all then return end
+  local due_at, count = finite(due_at) or now, finite(retry_count) or -1
+  if due_at == due_at and count == retry_count and all then return end
   call('HSET', flight, id, flight_record(due_at, math.max(-1, count), entries, all and progress or nil))
   if not why then note_repair('flight', id, 'its time or retry_count was no number') end
 end

@@ -9,7 +9,7 @@ local function is_on_probation(t)
   return t.group == '' and not (t.strikes or t.halvings or t.failed_probation or t.rest)
 end
 
--- The first suspects that are like the first of all, {id, ...}, {perform_in, ...}.
+-- The first suspects that are like the first of all, {id, ...}, {due_at, ...}.
 local function alike(limit, is_like)
   local ids, times = {}, {}
   local listed = call('ZRANGE', suspects, 0, limit - 1, 'WITHSCORES')

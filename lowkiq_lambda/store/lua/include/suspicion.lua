@@ -6,9 +6,9 @@ local function drop_suspect(id)
   if call('ZREM', suspects, id) == 1 and not exists(suspects) then call('DEL', groups) end
 end
 
-local function suspect(id, t, perform_in, group)
+local function suspect(id, t, due_at, group)
   t.group, t.at_risk = group, nil
-  call('ZADD', suspects, perform_in, id)
+  call('ZADD', suspects, due_at, id)
   -- Last: where something before it fails, all is done again, and a strike must not be noted twice.
   write_trouble(id, t)
 end

@@ -1,5 +1,5 @@
 --! keys due jobs box seen since retry errors trouble suspects groups morgue morgue_payloads morgue_errors meta failures texts
---! keys gathering receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd
+--! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd
 --! needs mover cargo free_memory_first
 --! rarely carry_waiting carry_buried carry_beside moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
@@ -35,7 +35,7 @@ if #cargo > 0 then return {'OK', cargo, 0} end
 
 if call('EXISTS', jobs, box, suspects, morgue_payloads) > 0 then error('DAMAGED jobs that do not wait') end
 call('UNLINK', due, seen, since, retry, errors, trouble, groups, morgue, morgue_errors, failures, texts)
-if gathering then call('UNLINK', gathering) end
+if debouncing then call('UNLINK', debouncing) end
 if refs then call('UNLINK', refs, items) end
 if headers_even then call('UNLINK', headers_even, headers_odd) end
 if lanes then call('UNLINK', lines, lanes, served) end

@@ -39,8 +39,8 @@ end
 
 local prepared = ARGV[12] ~= '1'
 return act_on_each(13, function(id)
-  local perform_in = call('ZSCORE', due, id)
-  if not perform_in or tonumber(perform_in) <= now or tonumber(perform_in) >= FAR or not waited_at_look(id) then return false end
+  local due_at = call('ZSCORE', due, id)
+  if not due_at or tonumber(due_at) <= now or tonumber(due_at) >= FAR or not waited_at_look(id) then return false end
   if not prepared then make_room() end
   prepared = true
   at = at + tick

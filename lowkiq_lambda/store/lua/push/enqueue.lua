@@ -1,6 +1,6 @@
---! keys due jobs meta pushes_even pushes_odd gathering
+--! keys due jobs meta pushes_even pushes_odd debouncing
 --! needs shard put_payloads
---! with gathering gather
+--! with debouncing debounce
 --! with receipts receipts
 --! with tracking new_items
 --! with headers new_headers
@@ -16,8 +16,8 @@
 --   which with IS_DEFAULT are of a time that counts unless it is ahead of now),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
 --   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the payload. In
---   a queue that gathers one more at the end, which include/gather.lua reads
--- Returns {'OK', sooner, time, {position, perform_in, ...}} and, if there are any, {position, perform_in, ...} of jobs that
+--   a queue that debounces one more at the end, which include/debounce.lua reads
+-- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
 --   were applied before and are passed over, and again of those that were superseded: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
 --   id waiting (positions from 0), with the due time of the id. Or a refusal.
@@ -49,8 +49,8 @@ end
 local packed = struct.pack('>d', default_score)
 local default_bytes = string.char(packed:byte(1) + 128) .. packed:sub(2)
 
-local quiet_at = has_gathering and quiet_time()
-local quiet_text = has_gathering and string.format('%.17g', quiet_at)
+local quiet_at = has_debouncing and quiet_time()
+local quiet_text = has_debouncing and string.format('%.17g', quiet_at)
 local default_due, default_due_text = quiet_at or now, quiet_text or now_text
 local count, ids = math.floor((#ARGV - HEAD) / 2), {}
 for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
@@ -101,7 +101,7 @@ for i = 1, count do
 end
 
 if #joining > 0 then rarely().check_joining(joining) end
-if has_gathering then call('ZCARD', gathering) end
+if has_debouncing then call('ZCARD', debouncing) end
 -- The first write must be one that a full Redis refuses: then the call writes nothing.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
   'last_score', is_defaulted and default_score or last_score or -1, 'now', latest_now)
@@ -120,7 +120,7 @@ if #repeated > 0 or #superseded > 0 then
     reply[4 + part] = due_times
   end
 end
-if has_gathering then forget_gathering() end
+if has_debouncing then forget_debouncing() end
 if has_journalling then write_trace(token) end
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that

@@ -46,7 +46,7 @@ end
 
 for _ in shards do
   local more_done, again, lost, ended, further, handed, aside, flight_since, paused_until, held_until, had_started, heads, older, unkept, mark =
-    unpack(call('HMGET', meta, 'done', 'retried', 'buried', 'refused', 'checkpointed', 'payloads', 'damaged',
+    unpack(call('HMGET', meta, 'done', 'retried', 'buried', 'rejected', 'checkpointed', 'payloads', 'damaged',
       'flight_since', 'paused_until', 'until', 'had_started', 'held', 'superseded', 'trimmed', 'limited'))
   if mark then limited = limited + 1 end
   waiting = waiting + call('ZCARD', due)

@@ -1,10 +1,10 @@
---! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta gathering lines lanes
+--! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta debouncing lines lanes
 --! needs details failures progress records started
---! with gathering gathering
+--! with debouncing debouncing
 --! with tenants lanes
 -- What decides when an id runs, read only.
 -- ARGV[4]  id
--- Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of suspects
+-- Returns {details of the shard, due_at or '', since or '', ids that come before it, retry_count or '', of suspects
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
 --   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or '',
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
@@ -12,23 +12,23 @@
 --   {{time, retry_count, the error in brief}, ...} of its last failures, the newest first}.
 local id = ARGV[4]
 local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
-local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
+local due_at, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
 -- Suspects go first, those that are due later too.
-if perform_in then ahead = call('ZRANK', due, id) + call('ZCOUNT', suspects, '(' .. perform_in, '+inf') end
+if due_at then ahead = call('ZRANK', due, id) + call('ZCOUNT', suspects, '(' .. due_at, '+inf') end
 for _, other in ipairs(suspects_in_flight()) do
   if rank and call('ZRANK', suspects, other) < rank then rank = rank - 1 end
-  if perform_in and tonumber(call('ZSCORE', suspects, other)) > tonumber(perform_in) then ahead = ahead - 1 end
+  if due_at and tonumber(call('ZSCORE', suspects, other)) > tonumber(due_at) then ahead = ahead - 1 end
 end
 local record, flown = call('HGET', jobs, id), call('HGET', flight, id)
 local given, progress = record and record:byte(1) == STARTED and started_of(id)
 if given then progress = read_progress(given, 1) end
 if flown then progress = read_progress(flown, HANDED) end
-local latest = gathering and perform_in and gathers_until(id, perform_in)
+local latest = debouncing and due_at and debounced_until(id, due_at)
 local of_tenant = {}
-if lines and perform_in then
+if lines and due_at then
   local lane = lane_of(id)
   local prefix, turn = lane_prefix(lane), call('ZSCORE', lanes, lane)
-  local before = call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(tonumber(perform_in)) .. id)
+  local before = call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(tonumber(due_at)) .. id)
   of_tenant = {turn or '', turn and call('ZCOUNT', lanes, '-inf', '(' .. turn) or 0, before, cmsgpack.pack(read_lane(lane))}
 end
 local failed, brief = {}, ''
@@ -41,7 +41,7 @@ if call('HEXISTS', errors, id) + call('HEXISTS', morgue_errors, id) > 0 then
 end
 return {
   shard_details(),
-  perform_in or '', call('ZSCORE', since, id) or '', ahead,
+  due_at or '', call('ZSCORE', since, id) or '', ahead,
   call('ZSCORE', retry, id) or '', rank or '', call('HGET', trouble, id) or '',
   call('HEXISTS', flight, id) == 1 and '1' or '', call('ZSCORE', morgue, id) or '',
   closed and '1' or '', least_version or '', progress or '', latest and string.format('%.17g', latest) or '',

@@ -24,7 +24,7 @@ if limit then
   for i = 1, #log, 2 do log[i] = log[i] - ahead end
   local newest, begun = log[#log - 1], 0
   for i = 1, #log, 2 do begun = begun + (log[i] > newest - per and log[i + 1] or 0) end
-  last = begun >= limit and text(newest) or call('HGET', limits, 'refused') or ''
+  last = begun >= limit and text(newest) or call('HGET', limits, 'rejected') or ''
   local ids = left_of(log, limit, per, queue_now)
   left = math.max(0, ids - offered)
   next_at = text(ids < 1 and free_at(log, ids, per) or queue_now)

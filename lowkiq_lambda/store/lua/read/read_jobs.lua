@@ -9,7 +9,7 @@
 -- ARGV[9]     bytes of all jobs that are shown
 -- ARGV[10]    '1' to show failures too, else ''
 -- ARGV[11..]  ids
--- Returns {how many ids were looked up, {job, ...}}, a job being {id, perform_in or updated_at,
+-- Returns {how many ids were looked up, {job, ...}}, a job being {id, due_at or updated_at,
 --   retry_count or false, error or false, how many payloads there are, {entry, ...},
 --   progress or false, {{time, retry_count, the error in brief}, ...}}.
 local most, bytes, largest, most_in_all, bytes_in_all = unpack(ARGV, 5, 9)
@@ -70,18 +70,18 @@ local function waiting(id)
     local place, payload = read_single(record)
     count, entries = 1, fitting({place .. payload})
   end
-  local perform_in = call('ZSCORE', since, id) or call('ZSCORE', due, id)
+  local due_at = call('ZSCORE', since, id) or call('ZSCORE', due, id)
   local error = error_of(errors, id)
-  return {id, perform_in, call('ZSCORE', retry, id), error, count, entries, shown_progress(progress), failed(id, error)}
+  return {id, due_at, call('ZSCORE', retry, id), error, count, entries, shown_progress(progress), failed(id, error)}
 end
 
 local function in_flight(id)
   local record = call('HGET', flight, id)
   if not record then return end
-  local perform_in, retry_count, entries, progress = read_flight(record)
+  local due_at, retry_count, entries, progress = read_flight(record)
   local text, error = string.format, error_of(errors, id)
   return {
-    id, text('%.17g', perform_in), text('%.17g', retry_count), error, #entries, fitting(entries),
+    id, text('%.17g', due_at), text('%.17g', retry_count), error, #entries, fitting(entries),
     shown_progress(progress), failed(id, error),
   }
 end

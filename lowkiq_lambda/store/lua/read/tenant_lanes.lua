@@ -3,7 +3,7 @@
 -- Lanes of tenants, read only.
 -- ARGV[4]     how many
 -- ARGV[5]     'turn': those whose turn comes first; 'waiting': those with the most ids; or 'one', to read of ARGV[6] alone
--- Returns {how many lanes there are, {{tenant, its turn, ids that wait, its first perform_in or '', what `served` notes
+-- Returns {how many lanes there are, {{tenant, its turn, ids that wait, its first due_at or '', what `served` notes
 --   of it}, ...}}.
 local most, order = tonumber(ARGV[4]), ARGV[5]
 

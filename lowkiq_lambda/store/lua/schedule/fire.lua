@@ -14,9 +14,9 @@
 -- ARGV[11]  the channel
 -- ARGV[12]  the message
 -- ARGV[13]  id
--- ARGV[14]  job, packed as enqueue takes it, with score and perform_in
--- Returns {status, outcome, sooner, perform_in}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[8], sooner as
---   put_payloads.lua has it, perform_in the time of the job or ''. ALREADY: the time was decided before, or is not one of
+-- ARGV[14]  job, packed as enqueue takes it, with score and due_at
+-- Returns {status, outcome, sooner, due_at}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[8], sooner as
+--   put_payloads.lua has it, due_at the time of the job or ''. ALREADY: the time was decided before, or is not one of
 --   those that may fire. EARLY, OFF, GONE (the shard has no entry with these times): nothing is written. Or a refusal.
 local name, digest, planned, let_go, outcome = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 local merge, skips, channel, message, id, packed_job = unpack(ARGV, 9)
@@ -37,7 +37,7 @@ if entry.off then return {'OFF', '', 0, ''} end
 local records, times, joining, place, due_at, payload = {}, {}, {}, nil, math.huge, nil
 if outcome == 'push' then
   local record = call('HGET', jobs, id)
-  -- After the flags: 8 bytes of the score, 8 of perform_in.
+  -- After the flags: 8 bytes of the score, 8 of due_at.
   place, due_at = packed_job:sub(2, 9) .. struct.pack('>I6', arrival + 1), struct.unpack('>d', packed_job, 10)
   payload = packed_job:sub(18)
   if skips == '1' and (record or call('HEXISTS', flight, id) == 1) then

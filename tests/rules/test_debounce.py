@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from lowkiq_lambda import Batch, DeclarationError, Gather, Later, Lowkiq, Worker
+from lowkiq_lambda import Batch, Debounce, DeclarationError, Later, Lowkiq, Worker
 from lowkiq_lambda.store.shard.chunks import EnqueueReply, packed
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
@@ -21,7 +21,7 @@ from tests.kit.looks import left_behind, look
 from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
 
-QUIET = Gather(2.0, at_most=10.0)
+QUIET = Debounce(2.0, at_most=10.0)
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def notes() -> Notes:
 
 @pytest.fixture
 def worker(app: Lowkiq, queue_name: str, notes: Notes) -> type[Worker]:
-    """A worker that gathers for two seconds, and for ten at most."""
-    return declare(app, queue_name, notes, gather=QUIET)
+    """A worker that debounces for two seconds, and for ten at most."""
+    return declare(app, queue_name, notes, debounce=QUIET)
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def admin(server: Server) -> Iterator[redis.Redis]:
 
 def push(worker: type[Worker], *payloads: object, job_id: str = "a", **fields: Any) -> float:
     """Push them under one id, and tell when it is due."""
-    return worker.perform_async([{"id": job_id, "payload": payload, **fields} for payload in payloads])[-1].perform_in
+    return worker.push_many([{"id": job_id, "payload": payload, **fields} for payload in payloads])[-1].due_at
 
 
 def enqueue(app: Lowkiq, worker: type[Worker], token: str) -> EnqueueReply:
     """Push one job under a token, as a client does."""
-    gather = struct.pack(">dd", QUIET.quiet, QUIET.at_most)
+    debounce = struct.pack(">dd", QUIET.quiet, QUIET.at_most)
     (reply,) = app.core.backend.run_each(
-        [("enqueue", shard_of(app, worker, "a"), [token, "min", "", "", "a", packed(None, None, b"1"), gather])]
+        [("enqueue", shard_of(app, worker, "a"), [token, "min", "", "", "a", packed(None, None, b"1"), debounce])]
     )
     return EnqueueReply.of(reply)
 
@@ -61,7 +61,7 @@ def due_at(app: Lowkiq, worker: type[Worker], job_id: str = "a") -> float:
     """When the id is due, as the server has it."""
     waiting = look(app, worker, job_id)
     assert waiting is not None
-    return waiting.perform_in
+    return waiting.due_at
 
 
 def test_b7_a_new_id_is_due_when_it_was_quiet(
@@ -110,17 +110,17 @@ def test_an_id_that_is_due_waits_for_no_other_push(
     assert [{"a": [1, 2]}] == notes.batches
 
 
-def test_ids_gather_apart_and_so_do_jobs_of_one_call(clock: ManualClock, worker: type[Worker]) -> None:
+def test_ids_debounce_apart_and_so_do_jobs_of_one_call(clock: ManualClock, worker: type[Worker]) -> None:
     """Each id has its own times; several jobs of one call are one moment."""
     began = clock.time()
     push(worker, 1, job_id="a")
     clock.advance(1.0)
 
-    pushed = worker.perform_async(
+    pushed = worker.push_many(
         [{"id": "b"}, {"id": "a", "payload": 2}, {"id": "b", "payload": 2}, {"id": "c", "delay": 0.5}, {"id": "c"}]
     )
 
-    assert [3.0, 3.0, 3.0, 1.5, 1.5] == [one.perform_in - began for one in pushed]
+    assert [3.0, 3.0, 3.0, 1.5, 1.5] == [one.due_at - began for one in pushed]
     assert [False, True, True, False, True] == [one.merged for one in pushed]
 
 
@@ -135,9 +135,9 @@ def test_an_equal_payload_counts_as_a_push(clock: ManualClock, worker: type[Work
 def test_l27_a_time_of_its_own_is_not_gathered(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
-    """L-27: an id that was given a time keeps it; a job that names one puts off no id that gathers."""
+    """L-27: an id that was given a time keeps it; a job that names one puts off no id that debounces."""
     planned = clock.time() + 1.0
-    assert planned == push(worker, "planned", job_id="b", perform_in=planned)
+    assert planned == push(worker, "planned", job_id="b", due_at=planned)
     assert planned == push(worker, "more", job_id="b")
     gathering = push(worker, 1)
     clock.advance(1.0)
@@ -156,7 +156,7 @@ def test_a_time_of_its_own_holds_also_where_it_is_that_of_an_earlier_gathering(
     """What was gathered and deleted leaves nothing to the id's next job."""
     due = push(worker, 1)
     app.operate.actions(worker).delete(["a"])
-    push(worker, 2, perform_in=due)
+    push(worker, 2, due_at=due)
     clock.advance(1.0)
 
     assert due == push(worker, 3)
@@ -179,11 +179,11 @@ def test_l20_a_retry_is_not_gathered(app: Lowkiq, clock: ManualClock, worker: ty
     assert {"a": [1, 2, 3]} == notes.batches[-1]
 
 
-def test_l20_a_retry_is_none_that_gathers_whatever_its_time_is(
+def test_l20_a_retry_is_none_that_debounces_whatever_its_time_is(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
     """L-20: also where it is due at the very moment at which its id would have been due."""
-    worker = declare(app, queue_name, Notes(raising()), gather=QUIET, retry_in=lambda _self, _count: QUIET.quiet)
+    worker = declare(app, queue_name, Notes(raising()), debounce=QUIET, retry_in=lambda _self, _count: QUIET.quiet)
     due = push(worker, 1)
     app.operate.actions(worker).perform_all_jobs_now()
     app.drain()
@@ -209,7 +209,7 @@ def test_what_an_operator_makes_due_is_not_put_off_again(
 def test_l34_what_comes_from_the_morgue_is_not_gathered(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
-    """L-34: requeued is due now, also where its id gathers, and a push puts it off no more."""
+    """L-34: requeued is due now, also where its id debounces, and a push puts it off no more."""
     app.operate.actions(worker)
     worker.max_retry_count = 0
     notes.then = raising()
@@ -226,7 +226,7 @@ def test_l34_what_comes_from_the_morgue_is_not_gathered(
     assert [{"id-0": [0, "last"]}, {"id-1": [1, "newer", "last"]}] == sorted(notes.batches[-2:], key=str)
 
 
-def test_ln10_a_push_while_the_id_runs_begins_to_gather(
+def test_ln10_a_push_while_the_id_runs_begins_to_debounce(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
     """LN-10: it counts from its own first push, is due when it was quiet, and never runs beside the first."""
@@ -327,7 +327,7 @@ def test_the_rest_of_a_large_id_waits_for_no_push(
     app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
 ) -> None:
     """Between its slices an id is due, and what is pushed then goes with the last one."""
-    worker = declare(app, queue_name, notes, gather=QUIET, payloads_at_once=2)
+    worker = declare(app, queue_name, notes, debounce=QUIET, payloads_at_once=2)
     push(worker, *range(4))
     clock.advance(2.0)
 
@@ -368,16 +368,16 @@ def test_a_push_that_is_sent_twice_is_gathered_once(app: Lowkiq, clock: ManualCl
 def test_c11_a_planned_time_is_not_gathered(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
-    """C-11: an entry fires at its time, and into an id that gathers it merges and changes no time."""
+    """C-11: an entry fires at its time, and into an id that debounces it merges and changes no time."""
     at_noon(clock, -60.0)
     app.every(60, worker, id="new", payload="planned", name="new")
-    app.every(60, worker, id="a", payload="planned", name="gathering")
+    app.every(60, worker, id="a", payload="planned", name="debouncing")
     app.schedules.tick()
     clock.advance(59.0)
     due = push(worker, 1)
     clock.advance(1.0)
 
-    assert [("gathering", 0.0, "merged"), ("new", 0.0, "pushed")] == sorted(fired(app.schedules.tick()))
+    assert [("debouncing", 0.0, "merged"), ("new", 0.0, "pushed")] == sorted(fired(app.schedules.tick()))
 
     assert due == due_at(app, worker)
     assert clock.time() == push(worker, "more", job_id="new")
@@ -404,7 +404,7 @@ def test_e48_a_clock_that_is_set_back_delays_no_id_that_is_pushed_to(
     assert pushed_at + 10.0 == due[-1]
 
 
-def test_lag_and_the_reason_tell_that_an_id_gathers(app: Lowkiq, clock: ManualClock, worker: type[Worker]) -> None:
+def test_lag_and_the_reason_tell_that_an_id_debounces(app: Lowkiq, clock: ManualClock, worker: type[Worker]) -> None:
     """P9: nothing is overdue, and people see until when it waits."""
     push(worker, 1)
     clock.advance(1.0)
@@ -412,18 +412,18 @@ def test_lag_and_the_reason_tell_that_an_id_gathers(app: Lowkiq, clock: ManualCl
 
     assert 0.0 == app.operate.stats()["total"]["lag"]
     explained = app.operate.queries(worker).explain("a")
-    assert (due, clock.time() + 9.0) == (explained.perform_in, explained.gathers_until)
+    assert (due, clock.time() + 9.0) == (explained.due_at, explained.debounced_until)
 
     clock.advance(2.0)
-    assert app.operate.queries(worker).explain("a").gathers_until is None
+    assert app.operate.queries(worker).explain("a").debounced_until is None
 
 
 def test_what_is_kept_of_gathering_goes_by_itself(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], admin: redis.Redis
 ) -> None:
     """The next push removes what is over, and where none comes the key expires; it holds no job."""
-    key = shard_of(app, worker, "a").key("gathering")
-    worker.perform_async(jobs_of(["b", "c", "d"]))
+    key = shard_of(app, worker, "a").key("debouncing")
+    worker.push_many(jobs_of(["b", "c", "d"]))
     first = admin.zcard(key)
     clock.advance(10.0)
     push(worker, 1)
@@ -432,7 +432,7 @@ def test_what_is_kept_of_gathering_goes_by_itself(
     assert 60_000 < admin.pttl(key) <= 70_000
 
 
-def test_a_queue_that_does_not_gather_has_no_key_for_it(
+def test_a_queue_that_does_not_debounce_has_no_key_for_it(
     app: Lowkiq, queue_name: str, worker: type[Worker], admin: redis.Redis
 ) -> None:
     """Neither the script nor the shard of another queue knows of gathering."""
@@ -442,26 +442,26 @@ def test_a_queue_that_does_not_gather_has_no_key_for_it(
     shard = shard_of(app, other, "a")
 
     assert () == shard.features
-    assert "gathering" not in script("enqueue").keys
-    assert "gathering" in script("enqueue", shard_of(app, worker, "a").features).keys
-    assert [] == [key for key in admin.scan_iter(f"*{queue_name}-other*", count=10_000) if b"gathering" in key]
+    assert "debouncing" not in script("enqueue").keys
+    assert "debouncing" in script("enqueue", shard_of(app, worker, "a").features).keys
+    assert [] == [key for key in admin.scan_iter(f"*{queue_name}-other*", count=10_000) if b"debouncing" in key]
 
 
-def test_a_user_of_the_declared_keys_alone_may_gather(
+def test_a_user_of_the_declared_keys_alone_may_debounce(
     make_app: MakeApp, make_server: MakeServer, clock: ManualClock, queue_name: str, notes: Notes
 ) -> None:
-    """All that a queue which gathers does touches keys that its scripts were given."""
+    """All that a queue which debounces does touches keys that its scripts were given."""
     server = make_server()
     app = make_app(redis_url=server.url)
-    worker = declare(app, queue_name, notes, gather=QUIET)
+    worker = declare(app, queue_name, notes, debounce=QUIET)
     keys = [*shard_of(app, worker, "a").keys, declaration_key(queue_name)]
     guarded = make_app(redis_url=server.add_user("guarded", "+@all", "&*", *(f"~{key}" for key in keys)))
-    worker = declare(guarded, queue_name, notes, gather=QUIET)
+    worker = declare(guarded, queue_name, notes, debounce=QUIET)
     push(worker, 1)
     clock.advance(1.0)
 
     assert clock.time() + 2.0 == push(worker, 2)
-    assert clock.time() + 9.0 == guarded.operate.queries(worker).explain("a").gathers_until
+    assert clock.time() + 9.0 == guarded.operate.queries(worker).explain("a").debounced_until
     assert 0 == guarded.operate.actions(worker).repair()
 
 
@@ -470,7 +470,7 @@ def test_damage_to_what_is_kept_of_gathering_stops_no_push(
 ) -> None:
     """A key of another type is set aside, and the push is applied once."""
     push(worker, 1)
-    key = shard_of(app, worker, "a").key("gathering")
+    key = shard_of(app, worker, "a").key("debouncing")
     admin.delete(key)
     admin.hset(key, "a", "b")
 
@@ -490,34 +490,34 @@ def test_damage_to_what_is_kept_of_gathering_stops_no_push(
         ((300 * 86_400.0,), (300 * 86_400.0, 366 * 86_400.0)),
     ],
 )
-def test_a_gather_is_of_seconds_or_timedeltas(given: tuple[Any, ...], means: tuple[float, float]) -> None:
+def test_a_debounce_is_of_seconds_or_timedeltas(given: tuple[Any, ...], means: tuple[float, float]) -> None:
     """Without at_most it is ten times quiet, so that no id starves."""
-    gather = Gather(*given)
+    debounce = Debounce(*given)
 
-    assert means == (gather.quiet, gather.at_most)
+    assert means == (debounce.quiet, debounce.at_most)
 
 
 @pytest.mark.parametrize("given", [(0,), (-1.0,), (True,), ("2",), (float("nan"),), (2.0, 1.0), (2.0, 0), (1e9,)])
-def test_a_gather_that_cannot_be_is_refused(given: tuple[Any, ...]) -> None:
+def test_a_debounce_that_cannot_be_is_refused(given: tuple[Any, ...]) -> None:
     """When it is declared, with a sentence."""
-    with pytest.raises(DeclarationError, match="of a Gather must"):
-        Gather(*given)
+    with pytest.raises(DeclarationError, match=r"of a Debounce (must|is)"):
+        Debounce(*given)
 
 
-def test_a_worker_gathers_by_a_gather_alone(app: Lowkiq, queue_name: str) -> None:
+def test_a_worker_debounces_by_a_debounce_alone(app: Lowkiq, queue_name: str) -> None:
     """A number is refused, and so is a name that is nearly the option's."""
-    with pytest.raises(DeclarationError, match=r"gather must be a Gather, as Gather\(2.0, at_most=10.0\), not 2.0"):
-        declare(app, queue_name, Notes(), gather=2.0)
-    with pytest.raises(DeclarationError, match="did you mean gather"):
-        declare(app, queue_name, Notes(), gathers=QUIET)
+    with pytest.raises(DeclarationError, match=r"must be a Debounce, as in Debounce\(2.0, at_most=10.0\), not 2.0"):
+        declare(app, queue_name, Notes(), debounce=2.0)
+    with pytest.raises(DeclarationError, match="did you mean debounce"):
+        declare(app, queue_name, Notes(), debounces=QUIET)
 
 
 @pytest.mark.parametrize("tenants", ["spread", "home"])
-def test_ids_of_tenants_gather_as_others_do(
+def test_ids_of_tenants_debounce_as_others_do(
     app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes, tenants: str
 ) -> None:
     """An id that is put off holds its tenant's other ids up no more than it would be held up itself."""
-    worker = declare(app, queue_name, notes, gather=QUIET, tenants=tenants)
+    worker = declare(app, queue_name, notes, debounce=QUIET, tenants=tenants)
     began = clock.time()
     push(worker, 1, job_id="acme:1")
     clock.advance(1.0)
@@ -535,10 +535,10 @@ def test_ids_of_tenants_gather_as_others_do(
     assert [{"acme:1": [1, 2]}, {"acme:2": [1]}] == sorted(notes.batches[1:], key=str)
 
 
-def test_a_function_gathers_as_a_class_does(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """`gather` is an option of it."""
+def test_a_function_debounces_as_a_class_does(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`debounce` is an option of it."""
 
-    @app.worker(queue_name=queue_name, gather=QUIET)
+    @app.worker(queue_name=queue_name, debounce=QUIET)
     def nothing(_batch: object) -> None: ...
 
-    assert clock.time() + 2.0 == nothing.perform_async([{"id": 1}])[0].perform_in
+    assert clock.time() + 2.0 == nothing.push_many([{"id": 1}])[0].due_at

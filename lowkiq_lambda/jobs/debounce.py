@@ -10,22 +10,22 @@ from lowkiq_lambda.jobs.job import is_number
 LONGEST: Final = 366 * 86_400
 """Seconds: more than a year is a number of milliseconds, given by mistake."""
 DEFAULT_LIMIT: Final = 10
-"""Without `at_most` an id gathers for so many times `quiet`, so that it never starves."""
+"""Without `at_most` an id debounces for so many times `quiet`, so that it never starves."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Gather:
+class Debounce:
     """A new id becomes due when no push has come for `quiet`, and `at_most` so long after its first push.
 
     Both are seconds, or a timedelta. Without `at_most` it is ten times `quiet`.
 
     Examples:
-        >>> Gather(2.0)
-        Gather(quiet=2.0, at_most=20.0)
-        >>> Gather(2.0, at_most=1.0)
+        >>> Debounce(2.0)
+        Debounce(quiet=2.0, at_most=20.0)
+        >>> Debounce(2.0, at_most=1.0)
         Traceback (most recent call last):
         ...
-        lowkiq_lambda.base.errors.DeclarationError: at_most of a Gather is 1.0 seconds, less than quiet, which is 2.0.
+        lowkiq_lambda.base.errors.DeclarationError: at_most of a Debounce is 1.0 seconds, less than quiet, which is 2.0.
     """
 
     quiet: float
@@ -36,7 +36,7 @@ class Gather:
         quiet = _seconds("quiet", quiet)
         limit = min(quiet * DEFAULT_LIMIT, LONGEST) if at_most is None else _seconds("at_most", at_most)
         if limit < quiet:
-            raise DeclarationError(f"at_most of a Gather is {limit} seconds, less than quiet, which is {quiet}.")
+            raise DeclarationError(f"at_most of a Debounce is {limit} seconds, less than quiet, which is {quiet}.")
         object.__setattr__(self, "quiet", quiet)
         object.__setattr__(self, "at_most", float(limit))
 
@@ -45,6 +45,6 @@ def _seconds(name: str, given: object) -> float:
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     if not is_number(seconds) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:
         raise DeclarationError(
-            f"{name} of a Gather must be seconds above 0 and at most 366 days, or a timedelta, not {given!r}."
+            f"{name} of a Debounce must be seconds above 0 and at most 366 days, or a timedelta, not {given!r}."
         )
     return float(seconds)

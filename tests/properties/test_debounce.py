@@ -10,14 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from lowkiq_lambda import Batch, Config, Gather, Later, Lowkiq
+from lowkiq_lambda import Batch, Config, Debounce, Later, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import close_app
 from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.workers import declare
 
-GATHER: Final = Gather(2.0, at_most=3.0)
+GATHER: Final = Debounce(2.0, at_most=3.0)
 RETRY_IN, LATER = 7.0, 30.0
 TICKS: Final = 0.01
 """Seconds that an operator's action may spread ids over."""
@@ -51,7 +51,7 @@ class GatheringId:
 
 
 class GatheringMachine(RuleBasedStateMachine):
-    """Pushes, drains and operators on a queue that gathers; and what it should be."""
+    """Pushes, drains and operators on a queue that debounces; and what it should be."""
 
     numbers = count()
 
@@ -66,7 +66,7 @@ class GatheringMachine(RuleBasedStateMachine):
             self.app,
             f"gathering-{next(self.numbers)}",
             self.perform,
-            gather=GATHER,
+            debounce=GATHER,
             retry_in=lambda _self, _count: RETRY_IN,
         )
         self.waiting: dict[str, GatheringId] = {}
@@ -83,7 +83,7 @@ class GatheringMachine(RuleBasedStateMachine):
 
     def push(self, job_id: str, **fields: Any) -> float:
         """A payload that is like no other."""
-        return self.worker.perform_async([{"id": job_id, "payload": next(self.numbers), **fields}])[0].perform_in
+        return self.worker.push_many([{"id": job_id, "payload": next(self.numbers), **fields}])[0].due_at
 
     def perform(self, batch: Batch) -> None:
         """As the fate of the id is."""
@@ -97,14 +97,14 @@ class GatheringMachine(RuleBasedStateMachine):
             raise Later(LATER)
 
     @rule(job_id=IDS, gaps=GAPS, again=st.integers(1, 2))
-    def gather(self, job_id: str, gaps: list[float], again: int) -> None:
+    def debounce(self, job_id: str, gaps: list[float], again: int) -> None:
         """A burst of pushes, each of one or two jobs."""
         for gap in [*gaps, 0.0]:
             known = self.waiting.setdefault(job_id, GatheringId())
             known.pushes += [self.now] * again
-            pushed = self.worker.perform_async([{"id": job_id, "payload": next(self.numbers)} for _ in range(again)])
+            pushed = self.worker.push_many([{"id": job_id, "payload": next(self.numbers)} for _ in range(again)])
 
-            assert [known.due] * again == [one.perform_in for one in pushed]
+            assert [known.due] * again == [one.due_at for one in pushed]
             self.clock.advance(gap)
 
     @rule(job_id=IDS, delay=STEPS)
@@ -112,7 +112,7 @@ class GatheringMachine(RuleBasedStateMachine):
         """A job with a time of its own."""
         known = self.waiting.setdefault(job_id, GatheringId(at=self.now + delay))
 
-        assert known.due == self.push(job_id, perform_in=self.now + delay)
+        assert known.due == self.push(job_id, due_at=self.now + delay)
 
     @rule(seconds=STEPS)
     def wait(self, seconds: float) -> None:
@@ -144,10 +144,10 @@ class GatheringMachine(RuleBasedStateMachine):
         self.app.operate.actions(self.worker).perform_all_jobs_now()
         for job in self.app.operate.queries(self.worker).fetch(late):
             has_failed = self.waiting[job.id].has_failed
-            self.waiting[job.id] = GatheringId(at=job.perform_in)
+            self.waiting[job.id] = GatheringId(at=job.due_at)
             self.waiting[job.id].has_failed = has_failed
 
-            assert self.now - TICKS <= job.perform_in <= self.now
+            assert self.now - TICKS <= job.due_at <= self.now
 
     @rule(job_id=IDS)
     def delete(self, job_id: str) -> None:
@@ -174,17 +174,17 @@ class GatheringMachine(RuleBasedStateMachine):
 
     @invariant()
     def each_id_is_due_when_it_should_be(self) -> None:
-        """The queue has these ids, at these times, and says which of them gather."""
+        """The queue has these ids, at these times, and says which of them debounce."""
         queries = self.app.operate.queries(self.worker)
         explained = {job_id: queries.explain(job_id) for job_id in self.waiting}
 
         assert {job_id: known.due for job_id, known in self.waiting.items()} == {
-            job.id: job.perform_in for job in queries.fetch([*"abc"])
+            job.id: job.due_at for job in queries.fetch([*"abc"])
         }
         assert {
             job_id: known.pushes[0] + GATHER.at_most if known.at is None and known.due > self.now else None
             for job_id, known in self.waiting.items()
-        } == {job_id: one.gathers_until for job_id, one in explained.items()}
+        } == {job_id: one.debounced_until for job_id, one in explained.items()}
 
 
 @pytest.fixture(scope="module")
