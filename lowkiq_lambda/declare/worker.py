@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from operator import attrgetter
+from functools import wraps
 from random import Random
 from typing import (
     TYPE_CHECKING,
@@ -311,9 +311,24 @@ class FunctionWorker(Pushable[P]):
         return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
 
 
+def _of_its_worker(name: str) -> Callable[..., Any]:
+    """The method of an object with a worker that calls the one of the worker's class."""
+    method = getattr(Pushable, name).__func__
+
+    @wraps(method)
+    def called(self: FunctionWorker[Any], *given: Any, **named: Any) -> Any:  # noqa: ANN401 - as that method has them
+        return getattr(self.worker, name)(*given, **named)
+
+    @wraps(method)
+    async def awaited(self: FunctionWorker[Any], *given: Any, **named: Any) -> Any:  # noqa: ANN401 - as above
+        return await getattr(self.worker, name)(*given, **named)
+
+    return awaited if inspect.iscoroutinefunction(method) else called
+
+
 for _name in ("push_many", "apush_many", "push", "apush"):
-    # They are methods of the worker's class, and an object of this class has a worker.
-    setattr(FunctionWorker, _name, property(attrgetter(f"worker.{_name}")))
+    # An object of this class is no class: it finds its worker when it is pushed to.
+    setattr(FunctionWorker, _name, _of_its_worker(_name))
 
 
 class WorkerOptions(TypedDict, total=False):
