@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from lint.reference import cli, errors, metrics, settings, template
+from lint.reference import cli, errors, features, metrics, settings, template
 from lint.reference.sources import ROOT
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "cli.md": cli.page,
     "settings.md": settings.page,
     "errors.md": errors.page,
+    "features.md": features.page,
     "metrics.md": metrics.page,
     "template.md": template.page,
 }
