@@ -20,7 +20,7 @@ from lowkiq_lambda.providers.connections import Connections, reset_advice
 from lowkiq_lambda.push.middlewares import Jobs, push_through
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import TASKS
+from lowkiq_lambda.store.shard.keys import TASKS, key_prefix
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.duty import Duty
@@ -76,6 +76,8 @@ class Core:
     def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
         """Change settings, as a command line does, before the first use of Redis. Raises ConfigError."""
         self.connections.configure(**changes)
+        for queue in self._queues.values():
+            queue.forget_shards()
 
     @property
     def clock(self) -> Clock:
@@ -121,7 +123,7 @@ class Core:
     def add(self, worker: type[Worker[Any]]) -> None:
         """Give the worker its queue."""
         with self._lock:
-            self._queues[worker.queue_name] = Queue(worker, self._codec, self.advice)
+            self._queues[worker.queue_name] = Queue(worker, self._codec, self._prefix, self.advice)
 
     @property
     def workers(self) -> list[type[Worker[Any]]]:
@@ -278,6 +280,9 @@ class Core:
 
     def _codec(self) -> str:
         return self.config.codec_name
+
+    def _prefix(self) -> str:
+        return key_prefix(self.config.namespace)
 
     @property
     def _redelivery(self) -> Any:  # noqa: ANN401 - a Redelivery, which no push without a buffer imports

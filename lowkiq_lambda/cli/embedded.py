@@ -80,13 +80,18 @@ def remove_queue(
     /,
     *,
     data_dir: DataDir = None,
+    namespace: Annotated[
+        str | None, Parameter(help="The namespace of the app whose queue it is; else that of LOWKIQ_NAMESPACE.")
+    ] = None,
     yes: Yes = False,
 ) -> int:
     """Remove the queue; the exit code."""
     folder = _folder(data_dir)
+    overrides = {} if namespace is None else {"namespace": namespace}
+    of_app = Config.from_env(os.environ, **overrides).namespace
     with open_embedded(folder, _program()) as server:
         _refuse_in_use(server)
-        if not has_queue(server.url, queue, _TIMEOUT):
+        if not has_queue(server.url, queue, of_app, _TIMEOUT):
             return _no_queue(folder, queue)
         if not (yes or agreed(f"Remove the queue {queue!r} and all its jobs from {folder}?")):
             sys.stdout.write("Nothing was removed.\n")
@@ -94,7 +99,7 @@ def remove_queue(
         # People take their time, and meanwhile others may have come.
         with server.others() as others:
             _refuse_others(others)
-            erased = erase_queue(server.url, queue, _TIMEOUT)
+            erased = erase_queue(server.url, queue, of_app, _TIMEOUT)
         if erased is None:
             return _no_queue(folder, queue)
         sys.stdout.write(

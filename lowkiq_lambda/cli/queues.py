@@ -104,7 +104,9 @@ def _as_it_is(app: Lowkiq, name: str, worker: type[Worker[Any]] | None, there: R
     made_with = there.made_with
     if made_with.get("layout") not in LAYOUTS or made_with.get("hash") not in HASHES:
         raise QueueMismatch(f"The queue {name!r} was made by a version of the library that this one does not know.")
-    return NamedQueue(app, name, worker, there.shards(name), made_with["merge"], is_agreed=False)
+    return NamedQueue(
+        app, name, worker, there.shards(name, app.core.backend.prefix), made_with["merge"], is_agreed=False
+    )
 
 
 def _worker(app: Lowkiq, named: str) -> type[Worker[Any]] | None:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any, Final
 
@@ -34,16 +35,22 @@ KNOWN_FOR: Final = 1.0
 
 
 class Queue:
-    """The queue of a worker. `codec`: the name of the app's; `advice`: what else helps if it is declared otherwise."""
+    """The queue of a worker.
+
+    `codec`: the name of the app's; `prefix`: of its keys; `advice`: what else helps if the queue is declared otherwise.
+    """
 
     def __init__(
-        self, worker: type[Worker[Any]], codec: Callable[[], str], advice: Callable[[str], str | None]
+        self,
+        worker: type[Worker[Any]],
+        codec: Callable[[], str],
+        prefix: Callable[[], str],
+        advice: Callable[[str], str | None],
     ) -> None:
         self.worker = worker
         self._codec = codec
+        self._prefix = prefix
         self._advice = advice
-        self.shards = self._declared_shards()
-        """Those that code declares, until Redis has told which the queue has."""
         self._is_declared = False
         self._is_doubtful = False
         self._read_at = -math.inf
@@ -53,11 +60,23 @@ class Queue:
 
     def anew(self) -> "Queue":
         """The same queue, as nobody knows anything of it yet."""
-        return Queue(self.worker, self._codec, self._advice)
+        return Queue(self.worker, self._codec, self._prefix, self._advice)
+
+    @cached_property
+    def shards(self) -> QueueShards:
+        """Those that code declares, until Redis has told which the queue has."""
+        # Made at the first use: which namespace the app has, its settings say, and they may be read after the code.
+        return self._declared_shards()
+
+    def forget_shards(self) -> None:
+        """Make them anew: the settings have changed."""
+        vars(self).pop("shards", None)
 
     def note_shards(self) -> None:
         """Have pushes go by the shards that this one knows of."""
         forget_resharded(self.worker)
+        if "shards" not in vars(self):
+            return
         if self.shards.layout.before != self.worker.shards_count or self.shards.layout.is_moving:
             note_resharded(self.worker, self.shards.number_for)
 
@@ -116,7 +135,7 @@ class Queue:
         declaration = self.declaration
         if not there.agrees(declaration):
             name = self.worker.queue_name
-            return mismatch(name, declaration, there).advised(self._advice(name))
+            return mismatch(name, declaration, there, self._prefix()).advised(self._advice(name))
         self.learn(there)
         return None
 
@@ -199,7 +218,7 @@ class Queue:
 
     def _take_over(self, there: Registered) -> None:
         """Go by the shards that the queue has; the same list as before where nothing has changed."""
-        shards = there.shards(self.worker.queue_name)
+        shards = there.shards(self.worker.queue_name, self._prefix())
         if shards.layout == self.shards.layout:
             return
         if there.made_with["shards_count"] != self.worker.shards_count and self._says_disagreement:
@@ -215,7 +234,7 @@ class Queue:
 
     def _declared_shards(self) -> QueueShards:
         # Which codec the app has, its settings say, and they may be read later.
-        return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration(""))))
+        return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration("")), self._prefix()))
 
     def _featured(self, shards: QueueShards) -> QueueShards:
         return shards.with_features((DEBOUNCING,)) if self.worker.debounce else shards

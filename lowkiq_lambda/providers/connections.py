@@ -13,6 +13,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import key_prefix
 from lowkiq_lambda.store.shard.nodes import GivenTime, NodeTime, ServerTime
 
 _AWS_NAMES: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER", "LOWKIQ_REDIS_IAM_CACHE")
@@ -97,6 +98,7 @@ class Connections:
         rng = Random()  # noqa: S311 - as said above
         backend = self._new_backend(client, clock, partial(self.new_time, clock), clock.sleep, rng)
         backend.lease_ttl = config.lease_ttl
+        backend.prefix = key_prefix(config.namespace)
         self.opened.append(backend)
         return backend
 

@@ -82,7 +82,8 @@ class RemoteQueue(Queue):
     def __init__(self, core: Owner, name: str, debounce: "Debounce | None", there: Registered) -> None:
         self._core = core
         self._debounce = debounce
-        super().__init__(_made_as(core, name, debounce, there), lambda: core.config.codec_name, core.advice)
+        codec, prefix = core.config.codec_name, core.backend.prefix
+        super().__init__(_made_as(core, name, debounce, there), lambda: codec, lambda: prefix, core.advice)
         self.learn(there)
 
     def ensure_declared(self, backend: Backend, retry_for: float) -> None:
@@ -118,7 +119,7 @@ def _read_queue(core: Owner, name: str, debounce: "Debounce | None") -> RemoteQu
 
 def _made_as(core: Owner, name: str, debounce: "Debounce | None", there: Registered) -> type[Worker[Any]]:
     """A worker that declares just what the queue was made with. Raises QueueMismatch."""
-    if not readable_shards(name, there):
+    if not readable_shards(name, there, core.backend.prefix):
         raise QueueMismatch(
             f"The declaration of the queue {name!r} cannot be read, or a version of the library made it that this one "
             "does not know. Nothing was written.",

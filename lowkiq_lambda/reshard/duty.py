@@ -73,5 +73,6 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
         first.by_tenant,
         first.features,
         Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
+        core.backend.prefix,
     )
     return Resharding(core.backend, facts, config.retry_for, core.backend.clock, unreplicated=unreplicated)

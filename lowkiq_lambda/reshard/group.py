@@ -66,10 +66,15 @@ class QueueFacts(NamedTuple):
     by_tenant: bool
     features: tuple[str, ...]
     burials: Burials
+    prefix: str
+    """Of the app's keys."""
 
     def shards(self, homes: Sequence[Home]) -> list[ShardRef]:
         """These shards."""
-        return [ShardRef(self.name, home.shards_count, home.index, self.features, self.by_tenant) for home in homes]
+        return [
+            ShardRef(self.name, home.shards_count, home.index, self.features, self.by_tenant, prefix=self.prefix)
+            for home in homes
+        ]
 
     def crc_of(self, job_id: str) -> int:
         """What says in which shard an id lies."""

@@ -189,7 +189,7 @@ class Resharding:
 
     def _ring(self, layout: Layout, targets: Sequence[ShardRef]) -> None:
         numbers = ",".join(str(layout.before + shard.index) for shard in targets)
-        self._backend.publish(notification_channel(self._queue.name), numbers)
+        self._backend.publish(notification_channel(self._queue.name, self._backend.prefix), numbers)
 
     def _tell(self, report: Report, layout: Layout, outcome: Moved | Postponed) -> None:
         report(layout.groups - len(self.layout.left), layout.groups, outcome)

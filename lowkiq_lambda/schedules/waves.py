@@ -127,7 +127,9 @@ class Waves:
     def tell(self, waker: "Waker | None") -> None:
         """Tell drains which shards have work sooner, as a push does."""
         for queue_name, indexes in self._unheard.items():
-            self._core.backend.publish(notification_channel(queue_name), ",".join(map(str, sorted(indexes))))
+            self._core.backend.publish(
+                notification_channel(queue_name, self._core.backend.prefix), ",".join(map(str, sorted(indexes)))
+            )
         if waker and self._written:
             waker.pushed(sorted(self._written, key=lambda shard: shard.keys[0]), self._sooner)
 

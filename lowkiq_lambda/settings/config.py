@@ -41,9 +41,9 @@ _EVENTS: Final = frozenset(
 """Settings of which each may be several callables."""
 
 _SECRET: Final = ("password", "tokens")
+"""How settings end that nobody may read."""
 _MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
 """A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""
-"""How settings end that nobody may read."""
 _MEBIBYTE: Final = 1024 * 1024
 _DAY: Final = 86_400.0
 _YEAR: Final = 366 * _DAY
@@ -55,6 +55,12 @@ Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
 Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
 # Below a fifth of a second a lease ends in an ordinary pause of the network or the interpreter.
 LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
+
+
+# No letter of it means anything to a key, a hash tag or a pattern of keys.
+Namespace = Annotated[
+    str, Meta(pattern=r"^[0-9A-Za-z._-]{1,40}\Z", description="1 to 40 letters, digits, hyphens, underscores and dots")
+]
 
 
 WhenUnavailable: TypeAlias = Literal["raise", "buffer"]
@@ -109,6 +115,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """The URL of the server. `embedded:`, or `embedded:FOLDER`, is one for development, started on demand."""
     app: str | None = None
     """`module:name` of the app that the daemon runs."""
+
+    namespace: Namespace | None = None
+    """What all keys and channels of the app begin with, so that apps on one server share nothing; None adds nothing."""
 
     data_dir: str | None = None
     """Where the embedded server keeps its data; `.lowkiq` at the root of the project where it is not given."""

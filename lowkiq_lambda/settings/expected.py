@@ -17,7 +17,9 @@ def expected(kind: object) -> str:
 
 
 def _alternatives(info: inspect.Type) -> Iterator[str]:
-    if isinstance(info, inspect.UnionType):
+    if isinstance(info, inspect.Metadata):
+        yield (info.extra_json_schema or {})["description"]
+    elif isinstance(info, inspect.UnionType):
         for alternative in info.types:
             yield from _alternatives(alternative)
     elif isinstance(info, inspect.IntType):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.base.errors import ShardClosed, ShardMoving, is_of_move
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
-from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from lowkiq_lambda.tasks.items import TaskItems
 
 if TYPE_CHECKING:
@@ -59,4 +59,4 @@ def _cancel(items: TaskItems, queue: Queue, shard: ShardRef, ids: Sequence[bytes
         done = ActionReply.of(reply)
         left, resume, is_sooner = left[done.finished :], done.resume, is_sooner or bool(done.is_sooner)
     if is_sooner:
-        backend.publish(notification_channel(shard.queue_name), str(shard.number))
+        backend.publish(shard.channel, str(shard.number))

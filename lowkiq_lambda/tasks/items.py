@@ -106,7 +106,7 @@ class TaskItems:
 
     def shards_of(self, queue_name: str) -> Sequence[ShardRef]:
         """Those of this queue: while it is being resharded, those that ids leave come first."""
-        return tracked(queue_name, self.layouts[queue_name])
+        return tracked(queue_name, self.layouts[queue_name], self.reader.backend.prefix)
 
     def counts(self) -> ItemCounts:
         """How many there are, shard by shard, in one round trip for each node."""
@@ -184,7 +184,7 @@ class TaskItems:
 
 
 def _tracked(shard: ShardRef) -> ShardRef:
-    return ShardRef(shard.queue_name, shard.shards_count, shard.index, (TRACKING,))
+    return ShardRef(shard.queue_name, shard.shards_count, shard.index, (TRACKING,), prefix=shard.prefix)
 
 
 def _number(packed: bytes) -> int:

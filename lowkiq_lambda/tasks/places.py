@@ -40,7 +40,7 @@ class Places:
         there = read_registered(self._core.backend, name, self._retry_for)
         if there is None or not there.is_readable:
             return not known.is_moving
-        layout = there.shards(name).layout
+        layout = there.shards(name, self._core.backend.prefix).layout
         queue = self._core.queues.get(name)
         if queue is None:
             self._others[name] = layout
@@ -53,9 +53,9 @@ class Places:
         )
 
 
-def tracked(name: str, layout: Layout) -> list[ShardRef]:
-    """The shards of a queue that has this layout, with the keys that have items."""
+def tracked(name: str, layout: Layout, prefix: str) -> list[ShardRef]:
+    """The shards of a queue that has this layout, with the keys that have items; `prefix`: of the app's keys."""
     return [
-        ShardRef(name, home.shards_count, home.index, (TRACKING,), number=number)
+        ShardRef(name, home.shards_count, home.index, (TRACKING,), number=number, prefix=prefix)
         for number, home in enumerate(layout.homes)
     ]

@@ -191,7 +191,7 @@ class TaskRecords:
     def __init__(self, backend: Backend, retry_for: float) -> None:
         self.backend = backend
         self._retry_for = retry_for
-        self._slot = TasksRef()
+        self._slot = TasksRef(backend.prefix)
 
     def now(self) -> float:
         """Unix seconds by the clock of the records' node."""

@@ -26,6 +26,7 @@ class Stage:
         *,
         shards_count: int = 1,
         batch_size: int = 1,
+        namespace: str | None = None,
     ) -> None:
         self.folder = folder
         self.variables = {
@@ -34,11 +35,12 @@ class Stage:
             "STAGE_QUEUE": queue_name,
             "STAGE_SHARDS": str(shards_count),
             "STAGE_BATCH_SIZE": str(batch_size),
+            **({"LOWKIQ_NAMESPACE": namespace} if namespace else {}),
         }
         self.app_spec = app
         self._daemons: list[DaemonProcess] = []
         # Only to push to the queue.
-        self.app = Lowkiq(Config(redis_url=server.url))
+        self.app = Lowkiq(Config(redis_url=server.url, namespace=namespace))
         fields = {"queue_name": queue_name, "shards_count": shards_count, "perform": lambda _self, _batch: None}
         self.worker: type[Worker] = self.app.worker(type("Perform", (Worker,), fields))
 

@@ -45,7 +45,11 @@ def _shards(app: Lowkiq, counts: Mapping[str, int]) -> list[ShardRef]:
     shards = [shard for queue in there.values() for shard in queue.shards]
     declared = {name: queue.worker.shards_count for name, queue in app.core.queues.items() if name not in there}
     coming = {**declared, **counts}
-    return [*shards, *(ShardRef(name, count, index) for name, count in coming.items() for index in range(count))]
+    prefix = app.core.backend.prefix
+    return [
+        *shards,
+        *(ShardRef(name, count, index, prefix=prefix) for name, count in coming.items() for index in range(count)),
+    ]
 
 
 def _missing(shards: Sequence[ShardRef], events: Iterable[object]) -> dict[str, list[int]]:

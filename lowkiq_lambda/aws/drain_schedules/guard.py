@@ -144,7 +144,7 @@ def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
     declared = declared_queues(app.core.backend, app.config.retry_for)
-    shards = {name: readable_shards(name, there) for name, there in declared.items()}
+    shards = {name: readable_shards(name, there, app.core.backend.prefix) for name, there in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
     measured = queue_metrics(ShardReader(app.core.backend, app.config.retry_for), list(readable.values()))

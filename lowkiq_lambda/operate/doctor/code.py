@@ -45,7 +45,7 @@ def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backe
         return
     declared = queue.declaration
     if not state.there.agrees(declared):
-        refusal = str(mismatch(name, declared, state.there))
+        refusal = str(mismatch(name, declared, state.there, backend.prefix))
         says, _, advice = refusal.partition(". ")
         yield _found("declarations", "broken", f"{says}: its pushes and drains are refused", advice, name, *DATA)
     elif state.there.changing:

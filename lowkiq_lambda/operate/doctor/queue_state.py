@@ -58,7 +58,7 @@ def read_queues(core: Core, backend: Backend) -> FoundQueues:
 
 def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueState:
     retry_for = core.config.retry_for
-    shards = readable_shards(name, there)
+    shards = readable_shards(name, there, backend.prefix)
     if not shards:
         unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
         return QueueState(name, there, shards, unread, (), backend.clock.time())

@@ -21,7 +21,11 @@ class SeenQueue(Protocol):
     """A queue as an app knows it."""
 
     worker: type[Worker[Any]]
-    shards: QueueShards
+
+    @property
+    def shards(self) -> QueueShards:
+        """Those that it has, as far as the app knows."""
+        ...
 
     def refusal_of(self, there: Registered | None) -> QueueMismatch | None:
         """Why the queue with this declaration cannot be shown; else it has learned of its shards."""
@@ -48,7 +52,8 @@ def current_totals(
 
     So the first look of a process tells the truth of a queue that was resharded before it began. Raises BackendError.
     """
-    declared: list[ExtraCommand] = [(key, ("GET", key)) for key in map(declaration_key, queues)]
+    keys = [declaration_key(name, reader.backend.prefix) for name in queues]
+    declared: list[ExtraCommand] = [(key, ("GET", key)) for key in keys]
     with ExitStack() as stack:
         while True:
             asked = [queue.shards for queue in queues.values()]

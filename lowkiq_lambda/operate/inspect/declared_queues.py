@@ -10,14 +10,13 @@ from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Registered, registered
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
 
-_BEFORE, _AFTER = declaration_key("\0").split("%00")
 _STEP: Final = 1_000
 
 
 def declared_queues(backend: Backend, retry_for: float) -> dict[str, Registered]:
     """The declaration of each queue, by its name; an empty one where it cannot be read. Raises BackendError.
 
-    It looks at every key of the server.
+    It looks at every key of the server, and takes those of the app's namespace.
     """
     return backend.retrying(retry_for, lambda: _declared(backend))
 
@@ -31,14 +30,12 @@ def least_version(backend: Backend, shards: Sequence[ShardRef]) -> int:
 
 
 def _declared(backend: Backend) -> dict[str, Registered]:
-    matches = backend.client.scan_iter(match=f"{_BEFORE}*{_AFTER}", count=_STEP)
+    before, after = declaration_key("\0", backend.prefix).split("%00")
+    matches = backend.client.scan_iter(match=f"{before}*{after}", count=_STEP)
     keys = sorted({key.decode() for key in matches})
     values = send_each(backend.client, [(key, ("GET", key)) for key in keys])
-    return {_name_of(key): _decoded(value) for key, value in zip(keys, values, strict=True) if value is not None}
-
-
-def _name_of(key: str) -> str:
-    return unquote(key.removeprefix(_BEFORE).removesuffix(_AFTER))
+    names = [unquote(key.removeprefix(before).removesuffix(after)) for key in keys]
+    return {name: _decoded(value) for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def _decoded(value: object) -> Registered:

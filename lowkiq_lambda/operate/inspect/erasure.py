@@ -7,7 +7,7 @@ from typing import Any
 
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.faults import translated
-from lowkiq_lambda.store.shard.keys import PREFIX, escape
+from lowkiq_lambda.store.shard.keys import escape, key_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +18,16 @@ class Erased:
     buried: int
 
 
-def has_queue(url: str, queue_name: str, timeout: float) -> bool:
+def has_queue(url: str, queue_name: str, namespace: str | None, timeout: float) -> bool:
     """Whether a server (not a cluster) has anything of the queue. Raises BackendError."""
     with _connected(url, timeout) as client:
-        return bool(_keys_of(client, queue_name))
+        return bool(_keys_of(client, queue_name, namespace))
 
 
-def erase_queue(url: str, queue_name: str, timeout: float) -> Erased | None:
+def erase_queue(url: str, queue_name: str, namespace: str | None, timeout: float) -> Erased | None:
     """Remove the queue from a server (not a cluster); None where it has none of that name. Raises BackendError."""
     with _connected(url, timeout) as client:
-        keys = _keys_of(client, queue_name)
+        keys = _keys_of(client, queue_name, namespace)
         if not keys:
             return None
         waiting: set[object] = set()
@@ -50,7 +50,7 @@ def _connected(url: str, timeout: float) -> Iterator[Any]:
         yield client
 
 
-def _keys_of(client: Any, queue_name: str) -> list[bytes]:  # noqa: ANN401 - any of redis-py's clients
-    name = escape(queue_name)
+def _keys_of(client: Any, queue_name: str, namespace: str | None) -> list[bytes]:  # noqa: ANN401 - any of redis-py's clients
+    begin = f"{key_prefix(namespace)}:{{{escape(queue_name)}"
     # The shards have more in the braces than what the queue has but once.
-    return [key for end in ("}:*", ":*") for key in client.scan_iter(match=f"{PREFIX}:{{{name}{end}", count=1_000)]
+    return [key for end in ("}:*", ":*") for key in client.scan_iter(match=f"{begin}{end}", count=1_000)]

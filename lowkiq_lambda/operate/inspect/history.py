@@ -46,9 +46,9 @@ def windows(span: Span, now: float) -> list[Window]:
     ]
 
 
-def command(queue_name: str, requested: Sequence[Window]) -> ExtraCommand:
-    """The command that reads these windows of a queue."""
-    keys = [kind.key(queue_name, number * kind.window) for kind, number in requested]
+def command(queue_name: str, requested: Sequence[Window], prefix: str) -> ExtraCommand:
+    """The command that reads these windows of a queue; `prefix`: of the app's keys."""
+    keys = [kind.key(queue_name, number * kind.window, prefix) for kind, number in requested]
     return keys[0], ("MGET", *keys)
 
 

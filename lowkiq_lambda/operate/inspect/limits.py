@@ -11,7 +11,7 @@ from lowkiq_lambda.declare.worker import Worker, queues_before
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.store.shard.admitting import visits_running
-from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, notification_channel
+from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, StatusReply, script
 from lowkiq_lambda.views.limits import LimitsView, PlaceView, WaitView
@@ -66,7 +66,7 @@ class QueueLimits:
     def __init__(self, reader: ShardReader, worker: type[Worker[Any]]) -> None:
         self._reader = reader
         self._worker = worker
-        self._queue = QueueRef(worker.queue_name)
+        self._queue = QueueRef(worker.queue_name, reader.backend.prefix)
 
     def set(self, *, max_running: int | None = _AS_BEFORE, rate: Rate | None = _AS_BEFORE) -> None:
         """From now on these limits count, in place of those that code declares; None: no such limit.
@@ -159,7 +159,7 @@ class QueueLimits:
             error.add_note(f"The change counts in {marked} of {count} shards: make it again to go on.")
             raise
         everywhere = ",".join(str(shard.number) for shard in reader.shards)
-        reader.backend.publish(notification_channel(self._queue.queue_name), everywhere)
+        reader.backend.publish(self._queue.channel, everywhere)
 
     def _call(self, name: str, args: Sequence[Argument]) -> list[Any]:
         reader = self._reader

@@ -5,14 +5,14 @@ from typing import Final
 
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import PREFIX, escape
+from lowkiq_lambda.store.shard.keys import dashboard_key, escape
 
 _KEPT: Final = 300
 
 
 def count_attempts(backend: Backend, window: int, sources: Sequence[str], more: int) -> list[int]:
     """Counts so many tries of each source in a window of time, and says how many there are; 0 where Redis is silent."""
-    keys = [f"{PREFIX}:dashboard:tries:{window}:{escape(source)}" for source in sources]
+    keys = [dashboard_key(f"tries:{window}:{escape(source)}", backend.prefix) for source in sources]
     counting = [(key, ("INCRBY", key, more)) for key in keys]
     answers = send_each(backend.client, [*counting, *((key, ("EXPIRE", key, _KEPT)) for key in keys)])
     return [answer if isinstance(answer, int) else 0 for answer in answers[: len(keys)]]

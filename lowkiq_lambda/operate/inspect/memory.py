@@ -39,7 +39,7 @@ def queue_memory(backend: Backend, queue_name: str, shards: Sequence[ShardRef], 
     # Spread over all of them: the last ones may have been filled by another code.
     step = max(1, len(shards) // SHARDS_SAMPLED)
     sample = shards[::step][:SHARDS_SAMPLED]
-    keys = [*_keys_of(sample), *(("history", key, 1.0) for key in _history_keys(queue_name, now))]
+    keys = [*_keys_of(sample), *(("history", key, 1.0) for key in _history_keys(queue_name, now, backend.prefix))]
     scale = len(shards) / len(sample)
     with translated():
         answers = send_each(
@@ -59,7 +59,7 @@ def _keys_of(shards: Sequence[ShardRef]) -> Iterator[tuple[Kind, str, float]]:
             yield _KIND_OF.get(name, "the rest"), key, 0.0
 
 
-def _history_keys(queue_name: str, now: float) -> Iterator[str]:
+def _history_keys(queue_name: str, now: float, prefix: str) -> Iterator[str]:
     for kind in (SECONDS, MINUTES, TIMES):
         for window in range(kind.kept // kind.window + 2):
-            yield kind.key(queue_name, now - window * kind.window)
+            yield kind.key(queue_name, now - window * kind.window, prefix)

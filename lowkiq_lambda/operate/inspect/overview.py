@@ -20,7 +20,10 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
     # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
     wanted = windows(span, asked_at)
-    extra_commands = [*((key, _INFO) for key in nodes.values()), *(command(name, wanted) for name in queues)]
+    extra_commands = [
+        *((key, _INFO) for key in nodes.values()),
+        *(command(name, wanted, reader.backend.prefix) for name in queues),
+    ]
     with current_totals(reader, queues, extra_commands) as now:
         infos, pasts = now.answers[: len(nodes)], now.answers[len(nodes) :]
 

@@ -14,7 +14,7 @@ import msgspec
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import PREFIX, actions_key
+from lowkiq_lambda.store.shard.keys import actions_key, dashboard_key
 from lowkiq_lambda.views.actions import PastAction
 
 KEPT: Final = 500
@@ -22,7 +22,6 @@ KEPT: Final = 500
 KEPT_FOR: Final = 90 * 86_400
 """Seconds behind the last of them."""
 OF_NO_QUEUE: Final = ""
-_SIGNING_KEY: Final = f"{PREFIX}:dashboard:signing"
 _OWN_KEY: Final = secrets.token_bytes(32)
 
 
@@ -38,7 +37,7 @@ _decode = msgspec.msgpack.Decoder(_Record).decode
 
 def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> None:
     """Keep it, once; where Redis does not take it, the audit log alone has it."""
-    key = actions_key(action.queue)
+    key = actions_key(action.queue, backend.prefix)
     commands: Sequence[tuple[Any, ...]] = (
         ("LPUSH", key, _encode(_Record(**msgspec.structs.asdict(action), by_step=by_step))),
         ("LTRIM", key, 0, KEPT - 1),
@@ -50,7 +49,8 @@ def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> Non
 
 def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str], limit: int) -> list[PastAction]:
     """The last actions on these queues, newest first; of one that took several requests the last. BackendError."""
-    commands = [(key, ("LRANGE", key, 0, KEPT - 1)) for key in map(actions_key, queue_names)]
+    keys = [actions_key(name, backend.prefix) for name in queue_names]
+    commands = [(key, ("LRANGE", key, 0, KEPT - 1)) for key in keys]
     answers = backend.retrying(
         retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
     )
@@ -60,12 +60,10 @@ def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str],
 
 def signing_key(backend: Backend, retry_for: float) -> bytes:
     """What dashboards of this server sign with what browsers keep of an action. Raises BackendError."""
-    stored = backend.retrying(
-        retry_for, lambda: unless_error(*send_each(backend.client, [(_SIGNING_KEY, ("GET", _SIGNING_KEY))]))
-    )
+    key = dashboard_key("signing", backend.prefix)
+    stored = backend.retrying(retry_for, lambda: unless_error(*send_each(backend.client, [(key, ("GET", key))])))
     if not _is_key(stored):
-        commands = [(_SIGNING_KEY, ("SET", _SIGNING_KEY, _OWN_KEY, "NX")), (_SIGNING_KEY, ("GET", _SIGNING_KEY))]
-        _, stored = send_each(backend.client, commands)
+        _, stored = send_each(backend.client, [(key, ("SET", key, _OWN_KEY, "NX")), (key, ("GET", key))])
     # A full server takes no key, and jobs have to be deleted there all the same: steps then stay with this process.
     return stored if _is_key(stored) else _OWN_KEY
 

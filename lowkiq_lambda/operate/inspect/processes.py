@@ -39,7 +39,7 @@ class Processes(Sequence[Process]):
     def __init__(self, backend: Backend, retry_for: float) -> None:
         self._backend = backend
         self._retry_for = retry_for
-        self._slot = ProcessesRef()
+        self._slot = ProcessesRef(backend.prefix)
         self._all = self._read()
 
     @overload

@@ -9,7 +9,7 @@ from lowkiq_lambda.operate.inspect.jobs import UNLIMITED
 from lowkiq_lambda.operate.inspect.journal_level import JournalLevel, set_journal_level
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.operate.inspect.tenant_pauses import pause_tenant
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
@@ -94,7 +94,7 @@ class ShardActions:
 
     def _notify(self, shard: ShardRef) -> None:
         """Say that the shard has work sooner than before."""
-        self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
+        self.reader.backend.publish(shard.channel, str(shard.number))
 
     def _shard(self, shard: ShardRef | int) -> ShardRef:
         given: object = shard

@@ -6,7 +6,7 @@ from typing import Any
 from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import PREFIX, escape
+from lowkiq_lambda.store.shard.keys import dashboard_key, escape
 
 
 def sign_out(backend: Backend, retry_for: float, session_id: str, seconds: float) -> None:
@@ -20,7 +20,7 @@ def is_signed_out(backend: Backend, retry_for: float, session_id: str) -> bool:
 
 
 def _send(backend: Backend, retry_for: float, session_id: str, command: str, *more: str | int) -> Any:  # noqa: ANN401 - as Redis answers
-    key = f"{PREFIX}:dashboard:signed_out:{escape(session_id)}"
+    key = dashboard_key(f"signed_out:{escape(session_id)}", backend.prefix)
     (answer,) = backend.retrying(
         retry_for, lambda: [unless_error(each) for each in send_each(backend.client, [(key, (command, key, *more))])]
     )

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from lowkiq_lambda.operate.inspect.action_scripts import PauseReply
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.operate.inspect.tenants import shards_with_tenants
-from lowkiq_lambda.store.shard.keys import notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument
 
@@ -23,5 +22,5 @@ def pause_tenant(reader: ShardReader, tenant: str, end_of: Callable[[float], Arg
     until = end_of(reader.backend.now(shards[0]))
     for shard, reply in order_each(reader, "pause_tenant", shards, lambda _: [tenant, until]):
         if PauseReply.of(reply).due_at and not until:
-            reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
+            reader.backend.publish(shard.channel, str(shard.number))
     return float(until or 0)

@@ -41,7 +41,7 @@ def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[
     Raises BackendError.
     """
     queues = [queue.shards for queue in seen]
-    keys = [told_key(shards[0].queue_name) for shards in queues]
+    keys = [told_key(shards[0].queue_name, reader.backend.prefix) for shards in queues]
     with stream_totals(reader, queues, [(key, ("HGET", key, teller)) for key in keys]) as (answers, totals):
         told = [_count(unless_error(answer)) for answer in answers]
         numbers = apart(reader, [queue.worker for queue in seen], totals)
@@ -57,7 +57,8 @@ def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[
 def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], teller: str) -> None:
     """So many ids of each queue, by its name, have been told. Harmless to repeat. Raises BackendError."""
     commands = [
-        (key, ("HSET", key, teller, count)) for key, count in ((told_key(name), n) for name, n in buried.items())
+        (key, ("HSET", key, teller, count))
+        for key, count in ((told_key(name, backend.prefix), n) for name, n in buried.items())
     ]
     backend.retrying(retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)])
 

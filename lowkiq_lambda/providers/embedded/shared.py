@@ -65,9 +65,11 @@ def attached(url: str) -> EmbeddedValkey | None:
 def reset_command(queue_name: str, config: Config, environ: Mapping[str, str]) -> str:
     """What removes the queue from the server that the settings mean."""
     command = ["lowkiq", "reset", queue_name]
-    folder = _folder_of(config, environ)
-    if folder != _folder_of(Config.from_env(environ), environ):
+    folder, of_environment = _folder_of(config, environ), Config.from_env(environ)
+    if folder != _folder_of(of_environment, environ):
         command += ["--data-dir", str(folder)]
+    if config.namespace and config.namespace != of_environment.namespace:
+        command += ["--namespace", config.namespace]
     return shlex.join(command)
 
 

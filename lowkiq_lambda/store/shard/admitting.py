@@ -15,7 +15,7 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.base.forks import end_child_of
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
 
 Operation: TypeAlias = Literal["enter", "stay", "keep", "leave"]
@@ -99,7 +99,7 @@ class PlaceSession:
     def __init__(self, backend: Backend, shard: ShardRef, nonce: str, limits: Limits, ttl: float) -> None:
         self.backend = backend
         self.shard = shard
-        self.queue = QueueRef(shard.queue_name)
+        self.queue = QueueRef(shard.queue_name, shard.prefix)
         self._nonce = nonce
         self.limits = limits
         self._ttl = ttl
@@ -156,7 +156,7 @@ class PlaceSession:
             limits.per,
             want,
             0 if math.isinf(unused) else int(unused),
-            notification_channel(self.shard.queue_name),
+            self.shard.channel,
             min(patience, _LONGEST_PATIENCE),
         ]
         return self.backend.call(script("admit", (LIMITS,)), self.queue, args, retry_for, measure=False)
@@ -171,7 +171,9 @@ class PlaceSession:
 def visits_running(backend: Backend, queue_name: str, retry_for: float) -> VisitsRunning:
     """How many visits to a queue run, of those that have places. Raises BackendError."""
     code = script("visits_running", (LIMITS,))
-    reply = VisitsRunningReply.of(backend.call(code, QueueRef(queue_name), [], retry_for, measure=False))
+    reply = VisitsRunningReply.of(
+        backend.call(code, QueueRef(queue_name, backend.prefix), [], retry_for, measure=False)
+    )
     return VisitsRunning(reply.count, float(reply.seconds))
 
 

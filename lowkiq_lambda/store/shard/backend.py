@@ -28,7 +28,7 @@ from lowkiq_lambda.store.server.faults import (
     unless_error,
 )
 from lowkiq_lambda.store.server.pipelines import ask, send_each, without_numbers
-from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
+from lowkiq_lambda.store.shard.keys import PREFIX, Keyed, ShardRef
 from lowkiq_lambda.store.shard.nodes import Nodes, NodeTime
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, Script, accepted, evalsha, script
 
@@ -66,6 +66,8 @@ class Backend:
         self._rng = rng
         self.lease_ttl = 30.0
         """Seconds for which nobody is let into a shard whose lease was damaged."""
+        self.prefix = PREFIX
+        """What the app's keys and channels begin with."""
         self._in_use: dict[str, tuple[str, ...]] = {}
         self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None

@@ -31,7 +31,7 @@ class Beats:
     def __init__(self, backend: Backend, process_id: str) -> None:
         self._backend = backend
         self._id = process_id
-        self._slot = ProcessesRef()
+        self._slot = ProcessesRef(backend.prefix)
 
     def now(self) -> float:
         """Unix seconds by the server's clock, as far as that is known without asking."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ask_each
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
@@ -29,7 +29,7 @@ def release_dead(backend: Backend, shards: Sequence[ShardRef], nonce_prefix: str
     ]
     by_channel: defaultdict[str, list[str]] = defaultdict(list)
     for shard in freed:
-        by_channel[notification_channel(shard.queue_name)].append(str(shard.number))
+        by_channel[shard.channel].append(str(shard.number))
     for channel, indexes in by_channel.items():
         backend.publish(channel, ",".join(indexes))
     return freed

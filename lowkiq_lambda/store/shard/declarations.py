@@ -53,15 +53,15 @@ class Declaration:
     layout: int = LAYOUT
 
 
-def shards_of(queue_name: str, made_with: Mapping[str, Any], layout: Layout | None = None) -> QueueShards:
-    """The shards of a queue that was made with this declaration."""
+def shards_of(queue_name: str, made_with: Mapping[str, Any], prefix: str, layout: Layout | None = None) -> QueueShards:
+    """The shards of a queue that was made with this declaration; `prefix`: of the app's keys."""
     features = (TENANTS,) if made_with["layout"] == LAYOUT_WITH_TENANTS else ()
     if made_with["merge"] == LATEST:
         features = (*features, MARKS)
     by_tenant = made_with["hash"] == HASH_OF_TENANT
     layout = layout or settled(made_with["shards_count"])
     refs = (
-        ShardRef(queue_name, home.shards_count, home.index, features, by_tenant, number)
+        ShardRef(queue_name, home.shards_count, home.index, features, by_tenant, number, prefix)
         for number, home in enumerate(layout.homes)
     )
     return QueueShards(refs, layout)
@@ -116,9 +116,9 @@ class Registered:
             declared["shards_count"] = self.made_with["shards_count"]
         return dict(self.made_with) == declared
 
-    def shards(self, queue_name: str) -> QueueShards:
-        """The shards that the queue has."""
-        return shards_of(queue_name, self.made_with, self.layout)
+    def shards(self, queue_name: str, prefix: str) -> QueueShards:
+        """The shards that the queue has; `prefix`: of the app's keys."""
+        return shards_of(queue_name, self.made_with, prefix, self.layout)
 
     def settled(self, declaration: Declaration) -> "Registered":
         """The end of this change: the new declaration, under the same generation."""
@@ -159,9 +159,9 @@ def declare(
     """
     there, is_new = register(backend, shards, declaration, retry_for)
     if not there.agrees(declaration):
-        raise mismatch(shards[0].queue_name, declaration, there)
+        raise mismatch(shards[0].queue_name, declaration, there, shards[0].prefix)
     if (is_new or reopen) and not there.changing:
-        open_each(backend, there.shards(shards[0].queue_name), there, retry_for)
+        open_each(backend, there.shards(shards[0].queue_name, shards[0].prefix), there, retry_for)
     return there
 
 
@@ -174,8 +174,10 @@ def declare_anew(
     """
     there, _ = register(backend, shards, declaration, retry_for)
     if not there.agrees(declaration):
-        raise mismatch(shards[0].queue_name, declaration, there)
-    all_open = not there.changing and open_each(backend, there.shards(shards[0].queue_name), there, retry_for)
+        raise mismatch(shards[0].queue_name, declaration, there, shards[0].prefix)
+    all_open = not there.changing and open_each(
+        backend, there.shards(shards[0].queue_name, shards[0].prefix), there, retry_for
+    )
     if not (all_open or there.is_moving):
         raise ShardClosed(
             f"Queue {shards[0].queue_name!r} is being declared anew. If that broke off, call app.redeclare again, "
@@ -189,7 +191,7 @@ def register(
     backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float
 ) -> tuple[Registered, bool]:
     """The registered declaration, and whether this call registered it. Raises BackendError."""
-    key = declaration_key(shards[0].queue_name)
+    key = declaration_key(shards[0].queue_name, shards[0].prefix)
 
     def once() -> tuple[Registered, bool]:
         # Read first: a full Redis refuses the write, and drains must go on there.
@@ -206,13 +208,13 @@ def register(
 
 def read_registered(backend: Backend, queue_name: str, retry_for: float) -> Registered | None:
     """The registered declaration; None where there is none. Raises BackendError."""
-    stored = backend.retrying(retry_for, lambda: _stored(backend, declaration_key(queue_name)))
+    stored = backend.retrying(retry_for, lambda: _stored(backend, declaration_key(queue_name, backend.prefix)))
     return None if stored is None else registered(stored)
 
 
 def read_each_registered(backend: Backend, queue_names: Sequence[str], retry_for: float) -> list[Registered | None]:
     """The registered declaration of each queue, in one round trip for each node. Raises BackendError."""
-    keys = [declaration_key(name) for name in queue_names]
+    keys = [declaration_key(name, backend.prefix) for name in queue_names]
     asked = [(key, ("GET", key)) for key in keys]
 
     def once() -> list[Registered | None]:
@@ -263,7 +265,7 @@ def replace_registered(
     backend: Backend, queue_name: str, before: Registered, after: Registered, retry_for: float
 ) -> bool:
     """Replace the declaration, unless another call has: whether this one's is there now. Raises BackendError."""
-    client, key = backend.client, declaration_key(queue_name)
+    client, key = backend.client, declaration_key(queue_name, backend.prefix)
     # A repeat after a lost reply finds the new declaration in place.
     there = backend.retrying(retry_for, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded))
     return registered(there) == after
@@ -274,13 +276,13 @@ def next_generation(backend: Backend, shard: ShardRef, last: int) -> int:
     return max(last + 1, int(backend.now(shard) * _MICROS))
 
 
-def mismatch(queue_name: str, declaration: Declaration, there: Registered) -> QueueMismatch:
+def mismatch(queue_name: str, declaration: Declaration, there: Registered, prefix: str) -> QueueMismatch:
     """The error for a queue that was made with another declaration, or whose declaration is unreadable."""
     if not there.is_readable:
         return QueueMismatch(
             f"The declaration of queue {queue_name!r} cannot be read, so it cannot be compared with the worker's. "
             "The jobs are untouched. If the worker's declaration is the one that the queue was made with, delete the "
-            f"key {declaration_key(queue_name)!r}: the next push or drain writes it again.",
+            f"key {declaration_key(queue_name, prefix)!r}: the next push or drain writes it again.",
             queue_name=queue_name,
         )
     here, then = asdict(declaration), there.made_with
@@ -305,11 +307,11 @@ def _reshard_advice(queue_name: str, names: Sequence[str], declared: Mapping[str
     return f"or run `lowkiq reshard {queue_name} --to {declared['shards_count']}`, with its jobs; "
 
 
-def readable_shards(queue_name: str, there: Registered) -> QueueShards:
+def readable_shards(queue_name: str, there: Registered, prefix: str) -> QueueShards:
     """Its shards; none of a queue that a library with another layout has made: what is in its keys cannot be told."""
     made_with = there.made_with
     count = made_with.get("shards_count")
     known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
     if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
         return NO_SHARDS
-    return there.shards(queue_name)
+    return there.shards(queue_name, prefix)

@@ -37,13 +37,13 @@ class DutyKey:
     keys: tuple[str, ...]
 
     @classmethod
-    def of(cls, queue_names: Iterable[str], scope: str = "") -> "DutyKey":
+    def of(cls, queue_names: Iterable[str], scope: str = "", prefix: str = PREFIX) -> "DutyKey":
         """That of an app with these queues. A process that knows fewer of them cannot do another one's duties.
 
-        `scope`: what else must be alike in processes that share the duties.
+        `scope`: what else must be alike in processes that share the duties. `prefix`: of the app's keys.
         """
         digest = sha256("\0".join([*sorted(queue_names), *filter(None, [scope])]).encode()).hexdigest()[:16]
-        return cls((f"{PREFIX}:{{{DUTIES}:{digest}}}",))
+        return cls((f"{prefix}:{{{DUTIES}:{digest}}}",))
 
     def some(self, _pick: Pick) -> tuple[str, ...]:
         """The keys that a script is given."""
@@ -103,7 +103,7 @@ class DutyClaims:
 
     def __init__(self, backend: Backend, queue_names: Iterable[str], scope: str = "") -> None:
         self._backend = backend
-        self._key = DutyKey.of(queue_names, scope)
+        self._key = DutyKey.of(queue_names, scope, backend.prefix)
 
     def claim(self, duties: Sequence[ClaimRequest], retry_for: float) -> tuple[DutyClaim | None, float]:
         """Claim the duty that has been due for longest; and in how many seconds another one is due.

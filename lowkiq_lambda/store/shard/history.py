@@ -21,7 +21,7 @@ from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
-from lowkiq_lambda.store.shard.keys import PREFIX, escape
+from lowkiq_lambda.store.shard.keys import PREFIX, queue_key
 
 
 class Kind(NamedTuple):
@@ -32,9 +32,9 @@ class Kind(NamedTuple):
     window: int
     kept: int
 
-    def key(self, queue_name: str, at: float) -> str:
-        """Where the window that `at` (Unix seconds) lies in is kept."""
-        return f"{PREFIX}:{{{escape(queue_name)}}}:{self.name}:{int(at // self.window)}"
+    def key(self, queue_name: str, at: float, prefix: str = PREFIX) -> str:
+        """Where the window that `at` (Unix seconds) lies in is kept; `prefix`: of the app's keys."""
+        return queue_key(queue_name, f"{self.name}:{int(at // self.window)}", prefix)
 
     def slot(self, at: float) -> int:
         """The place of `at` in its window."""
@@ -109,13 +109,13 @@ class Recorder:
     def hand_over(self) -> None:
         """Let what is there travel with what is sent next anyway: it costs no round trip."""
         if self._pending:
-            self._backend.piggyback(commands(self._taken()))
+            self._backend.piggyback(commands(self._taken(), self._backend.prefix))
 
     def flush(self) -> None:
         """Write what is there now, once: what does not get through is missing from the charts."""
         if self._pending:
             with suppress(*REDIS_ERRORS):
-                send_each(self._backend.client, [*commands(self._taken())])
+                send_each(self._backend.client, [*commands(self._taken(), self._backend.prefix)])
 
     def _taken(self) -> Pending:
         with self._lock:
@@ -130,23 +130,24 @@ def _sample(counted: Counter[int], times: Sequence[float]) -> None:
         counted[bucket(time)] += stride
 
 
-def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[ExtraCommand]:
-    """What adds this to the history, in slots by queue and number."""
-    for place, slot in pending.items():
-        yield from _commands(*place, slot)
+def commands(pending: Mapping[tuple[str, int], Slot], prefix: str) -> Iterator[ExtraCommand]:
+    """What adds this to the history, in slots by queue and number; `prefix`: of the app's keys."""
+    for (queue_name, number), slot in pending.items():
+        at = number * SECONDS.step
+        for kind, more in _counts(at, slot):
+            if more:
+                yield from _added(kind, kind.key(queue_name, at, prefix), more)
 
 
-def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[ExtraCommand]:
-    at = number * SECONDS.step
+def _counts(at: float, slot: Slot) -> Iterator[tuple[Kind, Mapping[int, int]]]:
+    """How much is added to which counters of each array."""
     counts = (slot.ended, slot.failed)
     for kind in (SECONDS, MINUTES):
-        yield from _added(kind, queue_name, at, {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n})
-    yield from _added(TIMES, queue_name, at, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}})
+        yield kind, {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n}
+    yield TIMES, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}}
 
 
-def _added(kind: Kind, queue_name: str, at: float, more: Mapping[int, int]) -> Iterator[ExtraCommand]:
-    if more:
-        key = kind.key(queue_name, at)
-        additions = [part for place, n in more.items() for part in ("INCRBY", "u32", f"#{place}", n)]
-        yield key, ("BITFIELD", key, "OVERFLOW", "SAT", *additions)
-        yield key, ("EXPIRE", key, kind.kept)
+def _added(kind: Kind, key: str, more: Mapping[int, int]) -> Iterator[ExtraCommand]:
+    additions = [part for place, n in more.items() for part in ("INCRBY", "u32", f"#{place}", n)]
+    yield key, ("BITFIELD", key, "OVERFLOW", "SAT", *additions)
+    yield key, ("EXPIRE", key, kind.kept)

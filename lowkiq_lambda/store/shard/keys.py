@@ -40,6 +40,7 @@ from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
 PREFIX: Final = "lowkiq"
+"""What all keys and channels begin with if the app has no namespace, see `key_prefix`."""
 
 SHARD_KEYS: Final = (
     "due",
@@ -140,17 +141,24 @@ class ShardRef:
     """Whether the queue has all ids of a tenant in one shard."""
     number: int = field(default=-1, repr=False, compare=False)
     """Its place among all shards of the queue: its index, but for the new shards of a queue that is being resharded."""
+    prefix: str = field(default=PREFIX, repr=False)
+    """What its keys begin with, by the namespace of its app."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.number < 0:
             object.__setattr__(self, "number", self.index)
         tag = f"{escape(self.queue_name)}:{self.shards_count}:{self.index}"
-        object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in key_names(self.features)))
+        object.__setattr__(self, "keys", tuple(f"{self.prefix}:{{{tag}}}:{name}" for name in key_names(self.features)))
 
     def __hash__(self) -> int:
         # A text keeps its hash.
         return hash(self.keys[0])
+
+    @property
+    def channel(self) -> str:
+        """The channel of its queue, see `notification_channel`."""
+        return notification_channel(self.queue_name, self.prefix)
 
     def key(self, name: str) -> str:
         """The shard's key of that name."""
@@ -204,11 +212,19 @@ class QueueRef:
     """A queue, as far as its limits go: their keys lie in one slot, which is not that of its shards."""
 
     queue_name: str
+    prefix: str = field(default=PREFIX, repr=False)
+    """As that of a shard."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        prefix = _queue_prefix(self.queue_name)
-        object.__setattr__(self, "keys", tuple(f"{prefix}:{name}" for name in FEATURES[LIMITS]))
+        object.__setattr__(
+            self, "keys", tuple(queue_key(self.queue_name, name, self.prefix) for name in FEATURES[LIMITS])
+        )
+
+    @property
+    def channel(self) -> str:
+        """The channel of the queue, see `notification_channel`."""
+        return notification_channel(self.queue_name, self.prefix)
 
     def key(self, name: str) -> str:
         """The queue's key of that name."""
@@ -222,7 +238,8 @@ class QueueRef:
 class TasksRef:
     """What is known of tasks beside their items: one slot for all of them."""
 
-    keys: Final = tuple(f"{PREFIX}:{{{TASKS}}}:{name}" for name in FEATURES[TASK_SLOT])
+    def __init__(self, prefix: str = PREFIX) -> None:
+        self.keys: Final = tuple(f"{prefix}:{{{TASKS}}}:{name}" for name in FEATURES[TASK_SLOT])
 
     def some(self, pick: Pick) -> tuple[str, ...]:
         """The keys that a script is given."""
@@ -232,7 +249,8 @@ class TasksRef:
 class ProcessesRef:
     """What is known of the processes that drain: one slot for all of them."""
 
-    keys: Final = tuple(f"{PREFIX}:{{{PROCESSES}}}:{name}" for name in FEATURES[PROCESS_SLOT])
+    def __init__(self, prefix: str = PREFIX) -> None:
+        self.keys: Final = tuple(f"{prefix}:{{{PROCESSES}}}:{name}" for name in FEATURES[PROCESS_SLOT])
 
     def key(self, name: str) -> str:
         """The key of that name."""
@@ -265,26 +283,36 @@ def escape(queue_name: str) -> str:
     return quote(queue_name, safe="")
 
 
-def declaration_key(queue_name: str) -> str:
+def key_prefix(namespace: str | None) -> str:
+    """What all keys and channels of an app begin with that has this namespace: no other app's begin so."""
+    return PREFIX if namespace is None else f"{namespace}:{PREFIX}"
+
+
+def declaration_key(queue_name: str, prefix: str = PREFIX) -> str:
     """Where a queue keeps what it was made with."""
-    return f"{_queue_prefix(queue_name)}:declaration"
+    return queue_key(queue_name, "declaration", prefix)
 
 
-def actions_key(queue_name: str) -> str:
+def actions_key(queue_name: str, prefix: str = PREFIX) -> str:
     """Where the dashboard keeps what people did to a queue, or to none ("")."""
-    return f"{_queue_prefix(queue_name)}:actions"
+    return queue_key(queue_name, "actions", prefix)
 
 
-def told_key(queue_name: str) -> str:
+def told_key(queue_name: str, prefix: str = PREFIX) -> str:
     """Where the ticks of functions keep what they have told of a queue."""
-    return f"{_queue_prefix(queue_name)}:told"
+    return queue_key(queue_name, "told", prefix)
 
 
-def notification_channel(queue_name: str) -> str:
+def notification_channel(queue_name: str, prefix: str = PREFIX) -> str:
     """The channel on which a push says that a shard has work sooner than before."""
-    return f"{PREFIX}:{escape(queue_name)}:notify"
+    return f"{prefix}:{escape(queue_name)}:notify"
 
 
-def _queue_prefix(queue_name: str) -> str:
-    """What keys of a queue begin with that are no shard's."""
-    return f"{PREFIX}:{{{escape(queue_name)}}}"
+def queue_key(queue_name: str, name: str, prefix: str = PREFIX) -> str:
+    """A key of a queue that is no shard's."""
+    return f"{prefix}:{{{escape(queue_name)}}}:{name}"
+
+
+def dashboard_key(name: str, prefix: str = PREFIX) -> str:
+    """A key of the dashboard that is no queue's."""
+    return f"{prefix}:dashboard:{name}"

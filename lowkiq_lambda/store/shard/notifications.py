@@ -16,7 +16,7 @@ from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscribe
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate, translated
 from lowkiq_lambda.store.server.pipelines import next_message
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 SILENCE: Final = 10.0
 """Seconds without a word after which the server is asked whether it is still there."""
@@ -143,5 +143,5 @@ def _by_channel(shards: Iterable[ShardRef]) -> dict[bytes, dict[int, ShardRef]]:
     """The shards by their numbers, for each channel."""
     by_channel: defaultdict[bytes, dict[int, ShardRef]] = defaultdict(dict)
     for shard in shards:
-        by_channel[notification_channel(shard.queue_name).encode()][shard.number] = shard
+        by_channel[shard.channel.encode()][shard.number] = shard
     return {**by_channel}

@@ -75,7 +75,7 @@ class Pusher:
         debounce: bytes = b"",
     ) -> None:
         self._backend = backend
-        self._channel = notification_channel(queue_name)
+        self._channel = notification_channel(queue_name, backend.prefix)
         self._merge = merge
         self._retry_for = min(retry_for, TOKEN_LIFE / 2)
         self._declare = declare

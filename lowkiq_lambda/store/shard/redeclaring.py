@@ -66,7 +66,7 @@ class _Change:
             if before.is_moving:
                 raise self._is_moving()
             if _lasting(before.made_with) != _lasting(asdict(self._declaration)):
-                raise mismatch(self._queue_name, self._declaration, before)
+                raise mismatch(self._queue_name, self._declaration, before, self._backend.prefix)
             generation = next_generation(self._backend, self._shards[0], before.generation)
             begun = Registered(before.made_with, generation, changing=not before.is_made_with(self._declaration))
             if self._swap(before, begun):
@@ -75,7 +75,10 @@ class _Change:
 
     def close_old(self) -> None:
         """Close the shards of the old declaration, or open them again if one has jobs."""
-        old = [shard.using((RECEIPTS, *IN_USE)) for shard in shards_of(self._queue_name, self.there.made_with)]
+        old = [
+            shard.using((RECEIPTS, *IN_USE))
+            for shard in shards_of(self._queue_name, self.there.made_with, self._backend.prefix)
+        ]
         statuses = {shard: self._order("close", shard) for shard in old}
         if b"STALE" in statuses.values():
             raise self._overtaken()
@@ -91,7 +94,7 @@ class _Change:
             if self._order(script, shard, *args) == b"STALE":
                 raise self._overtaken()
 
-        old = shards_of(self._queue_name, self.there.made_with)
+        old = shards_of(self._queue_name, self.there.made_with, self._backend.prefix)
         carry(self._backend, old, self._shards, order, self._retry_for)
 
     def replace(self, new: Registered) -> None:

@@ -7,12 +7,10 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translated
 from lowkiq_lambda.store.server.pipelines import Words, send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import PREFIX, ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 _LOOK: Final[Words] = ("INFO", "replication")
 _NONE: Final = b"connected_slaves:0"
-# Waiting counts what its own connection has written, and this is that: it is in the stream behind all before it.
-_MARK: Final[Words] = ("PUBLISH", f"{PREFIX}:replicated", "")
 _AT_ONCE: Final = 500
 """Milliseconds of one wait: shorter than any call may take."""
 _TRIES: Final = 20
@@ -52,7 +50,9 @@ class Replicas:
         return _NONE not in bytes(said).split()
 
     def _acknowledged(self, key: str) -> bool:
-        _, number = self._asked(key, _MARK, ("WAIT", 1, _AT_ONCE))
+        # WAIT counts what its own connection has written: this message, which comes after all that was written before.
+        mark = ("PUBLISH", f"{self._backend.prefix}:replicated", "")
+        _, number = self._asked(key, mark, ("WAIT", 1, _AT_ONCE))
         return int(number) > 0
 
     def _asked(self, key: str, *commands: Words) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
-from lowkiq_lambda.store.shard.keys import TIMETABLE, ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import TIMETABLE, ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _arguments(firing: Firing) -> list[Argument]:
     job = firing.job
     if job is None:
         return [*named, MISSED]
-    channel = notification_channel(firing.shard.queue_name)
+    channel = firing.shard.channel
     skips = "1" if firing.skips else ""
     return [*named, "push", firing.merge, skips, channel, firing.shard.number, job.id, job.packed]
 
