@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,12 +26,12 @@ from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import closing_app
+from tests.kit.confined import RIGHTS, Confined, confining
 from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 from tests.kit.web import Browser
 from tests.kit.workers import declare, jobs_of
-from tests.reshard.filled import FilledQueue
 
 ROOT: Final = Path(lowkiq_lambda.__file__).parents[1]
 MAKERS: Final = {
@@ -50,65 +49,17 @@ MAKERS: Final = {
 """What makes keys, and the number of its arguments when the prefix is among them; it may be given by its name, too."""
 
 
-RIGHTS: Final = (
-    "-@all +@read +@write +@scripting +@connection -@dangerous "
-    "+publish +subscribe +unsubscribe +info +time +cluster|slots"
-)
-"""What docs/redis.md gives a user beside keys and channels."""
-
-
-class Confined:
-    """Apps of one namespace each, whose user of the server may touch keys and channels of that namespace alone."""
-
-    def __init__(self, server: Server, clock: ManualClock, queue_name: str, stack: ExitStack) -> None:
-        self._server = server
-        self._clock = clock
-        self._name = queue_name.removeprefix("queue-")
-        self._stack = stack
-        self._users: list[str] = []
-
-    def app(self, namespace: str) -> Lowkiq:
-        """An app, and its user."""
-        namespace = f"{namespace}.{self._name}"
-        url = self._server.add_user(namespace, f"~{namespace}:*", f"&{namespace}:*", *RIGHTS.split())
-        self._users.append(namespace)
-        app = Lowkiq(Config(redis_url=url, namespace=namespace, redis_timeout=1.0), clock=self._clock)
-        return self._stack.enter_context(closing_app(app))
-
-    def refusals(self) -> list[tuple[str, str]]:
-        """The keys and channels that the server has refused these users: also in calls whose errors nobody sees."""
-        entries = [entry for entry in self._server.admin.acl_log() if entry["username"] in self._users]
-        return [(str(entry["reason"]), str(entry["object"])) for entry in entries if entry["reason"] != "command"]
-
-
 @pytest.fixture
 def confined(server: Server, clock: ManualClock, queue_name: str) -> Iterator[Confined]:
-    """Makes such apps on the shared server; at the end of a test it has been refused no key and no channel."""
-    with ExitStack() as stack:
-        made = Confined(server, clock, queue_name, stack)
+    """Makes such apps on the shared server."""
+    with confining(server, clock, queue_name) as made:
         yield made
-        assert [] == made.refusals()
 
 
 @pytest.fixture
 def app(confined: Confined) -> Lowkiq:
     """One of them."""
     return confined.app("shop")
-
-
-def test_jobs_in_all_states_and_a_move(app: Lowkiq, server: Server, clock: ManualClock, queue_name: str) -> None:
-    """Pushes of all kinds, retries, cursors, burials and items; then the queue is resharded, and drained."""
-    filled = FilledQueue(app, queue_name, clock, server.admin, 2, tenants="spread")
-    filled.fill(3)
-
-    assert app.operate.metrics()[queue_name].length
-    app.operate.reshard(filled.worker, to=3)
-    clock.advance(10_000.0)
-    app.drain()
-    app.operate.actions(filled.worker).morgue_queue_up_all_jobs()
-    filled.push(plain=True)
-    clock.advance(100.0)
-    assert app.drain()
 
 
 def test_what_features_keep(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
