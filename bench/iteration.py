@@ -1,7 +1,7 @@
 """What a job with a cursor costs: items that do nothing, saves of the cursor, and items repeated after a kill.
 
 `python -m bench.iteration`. After a kill the next holder begins at the last save once the lease is over. A save is due
-`ack_interval` (0.05 s) after the one before, and later where saves are slow: they take a twentieth of the time at most.
+`settle_interval` (0.05 s) after the last, and later where saves are slow: they take at most a twentieth of the time.
 Progress goes to stderr.
 """
 
@@ -65,15 +65,15 @@ def main(arguments: list[str] | None = None) -> None:
 def measure(server: Server, items: int) -> IterationSample:
     """A job that saves as often as usual, and one a twentieth as long that saves at each item."""
     usual, saved = items, max(1, items // 20)
-    seconds = _drain(server, usual, Config().ack_interval).seconds
+    seconds = _drain(server, usual, Config().settle_interval).seconds
     saving = _drain(server, saved, 0.0)
     save = saving.seconds / saved - seconds / usual
     return IterationSample(usual / seconds, save * MICROSECONDS, saving.server)
 
 
-def _drain(server: Server, items: int, ack_interval: float) -> DrainedHere:
+def _drain(server: Server, items: int, settle_interval: float) -> DrainedHere:
     """What a job of so many empty items takes."""
-    app = Lowkiq(Config(redis_url=server.url, ack_interval=ack_interval))
+    app = Lowkiq(Config(redis_url=server.url, settle_interval=settle_interval))
 
     @app.worker
     class Counting(Worker):
@@ -149,7 +149,7 @@ def table(samples: Sequence[IterationSample], repeated: Sequence[int]) -> str:
             ["a save, µs", spread([sample.save for sample in samples], whole)],
             ["of which the server's, µs", spread([sample.server for sample in samples], whole)],
             [f"items of {ITEM * 1_000:.0f} ms repeated after a kill", spread([float(n) for n in repeated], whole)],
-            ["the same in seconds, ack_interval 0.05", ratio(median(share)) if share else ""],
+            ["the same in seconds, settle_interval 0.05", ratio(median(share)) if share else ""],
         ],
     )
 

@@ -270,7 +270,7 @@ class Lowkiq:
     # Drains
 
     def drain(self, seconds: float | None = None) -> dict[str, int]:
-        """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
+        """Perform what is due, here and now, until nothing is or `seconds` (default `visit_seconds`) are over.
 
         Returns how many ids had each outcome: done, retried, buried, refused (ended with `Rejected`), returned (as they
         were before the claim), suspected (to be run alone before it counts), later (to go on later). Also failed, which
@@ -340,7 +340,7 @@ class Lowkiq:
         if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124 - as NaN does
             kind = ValueError if isinstance(given, float) else TypeError
             raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
-        limit = self.config.max_runtime if seconds is None else seconds
+        limit = self.config.visit_seconds if seconds is None else seconds
         return Budget(self.core.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
 
     def _loop(self) -> Loop:

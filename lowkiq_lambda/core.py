@@ -148,13 +148,13 @@ class Core:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
         queue = self._queues.of(worker_of(worker))
         if not queue.is_agreed:
-            queue.ensure_declared(self.backend, self.config.retry_for)
+            queue.ensure_declared(self.backend, self.config.redis_retry_for)
         return queue
 
     def current_queue_of(self, worker: AnyWorker) -> Queue:
         """As `queue_of`, for readers: a queue that has been resharded has the shards that it has now."""
         queue = self._queues.of(worker_of(worker))
-        queue.look_again(self.backend, self.config.retry_for)
+        queue.look_again(self.backend, self.config.redis_retry_for)
         return queue
 
     def current_queues(self) -> tuple[dict[str, Queue], dict[str, str]]:
@@ -162,7 +162,7 @@ class Core:
 
         One round trip, however many there are. Raises BackendError.
         """
-        refused = self._queues.look_again(self.backend, self.config.retry_for)
+        refused = self._queues.look_again(self.backend, self.config.redis_retry_for)
         return {name: queue for name, queue in self._queues.items() if name not in refused}, refused
 
     def advice(self, queue_name: str) -> str | None:

@@ -62,7 +62,7 @@ def selection(
         select()
     except UnknownShard:
         # The queue may have been given more than the code declares.
-        drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.retry_for)
+        drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.redis_retry_for)
         select()
     return select
 

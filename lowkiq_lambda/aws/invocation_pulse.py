@@ -19,7 +19,7 @@ class InvocationPulse:
 
     def __init__(self, app: Lowkiq, loop: Loop, budget: Budget) -> None:
         self._pulse = Pulse(app.core.drainer, "lambda", app.config.threads_per_node, self._obey, self._state)
-        self._interval = app.config.beat_interval
+        self._interval = app.config.heartbeat_interval
         self._is_told = False
         self._made = 0
         """Beats of the thread until it was told that the invocation may end."""

@@ -47,7 +47,7 @@ class Tick:
     @property
     def retry_for(self) -> float:
         """How long a call is tried while Redis cannot serve."""
-        return max(0.0, min(self.app.config.retry_for, self.remaining()))
+        return max(0.0, min(self.app.config.redis_retry_for, self.remaining()))
 
     def note(self, error: Exception) -> None:
         """Something went wrong that does not end the tick."""

@@ -72,7 +72,7 @@ def drain(
     *,
     seconds: Annotated[
         float | None,
-        Parameter(converter=number(0, _LONGEST), help="Begin nothing after so many seconds; else LOWKIQ_MAX_RUNTIME."),
+        Parameter(converter=number(0, _LONGEST), help="Begin nothing after these seconds; else LOWKIQ_VISIT_SECONDS."),
     ] = None,
     queue: Annotated[str | None, Parameter(help="This queue alone, by its name or its worker's.")] = None,
     app: AppOption = None,
@@ -101,7 +101,7 @@ def _drained(app: Lowkiq, worker: type[Worker[Any]] | None, seconds: float | Non
     def shards() -> list[ShardRef]:
         return [shard for shard in drainer.shards() if worker is None or shard.queue_name == worker.queue_name]
 
-    ran = Loop(drainer, shards).run(Budget(drainer.clock, app.config.max_runtime if seconds is None else seconds))
+    ran = Loop(drainer, shards).run(Budget(drainer.clock, app.config.visit_seconds if seconds is None else seconds))
     for error in ran.errors.values():
         raise error
     for leaving in ran.exits.values():

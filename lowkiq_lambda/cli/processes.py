@@ -23,7 +23,7 @@ from lowkiq_lambda.views.processes import Doing, Process
 _HELP: Final = """
 List the processes that drain: daemons, and invocations of the drain function; or have one be quiet, or stop.
 
-Each tells every ten seconds (LOWKIQ_BEAT_INTERVAL) that it lives and what it does, and hears its orders then. A \
+Each tells every ten seconds (LOWKIQ_HEARTBEAT_INTERVAL) that it lives and what it does, and hears its orders then. A \
 process that was not heard of for a minute is shown as gone: it died, or cannot reach Redis.
 """
 _EPILOGUE: Final = """

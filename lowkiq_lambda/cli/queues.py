@@ -81,7 +81,7 @@ def queue_of(app: Lowkiq, named: str) -> NamedQueue:
     """
     worker = _worker(app, named)
     if worker is None:
-        there = read_registered(app.core.backend, named, app.config.retry_for)
+        there = read_registered(app.core.backend, named, app.config.redis_retry_for)
         if there is None:
             raise _unknown(app, named)
         remark(f"note: the app has no worker for the queue {named!r}, which is on the server.")
@@ -90,7 +90,7 @@ def queue_of(app: Lowkiq, named: str) -> NamedQueue:
     try:
         return NamedQueue(app, name, worker, app.core.current_queue_of(worker).shards, worker.merge, is_agreed=True)
     except QueueMismatch as error:
-        stored = read_registered(app.core.backend, name, app.config.retry_for)
+        stored = read_registered(app.core.backend, name, app.config.redis_retry_for)
         if stored is None or error.stored is None:
             raise
         remark(

@@ -122,7 +122,7 @@ def dashboard(
         tokens=TokenThrottle(now, count_together),
         refuse=refuse,
         note=lambda request, *why: audit.note_refusal(RequestContext(site, request), *why),
-        is_signed_out=lambda session: is_signed_out(load().core.backend, load().config.retry_for, session.id),
+        is_signed_out=lambda session: is_signed_out(load().core.backend, load().config.redis_retry_for, session.id),
         now=now,
     )
     served = GZipMiddleware(UnhandledErrors(gate, refuse), minimum_size=_SMALL, compresslevel=5)

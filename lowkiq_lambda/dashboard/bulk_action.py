@@ -157,7 +157,7 @@ class StepProgress(NamedTuple):
 
 def key_of(context: RequestContext) -> bytes:
     """What signs the states of actions. Raises BackendError."""
-    return signing_key(context.app.core.backend, min(_RETRY_FOR, context.app.config.retry_for))
+    return signing_key(context.app.core.backend, min(_RETRY_FOR, context.app.config.redis_retry_for))
 
 
 def run_steps(

@@ -90,16 +90,16 @@ class BatchTiming(msgspec.Struct):
         """What `predicted` says at no time more than: cheaper, as it asks no clock."""
         return max(self.usual, min(self.slowest, budget * MOST_OF_BUDGET))
 
-    def claim_ids(self, batch_size: int, ack_interval: float) -> int:
-        """How many ids to claim, so that what is finished waits about `ack_interval` for its acknowledgement."""
+    def claim_ids(self, batch_size: int, settle_interval: float) -> int:
+        """How many ids to claim, so that what is finished waits about `settle_interval` for its acknowledgement."""
         if self.mean is None:
             return batch_size
-        batches = int(ack_interval / max(self.mean, 1e-9))
+        batches = int(settle_interval / max(self.mean, 1e-9))
         return batch_size * max(1, min(batches, MAX_IDS // batch_size))
 
-    def beside(self, batch_size: int, ack_interval: float, concurrency: int) -> int:
+    def beside(self, batch_size: int, settle_interval: float, concurrency: int) -> int:
         """How many ids to have in flight, so that each slot has its next batch while what ended is acknowledged."""
-        spare = 0 if self.mean is None else int(concurrency * ack_interval / max(self.mean, 1e-9))
+        spare = 0 if self.mean is None else int(concurrency * settle_interval / max(self.mean, 1e-9))
         return batch_size * max(concurrency, min(concurrency + spare, MAX_IDS // batch_size))
 
     def dump(self) -> str:

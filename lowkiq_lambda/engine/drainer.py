@@ -172,7 +172,7 @@ class Drainer:
     def visit(self, shard: ShardRef, budget: Budget) -> VisitResult:
         """Drain a shard as far as the budget allows; see `ShardVisit.visit` for what it raises."""
         queue = self._queues[shard.queue_name]
-        self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
+        self._ensure_declared(queue, min(self.config.redis_retry_for, budget.remaining()))
         self.begin()
         visit = self._new_visit(queue, shard, budget)
         with self._lock:

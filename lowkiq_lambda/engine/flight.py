@@ -38,14 +38,14 @@ class Standing(msgspec.Struct, frozen=True):
     may_claim: bool
 
 
-def next_move(standing: Standing, now: float, ack_interval: float) -> tuple[Move, float]:
+def next_move(standing: Standing, now: float, settle_interval: float) -> tuple[Move, float]:
     """The next move, and, with `wait`, until when there is no other unless a batch ends (infinity: for ever)."""
     has_free_slot = standing.running < standing.concurrency
     if standing.waiting and has_free_slot:
         return "begin", now
     if not standing.running:
         return "end", now
-    settle_at = float("inf") if standing.unsettled_since is None else standing.unsettled_since + ack_interval
+    settle_at = float("inf") if standing.unsettled_since is None else standing.unsettled_since + settle_interval
     look_at = standing.look_at if standing.may_claim and has_free_slot else float("inf")
     if now >= min(settle_at, look_at):
         return ("more" if standing.may_claim else "part"), now

@@ -50,7 +50,7 @@ class IterationRun:
         self._clears = is_suspect
         self._clock = shard.settings.clock
         self._turn = shard.settings.worker.turn
-        self._interval = min(shard.settings.ack_interval, self._turn)
+        self._interval = min(shard.settings.settle_interval, self._turn)
         self._turn_over_at: float | None = None
         self._has_answer = False
         self._other_due: float | None = None
@@ -114,7 +114,7 @@ class IterationRun:
             # Whatever it is, nobody knows whether the call was applied: no other may follow.
             self.broken = error
             raise
-        now, interval = self._clock.monotonic(), self._shard.settings.ack_interval
+        now, interval = self._clock.monotonic(), self._shard.settings.settle_interval
         if interval:
             self._interval = max(min(interval, self._turn), _SAVING * (now - self._item_began_at))
         iteration.is_kept, self._clears = True, self._clears and not clears

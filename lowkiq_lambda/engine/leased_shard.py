@@ -220,7 +220,7 @@ class LeasedShard:
         """How much to have in flight."""
         settings, worker = self.settings, self.settings.worker
         most = settings.claim_payloads, settings.claim_bytes
-        ids = settings.ids_in(settings.ack_interval)
+        ids = settings.ids_in(settings.settle_interval)
         rate = worker.tenant_rate
         tenant_rate = None if rate is None else (rate.ids, rate.per)
         return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency, tenant_rate)

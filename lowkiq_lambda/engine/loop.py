@@ -121,7 +121,7 @@ class Loop:
         """Ask what there is to do, in one round trip for each node; shards that just failed are left alone."""
         clock, board, config = self.drainer.clock, self.board, self.drainer.config
         # Only at first: later, what is out of reach would keep the others waiting.
-        retry_for = 0.0 if self.reasons else min(config.retry_for, budget.remaining())
+        retry_for = 0.0 if self.reasons else min(config.redis_retry_for, budget.remaining())
         self.before_probe(self)
         asked, asked_at = board.events, clock.monotonic()
         found = self.drainer.probe_each(self.to_probe(), retry_for)

@@ -48,10 +48,8 @@ class Pulse:
         state: Callable[[], ProcessState] = lambda: "running",
     ) -> None:
         """`obey` is told "quiet" or "stop", each once, in the pulse's thread."""
-        self.on_beat: Callable[[], object] = do_nothing
-        """Called before each beat."""
         self.on_heartbeat: Callable[[], object] = do_nothing
-        """Called when Redis has taken the first beat, and the first after one that it did not take."""
+        """Called before each beat."""
         self.is_heard = False
         """Whether Redis took the last beat."""
         self.made = 0
@@ -119,10 +117,10 @@ class Pulse:
                 self._beat()
             except Exception:
                 logger.exception("a beat of this process raised")
-            self._news.wait(self._drainer.config.beat_interval)
+            self._news.wait(self._drainer.config.heartbeat_interval)
 
     def _beat(self) -> None:
-        self.on_beat()
+        self.on_heartbeat()
         clock = self._drainer.clock
         told, asked_at = self.told(), clock.monotonic()
         try:
@@ -134,11 +132,9 @@ class Pulse:
                 self._has_complained = True
                 logger.warning("this process cannot tell that it lives: %s", error)
             return
-        was_heard, self.is_heard, self._has_complained = self.is_heard, True, False
+        self.is_heard, self._has_complained = True, False
         self.made += 1
         self._note(clock.monotonic() - asked_at)
-        if not was_heard:
-            self.on_heartbeat()
         if order != self._order and not self._has_ended:
             self._order = order
             self._obey(order)

@@ -234,7 +234,7 @@ class Queue:
 
     def _declared_shards(self) -> QueueShards:
         # Which codec the app has, its settings say, and they may be read later.
-        return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration("")), self._prefix()))
+        return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration("")), prefix=self._prefix()))
 
     def _featured(self, shards: QueueShards) -> QueueShards:
         return shards.with_features((DEBOUNCING,)) if self.worker.debounce else shards

@@ -115,7 +115,7 @@ class ConcurrentVisit(ShardVisit):
 
         Until then what has ended is settled, and more is claimed beside what runs.
         """
-        clock, interval = self._settings.clock, self._settings.ack_interval
+        clock, interval = self._settings.clock, self._settings.settle_interval
         while True:
             move, until = next_move(self._standing(claim), clock.monotonic(), interval)
             if move == "end":

@@ -193,7 +193,7 @@ class ShardVisit:
         else:
             timing.observe_run(ended - begun)
         shard.note_batch(ended - begun, claim.ahead + begun - batch[0].due_at)
-        if claim.left and ended - claim.settled_at >= self._settings.ack_interval and not ending.is_interrupted:
+        if claim.left and ended - claim.settled_at >= self._settings.settle_interval and not ending.is_interrupted:
             shard.settle("part")
             claim.settled_at = ended
 

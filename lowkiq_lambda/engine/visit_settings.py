@@ -39,7 +39,7 @@ class VisitSettings:
     clock: Clock
     owner: str
     lease: LeaseSettings
-    ack_interval: float
+    settle_interval: float
     claim_payloads: int
     claim_bytes: int
     shutdown_timeout: float
@@ -114,7 +114,7 @@ class VisitSettingsFactory:
             clock=self._clock,
             owner=f"{socket.gethostname()}:{os.getpid()}",
             lease=self._lease_settings(worker),
-            ack_interval=config.ack_interval,
+            settle_interval=config.settle_interval,
             shutdown_timeout=config.shutdown_timeout,
             claim_payloads=config.claim_payloads,
             claim_bytes=config.claim_bytes,

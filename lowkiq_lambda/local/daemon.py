@@ -173,7 +173,6 @@ class Daemon:
     def _beating(self) -> Iterator[None]:
         config = self._app.config
         pulse = Pulse(self._app.core.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
-        pulse.on_beat = partial(call_hooks, "on_beat", config.on_beat)
         pulse.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
         self._pulse = pulse
         pulse.begin()

@@ -80,7 +80,7 @@ class DrainThread:
 
     def _budget(self) -> Budget:
         stopping = lambda: self.board.is_closed  # noqa: E731 - asked for each batch
-        budget = Budget(self.clock, self.config.max_runtime, stopping=stopping, turn_over=self.board.turn())
+        budget = Budget(self.clock, self.config.visit_seconds, stopping=stopping, turn_over=self.board.turn())
         # The listener hears when a shard is offered a place.
         budget.patience = math.inf
         return budget

@@ -177,7 +177,7 @@ class Operations:
         """
         from lowkiq_lambda.operate.inspect.processes import Processes  # noqa: PLC0415 - for people
 
-        return Processes(self.core.backend, self.core.config.retry_for)
+        return Processes(self.core.backend, self.core.config.redis_retry_for)
 
     def recovered(self, worker: AnyWorker, limit: int = 100) -> "list[Recovered]":
         """What holders that died, stopped or were evicted left in flight and others put back, the newest first.
@@ -204,7 +204,7 @@ class Operations:
         then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
         another call came between, and BackendError; what broke off half-way is finished by another call.
         """
-        self.core.declared_queue(worker).redeclare(self.core.backend, self.core.config.retry_for)
+        self.core.declared_queue(worker).redeclare(self.core.backend, self.core.config.redis_retry_for)
         self.limits(worker).keep()
 
     def _agreeing(self) -> tuple[dict[str, QueueShards], dict[str, str]]:
@@ -246,7 +246,7 @@ class Operations:
             from lowkiq_lambda.reshard.duty import ReshardDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((ReshardDuty.name, ReshardDuty.every))
-        states = duty_states(core.backend, core.queues, periods, core.config.retry_for)
+        states = duty_states(core.backend, core.queues, periods, core.config.redis_retry_for)
         return [*states, *self.schedules.duty_states()] if core.fires_schedules else states
 
 

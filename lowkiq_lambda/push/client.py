@@ -39,7 +39,7 @@ class PushClient:
             backend,
             worker.queue_name,
             worker.merge,
-            config.retry_for,
+            config.redis_retry_for,
             declare=declare,
             waker=waker,
             debounce=struct.pack(">dd", debounce.quiet, debounce.at_most) if debounce else b"",

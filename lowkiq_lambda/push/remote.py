@@ -108,7 +108,7 @@ def remote_queue(core: Owner, name: str, debounce: "Debounce | None") -> Queue:
 
 
 def _read_queue(core: Owner, name: str, debounce: "Debounce | None") -> RemoteQueue:
-    there = read_registered(core.backend, name, core.config.retry_for)
+    there = read_registered(core.backend, name, core.config.redis_retry_for)
     if there is None:
         raise NoSuchQueue(
             f"Nobody has made the queue {name!r} on this server yet, so nobody knows its shards: the program that "

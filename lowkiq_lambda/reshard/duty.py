@@ -75,4 +75,4 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
         Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
         core.backend.prefix,
     )
-    return Resharding(core.backend, facts, config.retry_for, core.backend.clock, unreplicated=unreplicated)
+    return Resharding(core.backend, facts, config.redis_retry_for, core.backend.clock, unreplicated=unreplicated)

@@ -30,7 +30,7 @@ class RunTimeEntries:
     def __init__(self, core: "Core", timetable: "Timetable") -> None:
         self._core = core
         self._timetable = timetable
-        self._store = EntryStore(core.backend, core.config.retry_for)
+        self._store = EntryStore(core.backend, core.config.redis_retry_for)
 
     def put(self, queue: "Queue", entry: ScheduleEntry) -> None:
         """Make the entry, or replace the one of its name. Raises DeclarationError where it may not be made."""

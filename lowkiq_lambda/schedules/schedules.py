@@ -185,7 +185,7 @@ class Schedules:
         from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - as above
 
         core, period = self._core, (FireDuty.name, FireDuty.every)
-        return duty_states(core.backend, core.queues, [period], core.config.retry_for, self._duty_scope())
+        return duty_states(core.backend, core.queues, [period], core.config.redis_retry_for, self._duty_scope())
 
     def _add(self, entry: ScheduleEntry) -> None:
         self._timetable.add(entry)

@@ -35,9 +35,7 @@ from lowkiq_lambda.settings.protocols import (
 
 logger = logging.getLogger(__name__)
 
-_EVENTS: Final = frozenset(
-    {"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat", "on_beat"}
-)
+_EVENTS: Final = frozenset({"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat"})
 """Settings of which each may be several callables."""
 
 _SECRET: Final = ("password", "tokens")
@@ -149,11 +147,11 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """Among how many daemons the shards are dealt out."""
     node_number: Number = 0
     """Which of them this one is, from 0."""
-    beat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
+    heartbeat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
     """Seconds from one beat of a process to the next; it hears that late that it is to be quiet, or to stop."""
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
-    max_runtime: Seconds = 300.0
+    visit_seconds: Seconds = 300.0
     """How long a visit of the daemon lasts at most, where no other shard waits; also the default of `app.drain`."""
 
     schedules: bool | None = None
@@ -161,7 +159,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""
-    ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
+    settle_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
     """How much finished work may be unacknowledged, so how much a crash repeats."""
     claim_payloads: Count = 1_000
     """The largest claim, in payloads."""
@@ -228,9 +226,7 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     on_exit: Hooks = do_nothing
     """Called when the daemon's last thread has ended, before the process does; the last of several first."""
     on_heartbeat: Hooks = do_nothing
-    """Called when Redis has taken the daemon's first beat, and the first after one that it did not take."""
-    on_beat: Hooks = do_nothing
-    """Called by the daemon before each beat, whether Redis takes it or not."""
+    """Called by the daemon before each heartbeat, whether Redis takes it or not."""
     last_words: LastWords = do_nothing
     """Called with an exception that came from outside a handler, or that ended a drain thread."""
 
@@ -269,8 +265,8 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         if self.node_number >= self.number_of_nodes:
             nodes = f"nodes count from 0 to number_of_nodes - 1, and number_of_nodes={self.number_of_nodes}"
             raise _refused("node_number", self.node_number, nodes)
-        if self.ack_interval > self.lease_ttl / 3:
-            raise _refused("ack_interval", self.ack_interval, f"more than a third of lease_ttl={self.lease_ttl}")
+        if self.settle_interval > self.lease_ttl / 3:
+            raise _refused("settle_interval", self.settle_interval, f"more than a third of lease_ttl={self.lease_ttl}")
         if (self.dump_payload is None) != (self.load_payload is None):
             missing = "dump_payload" if self.dump_payload is None else "load_payload"
             raise _refused(missing, None, "dump_payload and load_payload are given together or not at all")
@@ -310,7 +306,7 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         return min(self.redis_timeout, self.lease_ttl / 6)
 
     @property
-    def retry_for(self) -> float:
+    def redis_retry_for(self) -> float:
         """How long a call outside a lease is tried while Redis cannot serve, in seconds."""
         return 2 * self.redis_timeout
 

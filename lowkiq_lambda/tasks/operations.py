@@ -194,6 +194,6 @@ def runs_in(core: "Core", task_id: str) -> bool:
     ids = [*batch]
     # A batch is of one shard.
     shard = queue.shards.home_of(ids[0]).using((TRACKING,))
-    reader = ShardReader(core.backend, core.config.retry_for)
+    reader = ShardReader(core.backend, core.config.redis_retry_for)
     (reply,) = reader.ask_each("task_runs", [(shard, (id_bytes(task_id), *ids))])
     return bool(TaskRunsReply.of(reply).runs)

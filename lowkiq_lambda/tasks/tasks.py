@@ -31,7 +31,7 @@ class Tasks:
 
     def __init__(self, core: "Core") -> None:
         self._core = core
-        self._operations = TaskOperations(core, core.config.retry_for)
+        self._operations = TaskOperations(core, core.config.redis_retry_for)
 
     def new(
         self,

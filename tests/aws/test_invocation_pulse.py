@@ -22,7 +22,7 @@ SOON = 0.05
 @pytest.fixture
 def app(own_server: Server) -> Iterator[Lowkiq]:
     """An app on a server whose processes are its own."""
-    with closing_app(Lowkiq(Config(redis_url=own_server.url, beat_interval=SOON))) as made:
+    with closing_app(Lowkiq(Config(redis_url=own_server.url, heartbeat_interval=SOON))) as made:
         yield made
 
 

@@ -171,7 +171,7 @@ def test_burials_of_a_killed_process_are_told_by_a_later_one(server_url: str, qu
         "        perform.push_many([{'id': id, 'due_at': time.time() - 9 + n} for n, id in enumerate('abc')])\n"
         "        handler({}, Context())\n"
     )
-    environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_APP": "__main__:app", "LOWKIQ_ACK_INTERVAL": "0"}
+    environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_APP": "__main__:app", "LOWKIQ_SETTLE_INTERVAL": "0"}
 
     def run(what: str) -> tuple[int, list[dict[str, Any]]]:
         process = subprocess.run(

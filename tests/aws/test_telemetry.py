@@ -68,7 +68,7 @@ def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str
         "    handler({}, Context())\n"
     )
     # Acknowledged after each batch, so that two of the four are.
-    environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_APP": "__main__:app", "LOWKIQ_ACK_INTERVAL": "0"}
+    environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_APP": "__main__:app", "LOWKIQ_SETTLE_INTERVAL": "0"}
     environ["LOWKIQ_METRICS"] = "queues"
 
     died = subprocess.run(

@@ -53,7 +53,7 @@ class Spread:
         self, handler: Callable[[Batch], object], shards: int = AT_ONCE, each: int = 1, **fields: Any
     ) -> tuple[Lowkiq, type[Worker], Sequence[str]]:
         """Declare the worker and push the ids."""
-        settings = {name: fields.pop(name) for name in ("threads_per_node", "ack_interval") if name in fields}
+        settings = {name: fields.pop(name) for name in ("threads_per_node", "settle_interval") if name in fields}
         app, ids = self._make_app(**settings), ids_in(shards, each)
         worker = declare(app, self._queue_name, handler, shards_count=shards, **fields)
         worker.push_many(overdue(ids))
@@ -118,7 +118,7 @@ def test_a_drain_in_code_visits_one_shard_at_a_time(app: Lowkiq, queue_name: str
 
 def test_the_report_is_of_all_visits(drain: DrainFunction, spread: Spread) -> None:
     """Counts, reasons, what is left and the work in the log are the sum of what visits did."""
-    _, worker, ids = spread(Notes(), shards=12, each=20, batch_size=3, ack_interval=0.0)
+    _, worker, ids = spread(Notes(), shards=12, each=20, batch_size=3, settle_interval=0.0)
 
     told = drain()
 

@@ -19,7 +19,7 @@ from tests.kit.workers import declare
 @pytest.fixture
 def app(server_url: str) -> Iterator[Lowkiq]:
     """An app that saves the cursor after each item."""
-    app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, ack_interval=0))
+    app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, settle_interval=0))
     yield app
     close_app(app)
 

@@ -73,7 +73,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     shards_count: int = 1
     handler: str = "note"
     redis_timeout: float = 5.0
-    ack_interval: float = 0.0
+    settle_interval: float = 0.0
     concurrency: int = 1
     visit_seconds: float = 30.0
     is_async: bool = False
@@ -88,7 +88,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         config = Config(
             redis_url=self.url,
             lease_ttl=self.lease_ttl,
-            ack_interval=self.ack_interval,
+            settle_interval=self.settle_interval,
             redis_timeout=self.redis_timeout,
         )
         app = Lowkiq(config)

@@ -30,7 +30,7 @@ IDS = [f"id{number}" for number in range(60)]
 @pytest.fixture
 def many(scenario: Scenario) -> Scenario:
     """Twenty calls at once."""
-    return msgspec.structs.replace(scenario, concurrency=20, batch_size=1, ack_interval=0.01)
+    return msgspec.structs.replace(scenario, concurrency=20, batch_size=1, settle_interval=0.01)
 
 
 @pytest.mark.parametrize(

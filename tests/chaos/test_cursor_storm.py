@@ -43,7 +43,7 @@ def saved_cursor(record: bytes) -> int:
 def test_a_long_job_survives_processes_that_are_killed(server: Server, scenario: Scenario) -> None:
     """P2, P4, J-44: every item is done, what was saved is not repeated, others pass, and no retry is counted."""
     storm = msgspec.structs.replace(
-        scenario, items=ITEMS, item_seconds=0.003, ack_interval=0.05, turn=0.2, visit_seconds=1.0
+        scenario, items=ITEMS, item_seconds=0.003, settle_interval=0.05, turn=0.2, visit_seconds=1.0
     )
     journal = journal_of(storm)
     push(storm, numbered(["long"], 1))

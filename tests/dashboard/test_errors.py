@@ -147,7 +147,7 @@ def test_an_error_that_cannot_be_read_hides_no_other(app: Lowkiq, worker: Any) -
     def raising(_stored: bytes) -> str:
         raise RuntimeError
 
-    reader = ShardReader(app.core.backend, app.config.retry_for)
+    reader = ShardReader(app.core.backend, app.config.redis_retry_for)
     found = error_groups.error_groups(
         reader, {worker.queue_name: app.core.queue_of(worker).shards}, StoredErrors(raising)
     )

@@ -314,7 +314,7 @@ def test_a_task_that_is_forgotten_while_the_list_is_made_spoils_no_page(
 
     def progress_of_none(self: Task) -> Progress:
         if self.id == task.id:
-            records, *orders = TasksRef.keys
+            records, *orders = TasksRef().keys
             app.core.backend.client.hdel(records, task.id)
             for order in orders:
                 app.core.backend.client.zrem(order, task.id)

@@ -41,7 +41,7 @@ def test_a_daemon_that_beats_is_well(app: Lowkiq, clock: ManualClock, beat: Call
     elsewhere = health_of(app.core)
     beat()
     well = health_of(app.core)
-    clock.advance(BEATS * app.config.beat_interval + 1)
+    clock.advance(BEATS * app.config.heartbeat_interval + 1)
     missing = health_of(app.core)
 
     here = socket.gethostname()

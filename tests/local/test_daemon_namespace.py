@@ -15,7 +15,7 @@ def test_a_daemon_keeps_to_its_namespace(server: Server, queue_name: str, tmp_pa
     namespace = queue_name.replace("queue-", "shop.")
     url = server.add_user(namespace, f"~{namespace}:*", f"&{namespace}:*", "+@all")
     with closing(Stage(server, queue_name, tmp_path, APP, namespace=namespace)) as stage:
-        daemon = stage.daemon(redis_url=url, beat_interval=0.1)
+        daemon = stage.daemon(redis_url=url, heartbeat_interval=0.1)
         stage.push("a")
         stage.await_told("end", id="a")
         (process,) = eventually(stage.app.operate.processes)

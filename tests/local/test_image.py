@@ -116,7 +116,13 @@ def variables(environment: Path, server: Server) -> dict[str, str]:
     """Those of the image, and where its server is."""
     path = {"PATH": f"{environment}{os.pathsep}{os.environ['PATH']}", "HOME": "/nonexistent"}
     own = dict(pair.split("=", 1) for pair in last(DAEMON, "ENV").split() if not pair.startswith("PATH="))
-    return {**clean_environment(), **path, **own, "LOWKIQ_REDIS_URL": server.url, "LOWKIQ_BEAT_INTERVAL": str(BEAT)}
+    return {
+        **clean_environment(),
+        **path,
+        **own,
+        "LOWKIQ_REDIS_URL": server.url,
+        "LOWKIQ_HEARTBEAT_INTERVAL": str(BEAT),
+    }
 
 
 def test_the_image_of_the_daemon_has_no_server(environment: Path) -> None:

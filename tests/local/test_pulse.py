@@ -65,7 +65,7 @@ def begin_a(stage: Stage, daemon: DaemonProcess) -> Process:
 
 def test_sk1_a_daemon_tells_who_it_is_and_what_each_thread_does(stage: Stage) -> None:
     """SK-1, S-24: host, version, threads, memory, round trip, and the shard and first ids that are being performed."""
-    daemon = stage.daemon(beat_interval=SOON, threads_per_node=3)
+    daemon = stage.daemon(heartbeat_interval=SOON, threads_per_node=3)
     began = begin_a(stage, daemon)
 
     eventually(lambda: (found := process_of(stage.app, daemon.pid)) and found.round_trip)
@@ -88,7 +88,7 @@ def test_sk1_a_daemon_tells_who_it_is_and_what_each_thread_does(stage: Stage) ->
 
 def test_sk2_a_daemon_under_load_is_quieted_and_then_stopped(stage: Stage) -> None:
     """SK-2: after quiet what runs ends, nothing begins and the process stays; after stop it ends in good order."""
-    daemon = stage.daemon(beat_interval=SOON)
+    daemon = stage.daemon(heartbeat_interval=SOON)
     process = begin_a(stage, daemon)
 
     is_known = stage.app.operate.processes().quiet(process)
@@ -110,7 +110,7 @@ def test_sk2_a_daemon_under_load_is_quieted_and_then_stopped(stage: Stage) -> No
 
 def test_sk2_a_daemon_under_load_is_stopped(stage: Stage) -> None:
     """SK-2: as by TERM, handlers see that they should come to an end, and what waits is left to others."""
-    daemon = stage.daemon(beat_interval=SOON)
+    daemon = stage.daemon(heartbeat_interval=SOON)
     stage.push("a", "await stop")
     stage.await_told("begin", id="a")
     stage.push(f"b{number}" for number in range(30))
@@ -130,7 +130,7 @@ def test_sk2_one_of_several_processes_is_quieted_alone_and_stop_replaces_it(
 ) -> None:
     """SK-2: each child has a pulse of its own; stopped by an order, it has a successor as after any TERM."""
     with closing(Stage(own_server, queue_name, tmp_path, "tests.local.app:app")) as stage:
-        stage.daemon("--processes", "2", beat_interval=SOON)
+        stage.daemon("--processes", "2", heartbeat_interval=SOON)
         _quiet_and_stop_a_child(stage)
 
 
@@ -157,7 +157,7 @@ def test_sk2_an_invocation_that_is_played_here_ends_its_tour(stage: Stage, order
     invocation = subprocess.Popen(
         [sys.executable, "-m", "lowkiq_lambda", "invoke", stage.app_spec, "--timeout", "300"],
         cwd=ROOT,
-        env={**clean_environment(), **stage.variables_with(beat_interval=SOON)},
+        env={**clean_environment(), **stage.variables_with(heartbeat_interval=SOON)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
@@ -181,31 +181,26 @@ def test_sk2_an_invocation_that_is_played_here_ends_its_tour(stage: Stage, order
     assert 30 == stage.app.drain()["done"]
 
 
-def test_sk4_hooks_tell_of_beats_and_of_the_first_after_an_outage(
-    fault_proxy: FaultProxy, queue_name: str, make_app: MakeApp
-) -> None:
-    """SK-4, C-18: `on_beat` comes with each beat, `on_heartbeat` with the first, and with the first after an outage."""
-    beats: list[str] = []
+def test_sk4_a_hook_is_called_before_each_beat(fault_proxy: FaultProxy, queue_name: str, make_app: MakeApp) -> None:
+    """SK-4, C-18: the first, and those that Redis does not take: it says that this process lives."""
+    beats: list[int] = []
     app = make_app(
         redis_url=fault_proxy.url,
-        beat_interval=SOON,
+        heartbeat_interval=SOON,
         redis_timeout=0.5,
-        on_beat=lambda: beats.append("beat"),
-        on_heartbeat=lambda: beats.append("heartbeat"),
+        on_heartbeat=lambda: beats.append(0),
     )
     app.worker(queue_name=queue_name, shards_count=1)(print)
 
     with Daemon(app):
-        eventually(lambda: beats.count("beat") > 3)
-        before = beats[:3]
+        eventually(lambda: len(beats) > 3)
         fault_proxy.refuse()
         fault_proxy.cut()
         lost = len(beats)
         eventually(lambda: len(beats) > lost + 3)
         fault_proxy.accept()
-        eventually(lambda: beats.count("heartbeat") == 2, timeout=30)
-
-    assert ["beat", "heartbeat", "beat"] == before
+        back = len(beats)
+        eventually(lambda: len(beats) > back, timeout=30)
 
 
 def test_sk1_five_slow_beats_are_told_once(
@@ -214,7 +209,7 @@ def test_sk1_five_slow_beats_are_told_once(
     """SK-1: a warning comes with the fifth reading in a row that is too slow, and not again with the sixth."""
     monkeypatch.setattr("lowkiq_lambda.engine.pulse.SLOW", 0.0)
     made: list[None] = []
-    app = make_app(beat_interval=SOON, on_beat=lambda: made.append(None))
+    app = make_app(heartbeat_interval=SOON, on_heartbeat=lambda: made.append(None))
     app.worker(queue_name=queue_name, shards_count=1)(print)
 
     with caplog.at_level(logging.WARNING), Daemon(app):
@@ -230,7 +225,7 @@ def test_a_beat_that_fails_ends_nothing(own_server: Server, queue_name: str, cap
     """Beats decide nothing: where Redis has something else under their key, that is told once, and jobs are done."""
     key = ProcessesRef().key("alive")
     own_server.admin.set(key, "of somebody else")
-    app = Lowkiq(Config(redis_url=own_server.url, beat_interval=SOON))
+    app = Lowkiq(Config(redis_url=own_server.url, heartbeat_interval=SOON))
     done = Event()
 
     def perform(_batch: Batch) -> None:

@@ -49,7 +49,7 @@ def test_p2_an_interruption_while_progress_is_saved_loses_no_job(
     make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """P2: Ctrl-C comes in the call itself; nobody knows whether it was applied, so no other may follow."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
     save = LeaseSession.checkpoint
 
     def interrupted(session: LeaseSession, *given: Any, **options: Any) -> object:
@@ -219,7 +219,7 @@ def test_a_second_interruption_answers_whoever_saves(
     make_app: MakeApp, queue_name: str, keyboard: threading.Event
 ) -> None:
     """A job with a cursor that goes on after its drain is gone ends at its next save, and does not wait for ever."""
-    app, raised = make_app(ack_interval=0.0), threading.Event()
+    app, raised = make_app(settle_interval=0.0), threading.Event()
 
     def go_on(job: BatchJob, _item: int) -> None:
         keyboard.set()
@@ -239,7 +239,7 @@ def test_a_second_interruption_answers_whoever_saves(
 
 def test_an_interruption_claims_nothing_more_while_others_end(make_app: MakeApp, queue_name: str) -> None:
     """What waits in the shard stays there: it is not claimed, and returned, again and again meanwhile."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
     recorder = EventRecorder()
 
     def interrupt(batch: Batch) -> None:

@@ -186,7 +186,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     make_app: MakeApp, clock: ManualClock, queue_name: str, action: str, error: BaseException | None
 ) -> None:
     """E-80: the job keeps its payload and its cursor, however its run ends."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
     act, changes, rest = IN_FLIGHT[action]
     changed, errors = list[int](), [error] if error else []
 

@@ -124,7 +124,7 @@ def test_a_progress_that_cannot_be_kept_is_the_failure_of_its_job(
     make_app: MakeApp, clock: ManualClock, queue_name: str, ends: str
 ) -> None:
     """P7: its neighbours run, and the visit goes on."""
-    app, done, kept = make_app(ack_interval=0.0 if ends == "saves" else 1.0), list[str](), Notes()
+    app, done, kept = make_app(settle_interval=0.0 if ends == "saves" else 1.0), list[str](), Notes()
     raised = {"fails": Broken("broken"), "asks for later": Later(5), "exits": SystemExit()}
 
     def perform_job(_self: Worker, job: BatchJob) -> Iterator[int]:
@@ -280,7 +280,7 @@ def test_ctrl_c_keeps_what_was_yielded(app: Lowkiq, queue_name: str) -> None:
 
 def test_ctrl_c_within_a_save_ends_the_visit(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """E-54: nobody knows whether the call was applied, so no outcome follows it; the job goes on from there."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
     items = Items(4)
     worker = declare_items(app, queue_name, items)
     worker.push_many(jobs_of("a"))

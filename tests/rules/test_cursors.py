@@ -35,7 +35,7 @@ def calls_of(app: Lowkiq) -> list[str]:
     return names
 
 
-def test_a_job_within_the_ack_interval_is_never_saved(app: Lowkiq, queue_name: str) -> None:
+def test_a_job_within_the_settle_interval_is_never_saved(app: Lowkiq, queue_name: str) -> None:
     """It costs what any job costs: acquire and settle."""
     items = Items(1_000)
     worker = declare_items(app, queue_name, items)
@@ -52,8 +52,8 @@ def test_a_job_within_the_ack_interval_is_never_saved(app: Lowkiq, queue_name: s
 def test_a_cursor_is_saved_when_the_interval_has_passed(
     make_app: MakeApp, clock: ManualClock, queue_name: str, interval: float, saves: int
 ) -> None:
-    """J-44: at a yield, after `ack_interval`, or after a turn, so that a run learns whether others wait."""
-    app = make_app(ack_interval=interval, lease_ttl=200.0)
+    """J-44: at a yield, after `settle_interval`, or after a turn, so that a run learns whether others wait."""
+    app = make_app(settle_interval=interval, lease_ttl=200.0)
     worker = declare_items(app, queue_name, Items(10, slowly(clock)))
     worker.push_many(jobs_of("a"))
     calls = calls_of(app)
@@ -65,7 +65,7 @@ def test_a_cursor_is_saved_when_the_interval_has_passed(
 
 def test_saves_take_a_twentieth_of_the_time_at_most(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """The slower the last save was, the later the next one comes."""
-    app = make_app(ack_interval=0.5)
+    app = make_app(settle_interval=0.5)
     worker = declare_items(app, queue_name, Items(100, slowly(clock, 0.5)))
     worker.push_many(jobs_of("a"))
     backend, saved_at = app.core.drainer._backend, list[float]()
@@ -288,7 +288,7 @@ def test_a_job_makes_way_for_another_shard(app: Lowkiq, clock: ManualClock, queu
 
 def test_others_of_the_window_are_made_way_for(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """Where several jobs were claimed together, the others of them wait."""
-    app = make_app(ack_interval=20.0, lease_ttl=60.0)
+    app = make_app(settle_interval=20.0, lease_ttl=60.0)
     items = Items(8, slowly(clock))
     worker = declare_items(app, queue_name, items, turn=2)
     worker.push_many(jobs_of("a"))

@@ -77,7 +77,7 @@ def test_a_job_that_loses_the_lease_at_a_save_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """E-20: it goes on with the new holder from what was saved before, and the warning names it."""
-    late, other = make_app(ack_interval=0.0), make_app()
+    late, other = make_app(settle_interval=0.0), make_app()
     stop_renewing(late, monkeypatch)
 
     def oversleep(job: BatchJob, item: int) -> None:

@@ -45,6 +45,7 @@ MAKERS: Final = {
     "notification_channel": 2,
     "queue_key": 3,
     "dashboard_key": 2,
+    "shards_of": 4,
 }
 """What makes keys, and the number of its arguments when the prefix is among them; it may be given by its name, too."""
 

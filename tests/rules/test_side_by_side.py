@@ -313,7 +313,7 @@ def test_context_variables_end_with_their_batch(app: Lowkiq, queue_name: str, de
 
 def test_a_visit_that_breaks_off_waits_for_all_that_run(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """P1: the process may take the shard again only then; handlers see that they should stop."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
     mortal = Mortal(app)
     told: list[bool] = []
 
@@ -337,7 +337,7 @@ def test_a_visit_that_breaks_off_waits_for_all_that_run(make_app: MakeApp, clock
 
 def test_p8_many_calls_at_once_are_settled_together(make_app: MakeApp, queue_name: str, declare: Declare) -> None:
     """P8: a settling writes what has ended, and claims for all slots; it is not one for each id."""
-    app = make_app(ack_interval=10.0)
+    app = make_app(settle_interval=10.0)
     backend, calls = app.core.drainer._backend, list[str]()
     run = backend.run
 
@@ -355,7 +355,7 @@ def test_p8_many_calls_at_once_are_settled_together(make_app: MakeApp, queue_nam
 
 def test_jobs_with_a_cursor_run_side_by_side(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """Each holds one slot; what they yield is saved under the one lease, and they go on from there after a stop."""
-    app, stop = make_app(ack_interval=0.0), threading.Event()
+    app, stop = make_app(settle_interval=0.0), threading.Event()
 
     def before(_job: BatchJob, item: int) -> None:
         if not stop.is_set():
@@ -381,7 +381,7 @@ def test_a_job_with_a_cursor_makes_no_way_while_a_slot_is_free(
     make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
     """Its turn counts only where another job can begin in no other slot."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
 
     def before(job: BatchJob, item: int) -> None:
         clock.advance(1.0)
@@ -402,7 +402,7 @@ def test_p9_a_straggler_counts_for_the_lag(
 ) -> None:
     """P9: the lag is that of the oldest job that has not ended, though newer ones were settled beside it."""
     # The clock jumps: a shorter lease would be over, and the straggler cancelled.
-    app = make_app(ack_interval=0.0, lease_ttl=3_600.0)
+    app = make_app(settle_interval=0.0, lease_ttl=3_600.0)
     lags: list[float] = []
 
     def straggle(batch: Batch) -> None:
@@ -439,7 +439,7 @@ def test_p8_what_was_claimed_begins_though_the_turn_is_over(
     make_app: MakeApp, clock: ManualClock, queue_name: str, declare: Declare
 ) -> None:
     """The end of a turn ends claiming: spare ids are performed, and none is returned for it."""
-    app = make_app(ack_interval=0.0)
+    app = make_app(settle_interval=0.0)
 
     reasons = list[tuple[str, int]]()
 

@@ -42,7 +42,6 @@ def test_hooks_do_nothing_by_default() -> None:
         config.on_shutdown,
         config.on_exit,
         config.on_heartbeat,
-        config.on_beat,
     )
 
     assert [hook() for given in hooks for hook in each_of(given)] == [None] * len(hooks)
@@ -85,8 +84,8 @@ def test_error_callables_give_back_their_text() -> None:
         ("poll_interval", 10**400),
         ("lease_ttl", 0.1),
         ("lease_ttl", -30),
-        ("ack_interval", -0.1),
-        ("ack_interval", 11.0),
+        ("settle_interval", -0.1),
+        ("settle_interval", 11.0),
         ("node_number", -1),
         ("node_number", 1),
         ("claim_bytes", 0),
@@ -232,7 +231,7 @@ def test_error_names_variable_and_value(text: str) -> None:
 def test_every_plain_setting_has_a_variable() -> None:
     """The name of a variable is the setting's, in capitals, behind the library's."""
     assert variable_of("client_pool_size") == "LOWKIQ_CLIENT_POOL_SIZE"
-    for setting in ("ack_interval", "shutdown_timeout", "pool_timeout", "redis_timeout", "claim_bytes"):
+    for setting in ("settle_interval", "shutdown_timeout", "pool_timeout", "redis_timeout", "claim_bytes"):
         config = Config.from_env({variable_of(setting): "3"})
         assert getattr(config, setting) == 3
 

@@ -143,11 +143,11 @@ def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
 
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
-    declared = declared_queues(app.core.backend, app.config.retry_for)
+    declared = declared_queues(app.core.backend, app.config.redis_retry_for)
     shards = {name: readable_shards(name, there, app.core.backend.prefix) for name, there in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
-    measured = queue_metrics(ShardReader(app.core.backend, app.config.retry_for), list(readable.values()))
+    measured = queue_metrics(ShardReader(app.core.backend, app.config.redis_retry_for), list(readable.values()))
     held = {
         name: _by_index(own, numbers.shards) for (name, own), numbers in zip(readable.items(), measured, strict=True)
     }
@@ -160,7 +160,7 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
 def shards_counts(app: Lowkiq) -> list[int]:
     """How many indexes the app's queues have that were resharded, or are to be. Raises BackendError."""
     found = (
-        (queue, read_registered(app.core.backend, name, app.config.retry_for))
+        (queue, read_registered(app.core.backend, name, app.config.redis_retry_for))
         for name, queue in app.core.queues.items()
     )
     return [there.layout.most for queue, there in found if there and there.layout and there.agrees(queue.declaration)]

@@ -65,4 +65,4 @@ def actions(context: RequestContext, params: PastActionsParams) -> PastActions:
         names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE]
     else:
         names = [worker_named(context, params.queue).queue_name]
-    return PastActions(actions=past_actions(app.core.backend, app.config.retry_for, names, params.limit))
+    return PastActions(actions=past_actions(app.core.backend, app.config.redis_retry_for, names, params.limit))

@@ -153,7 +153,7 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     """A mismatched queue must not hide the others."""
-    reader = ShardReader(app.core.backend, app.config.retry_for)
+    reader = ShardReader(app.core.backend, app.config.redis_retry_for)
     with current_totals(reader, app.core.queues) as now:
         return {
             name: None if mismatch else metrics

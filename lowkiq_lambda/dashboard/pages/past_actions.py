@@ -21,7 +21,7 @@ def show(context: RequestContext) -> Response:
         "past_actions.html",
         queue=name,
         names=sorted({*names} - {OF_NO_QUEUE}) if name is None else [worker.queue_name for worker in app.workers],
-        actions=past_actions(app.core.backend, app.config.retry_for, names, SHOWN),
+        actions=past_actions(app.core.backend, app.config.redis_retry_for, names, SHOWN),
         now=context.site.now(),
         kept=KEPT,
         days=KEPT_FOR // 86_400,

@@ -60,7 +60,7 @@ def sign_out(context: RequestContext) -> Response:
 def _end(context: RequestContext, session: Session) -> None:
     seconds = context.site.auth.last_end(session) - context.site.now()
     try:
-        sign_out_session(context.app.core.backend, context.app.config.retry_for, session.id, seconds)
+        sign_out_session(context.app.core.backend, context.app.config.redis_retry_for, session.id, seconds)
     except LowkiqError:
         logger.warning("a session was signed out in its browser alone: a copy of its cookie works on", exc_info=True)
 

@@ -34,7 +34,7 @@ def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
     core = operations.core
     backend = LookingBackend(core.backend)
     topology = topology_of(backend.client)
-    nodes = backend.retrying(core.config.retry_for, lambda: read_vitals(backend.client, backend.clock))
+    nodes = backend.retrying(core.config.redis_retry_for, lambda: read_vitals(backend.client, backend.clock))
     findings = [*_source(core, os.environ), *server_findings(nodes, topology), *durability_findings(nodes, topology)]
     queues = read_queues(core, backend)
     own = [state for state in queues.found if state.name in core.queues]
@@ -69,7 +69,7 @@ def _source(core: Core, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _processes(core: Core, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:
-    found += Processes(backend, core.config.retry_for)
+    found += Processes(backend, core.config.redis_retry_for)
     yield from process_findings(found, VERSION)
 
 

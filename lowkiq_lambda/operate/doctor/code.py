@@ -80,7 +80,7 @@ def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backe
 
 
 def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) -> Iterator[Finding]:
-    reader = ShardReader(backend, core.config.retry_for, state.shards)
+    reader = ShardReader(backend, core.config.redis_retry_for, state.shards)
     try:
         limits = QueueLimits(reader, queue.worker).explain()
     except LowkiqError as error:

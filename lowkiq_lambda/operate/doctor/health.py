@@ -38,7 +38,7 @@ def health_of(core: Core, host: str | None = None) -> DaemonHealth:
     try:
         found = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
         now = backend.clock.time()
-        daemons = [one for one in found if now - one.seen_at <= BEATS * core.config.beat_interval]
+        daemons = [one for one in found if now - one.seen_at <= BEATS * core.config.heartbeat_interval]
         if not daemons:
             return _missing(found, here, now)
         idle = [one for one in daemons if not (one.quiet or one.doing)]

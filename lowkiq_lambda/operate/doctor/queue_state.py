@@ -46,7 +46,7 @@ class FoundQueues(NamedTuple):
 
 def read_queues(core: Core, backend: Backend) -> FoundQueues:
     """The queues of the server; where it may not be searched, those of the app. Raises BackendError."""
-    retry_for = core.config.retry_for
+    retry_for = core.config.redis_retry_for
     try:
         declared, are_all = declared_queues(backend, retry_for), True
     except BackendDenied:
@@ -57,7 +57,7 @@ def read_queues(core: Core, backend: Backend) -> FoundQueues:
 
 
 def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueState:
-    retry_for = core.config.retry_for
+    retry_for = core.config.redis_retry_for
     shards = readable_shards(name, there, backend.prefix)
     if not shards:
         unread = LowkiqError("The queue was made by a version of the library that this one does not know.")

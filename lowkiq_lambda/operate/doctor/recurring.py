@@ -30,7 +30,7 @@ def schedule_findings(operations: Operations, states: Sequence[QueueState], back
     """Those of schedule entries that do not fire. Raises BackendError."""
     now = {state.name: state.now for state in states}
     shards = [shard for state in states for shard in state.shards]
-    rows = EntryStore(backend, operations.core.config.retry_for).rows(with_timetable(shards))
+    rows = EntryStore(backend, operations.core.config.redis_retry_for).rows(with_timetable(shards))
     declared = [entry for entry in operations.schedules.declared if entry.queue_name in now]
     by_name: dict[tuple[str, str], list[EntryRow]] = {}
     for row in rows:

@@ -33,7 +33,7 @@ class Inspector:
 
     def __init__(self, backend: Backend, config: Config) -> None:
         self._config = config
-        self._reader = ShardReader(backend, config.retry_for)
+        self._reader = ShardReader(backend, config.redis_retry_for)
         self._errors = StoredErrors(config.load_error)
 
     def stats(self, queues: Mapping[str, SeenQueue], skipped: Mapping[str, str]) -> Stats:

@@ -59,7 +59,7 @@ SETTLE_LOG: Final = 470.0
 """Bytes of metrics of a settling, with `queues`."""
 FAILURE_LOG: Final = 800.0
 """Bytes of the line of a failure, with a short traceback."""
-ACK_INTERVAL: Final = 0.05
+SETTLE_INTERVAL: Final = 0.05
 """Seconds of work, at least, for each settling: the setting's default."""
 
 ALARMS: Final[dict[MetricsKind, float]] = {"none": 4.0, "summary": 6.0, "queues": 6.0}
@@ -193,7 +193,7 @@ def visit_log(month: Month) -> float:
 
 
 def _logged(month: Month, visits: float) -> float:
-    settles = min(month.jobs / month.batch, month.running / ACK_INTERVAL) if month.metrics == "queues" else 0.0
+    settles = min(month.jobs / month.batch, month.running / SETTLE_INTERVAL) if month.metrics == "queues" else 0.0
     told, size = (visits, BUSY_VISIT_LOG) if visits else (MINUTES, BUSY_LOG)
     work = min(month.jobs, told * month.queues) * size + settles * SETTLE_LOG + month.failures * FAILURE_LOG
     return MINUTES * tick_log(month) + visits * visit_log(month) + work

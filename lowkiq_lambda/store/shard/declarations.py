@@ -19,7 +19,7 @@ from lowkiq_lambda.declare.declaring import MAX_SHARDS
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import MARKS, TENANTS, ShardRef, declaration_key
+from lowkiq_lambda.store.shard.keys import MARKS, PREFIX, TENANTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.layout import NO_SHARDS, Layout, QueueShards, settled
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
@@ -53,7 +53,9 @@ class Declaration:
     layout: int = LAYOUT
 
 
-def shards_of(queue_name: str, made_with: Mapping[str, Any], prefix: str, layout: Layout | None = None) -> QueueShards:
+def shards_of(
+    queue_name: str, made_with: Mapping[str, Any], layout: Layout | None = None, prefix: str = PREFIX
+) -> QueueShards:
     """The shards of a queue that was made with this declaration; `prefix`: of the app's keys."""
     features = (TENANTS,) if made_with["layout"] == LAYOUT_WITH_TENANTS else ()
     if made_with["merge"] == LATEST:
@@ -118,7 +120,7 @@ class Registered:
 
     def shards(self, queue_name: str, prefix: str) -> QueueShards:
         """The shards that the queue has; `prefix`: of the app's keys."""
-        return shards_of(queue_name, self.made_with, prefix, self.layout)
+        return shards_of(queue_name, self.made_with, self.layout, prefix)
 
     def settled(self, declaration: Declaration) -> "Registered":
         """The end of this change: the new declaration, under the same generation."""

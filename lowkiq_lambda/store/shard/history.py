@@ -130,7 +130,7 @@ def _sample(counted: Counter[int], times: Sequence[float]) -> None:
         counted[bucket(time)] += stride
 
 
-def commands(pending: Mapping[tuple[str, int], Slot], prefix: str) -> Iterator[ExtraCommand]:
+def commands(pending: Mapping[tuple[str, int], Slot], prefix: str = PREFIX) -> Iterator[ExtraCommand]:
     """What adds this to the history, in slots by queue and number; `prefix`: of the app's keys."""
     for (queue_name, number), slot in pending.items():
         at = number * SECONDS.step

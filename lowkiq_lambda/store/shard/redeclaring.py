@@ -77,7 +77,7 @@ class _Change:
         """Close the shards of the old declaration, or open them again if one has jobs."""
         old = [
             shard.using((RECEIPTS, *IN_USE))
-            for shard in shards_of(self._queue_name, self.there.made_with, self._backend.prefix)
+            for shard in shards_of(self._queue_name, self.there.made_with, prefix=self._backend.prefix)
         ]
         statuses = {shard: self._order("close", shard) for shard in old}
         if b"STALE" in statuses.values():
@@ -94,7 +94,7 @@ class _Change:
             if self._order(script, shard, *args) == b"STALE":
                 raise self._overtaken()
 
-        old = shards_of(self._queue_name, self.there.made_with, self._backend.prefix)
+        old = shards_of(self._queue_name, self.there.made_with, prefix=self._backend.prefix)
         carry(self._backend, old, self._shards, order, self._retry_for)
 
     def replace(self, new: Registered) -> None:

@@ -38,7 +38,7 @@ class FunctionStage(Stage):
             "LOWKIQ_APP": self.app_spec,
             "LOWKIQ_RESERVE": "0.2",
             # Each batch is acknowledged at once, so that a test knows what a killed process has left.
-            "LOWKIQ_ACK_INTERVAL": "0",
+            "LOWKIQ_SETTLE_INTERVAL": "0",
             "STAGE_CLOCK": str(self._clock),
         }
 

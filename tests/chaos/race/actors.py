@@ -39,7 +39,7 @@ class Track(msgspec.Struct, frozen=True):
         """An app of this process, with its worker; where there is a mutant, the process is one from now on."""
         if self.mutant:
             vars(backend)["script"] = scripts_of(self.mutant)
-        app = Lowkiq(Config(redis_url=self.url, lease_ttl=self.lease_ttl, claim_payloads=40, ack_interval=0.02))
+        app = Lowkiq(Config(redis_url=self.url, lease_ttl=self.lease_ttl, claim_payloads=40, settle_interval=0.02))
         notes = RaceNotes(self.path)
         app.observers.append(Acknowledged(notes))
         handlers: dict[str, Any] = Handlers(notes, random.Random(os.getpid())).of(self.kind)

@@ -42,7 +42,7 @@ class Scene(msgspec.Struct, frozen=True):
             lease_ttl=self.lease_ttl,
             poll_interval=0.2,
             redis_timeout=0.3,
-            ack_interval=0.02,
+            settle_interval=0.02,
             claim_payloads=12,
         )
         return Lowkiq(config)
