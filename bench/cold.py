@@ -115,7 +115,7 @@ def built(folder: Path) -> Path:
 
 def drain_in(package: Path) -> Function:
     """The drain function of the package, with an app that tells when its handler began, and no server."""
-    settings = {"LOWKIQ_APP": "telling:app", "LOWKIQ_REDIS_URL": NOWHERE, "LOWKIQ_STAY": "0"}
+    settings = {"LOWKIQ_APP": "telling:app", "LOWKIQ_REDIS_URL": NOWHERE, "LOWKIQ_IDLE": "end"}
     return Function(package, "lowkiq_lambda.aws.drain_function.handler", settings)
 
 

@@ -123,7 +123,12 @@ def test_a_drain_with_one_shard_due_loads_nothing_for_several(server: Server, qu
     (tmp_path / f"{module}.py").write_text(APP.format(queue_name=queue_name))
 
     found = loaded(
-        DRAIN.module, module, folder=tmp_path, LOWKIQ_APP=f"{module}:app", LOWKIQ_REDIS_URL=server.url, LOWKIQ_STAY="0"
+        DRAIN.module,
+        module,
+        folder=tmp_path,
+        LOWKIQ_APP=f"{module}:app",
+        LOWKIQ_REDIS_URL=server.url,
+        LOWKIQ_IDLE="end",
     )
 
     assert {"done": 1} == found.drained

@@ -23,6 +23,8 @@ RETRY_FOR: Final = 0.5
 ANSWER: Final = 0.3
 """Seconds of an invocation that are left for its own answer."""
 
+GENERATIONS: Final = 100
+"""How many drains, at most, start one another in a row; then a schedule or a push starts the next."""
 _TARGET: Final = ("queue", "shard")
 _PROGRESS: Final = ("done", "retried", "buried", "held", "rejected", "checkpointed")
 
@@ -33,12 +35,13 @@ def continue_if_due(
     """Start `function` (name or ARN) once more for what the event selects, where that is due; whether it was.
 
     It is where the drain left due work for want of time that nobody else was started for, where it got something done,
-    and where this is not the last generation that `LOWKIQ_CONTINUATIONS` allows. What fails here is logged: the next
+    and where this is not the last of GENERATIONS. What fails here is logged: the next
     schedule goes on too.
     """
     generation = generation_of(event)
     left = [shard for shard, reason in loop.reasons.items() if reason == "out of time"]
-    if generation >= warm.settings.continuations or not left or not _got_on(loop):
+    may_start = warm.settings.starts_drains and generation < GENERATIONS
+    if not (may_start and left and _got_on(loop)):
         return False
     backend = warm.app.core.backend
     woken = wake(backend, left, warm.app.config.wake_window, RETRY_FOR)

@@ -114,7 +114,7 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
     told = {**({"tick": tick.summary} if tick else {}), **summary(loop)}
     # Before what may take longer than there is time for.
     logger.info("drained", extra=telemetry.line(told))
-    if warm.settings.continuations:
+    if warm.settings.starts_drains:
         told["continued"] = _go_on(warm, event, context, loop)
     if loop.errors or loop.exits:
         raise _failed(loop)
@@ -134,7 +134,7 @@ def _seconds(context: Context, warm: Environment) -> float:
 
 
 def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
-    if not (warm.settings.linger and loop.shards):
+    if not (warm.settings.lingers and loop.shards):
         loop.run(budget, Stay(warm.settings.stay))
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
@@ -153,7 +153,7 @@ def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
 
 def _begin_to_beat(warm: Environment, budget: Budget, beats: ExitStack, loop: Loop) -> None:
     """With the first work: an invocation that finds none, and does not wait for any, is over before anybody looks."""
-    if loop.left or warm.settings.linger:
+    if loop.left or warm.settings.lingers:
         from lowkiq_lambda.aws.invocation_pulse import InvocationPulse  # noqa: PLC0415 - imported lazily: cold start
 
         beats.enter_context(InvocationPulse(warm.app, loop, budget))
@@ -197,7 +197,7 @@ def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
 
 def _prepare(warm: Environment) -> None:
     """Import what ticks, and what calls Lambda's API where that may be called: later that would take longer."""
-    if warm.settings.continuations or warm.settings.fan_out or warm.app.config.wake_function:
+    if warm.settings.starts_drains or warm.app.config.wake_function:
         from lowkiq_lambda.providers.aws.invoker import shared_invoker  # noqa: PLC0415 - only where it is asked for
 
         shared_invoker().prepare()

@@ -104,7 +104,7 @@ def fire_punctually(tick: Tick) -> dict[str, Any]:
             break
         if ticked := ran.results.get(SCHEDULES):
             _add(summary, ticked)
-            if ticked["fired"] and tick.settings.fan_out:
+            if ticked["fired"] and tick.settings.starts_drains:
                 from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - only where drains are started
 
                 start_drains(tick)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_REMEDY: Final = "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with FanOut=true."
+_REMEDY: Final = "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with Idle=start."
 _SHOWN: Final = 10
 
 
@@ -105,4 +105,4 @@ def naming(indexes: Sequence[int]) -> str:
     """A sentence with their numbers."""
     many, more = len(indexes) > 1, len(indexes) - _SHOWN
     shown = ", ".join(map(str, indexes[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
-    return f"shard{'s' if many else ''} {shown} {'have' if many else 'has'} no schedule and FanOut is off"
+    return f"shard{'s' if many else ''} {shown} {'have' if many else 'has'} no schedule, and ticks start no drains"

@@ -79,11 +79,11 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
         from lowkiq_lambda.aws.duty_task import go_on_with_moves  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["moves"] = go_on_with_moves
-    if settings.fan_out:
+    if settings.starts_drains:
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["drains"] = start_drains
-    if alone and settings.punctual and app.core.fires_schedules:
+    if alone and settings.is_punctual and app.core.fires_schedules:
         from lowkiq_lambda.aws.duty_task import fire_punctually  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["punctual"] = fire_punctually
@@ -110,7 +110,7 @@ def ticked(
     Raises BackendError where Redis is out of reach.
     """
     alone = keep is None
-    most = PUNCTUAL_TIME if alone and settings.punctual else TIME
+    most = PUNCTUAL_TIME if alone and settings.is_punctual else TIME
     kept_back = settings.reserve + max(0.0, context.get_remaining_time_in_millis() / 1_000 - most)
 
     def remaining() -> float:
@@ -118,7 +118,7 @@ def ticked(
 
     tick = Tick(app, settings, invoker, context.function_name, remaining, keep=keep or 0)
     summary = run(tick, tasks_of(app, settings, alone=alone))
-    if settings.scheduled_shards and not settings.fan_out:
+    if settings.scheduled_shards and not settings.starts_drains:
         warn_of_unscheduled(tick)
     return TickOutcome(summary, frozenset(tick.handed), tick.failure(summary))
 

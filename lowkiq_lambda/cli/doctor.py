@@ -72,7 +72,7 @@ _HEADS: Final = {
 }
 
 _ADVICE: Final = (
-    "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with FanOut=true. Where "
+    "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with Idle=start. Where "
     "`lowkiq drain-schedules` made the schedules, run it again: lowkiq drain-schedules --stack {}. A daemon needs none."
 )
 
@@ -178,7 +178,7 @@ def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
     for name, indexes in found.missing.items():
         yield _found("broken", naming(indexes), _ADVICE.format(stack), name)
     if found.fans_out:
-        yield _found("ok", "each tick starts drains of the shards that have work (FanOut)")
+        yield _found("ok", "each tick starts drains of the shards that have work")
     elif not found.missing:
         yield _found("ok", f"each of the {found.shards} shards is drained by a schedule that fires")
 

@@ -17,6 +17,10 @@ Name = Annotated[str, Meta(min_length=1, max_length=2_048)]
 Names = Annotated[str, Meta(pattern=r"^[^,]+(,[^,]+)*$")]
 """Names with commas between them."""
 
+Idle = Literal["end", "stay", "linger", "start", "punctual"]
+STAY: Final = 2.0
+"""Seconds, at most, that a drain waits for what becomes due within them, unless it ends at once."""
+
 STACK_VERSION: Final = 1
 """Of template.yaml: a change that the functions rely on, and an older template does not have, raises it in both."""
 
@@ -56,21 +60,13 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     """Queues that functions of their own drain: this one leaves them out, unless an event names them."""
     reserve: Annotated[float, Meta(ge=0, le=600)] = 3.0
     """Seconds of an invocation that are kept back, for what its end takes."""
-    stay: Annotated[float, Meta(ge=0, le=60)] = 2.0
-    """Seconds, at most, that a drain waits for what becomes due within them."""
-    linger: bool = False
-    """Whether a drain listens for pushes until its time is over."""
+    idle: Idle = "stay"
+    """What an invocation does that finds nothing due, and about due work that it cannot do: docs/waking.md."""
 
     drain_function: Name | None = None
     """Name or ARN of the function that drains are started of; by default the function's own."""
-    fan_out: bool = False
-    """Whether a tick starts a drain for each free shard with work that its own drain cannot begin at once."""
     scheduled_shards: Annotated[str, Meta(pattern=r"^[0-9]+(,[0-9]+)*$")] | None = None
     """The shard indexes that have a schedule each, after commas; None where no schedule is for one shard."""
-    punctual: bool = False
-    """Whether a tick alone stays for planned times of schedule entries that come within its minute."""
-    continuations: Annotated[int, Meta(ge=0, le=10_000)] = 0
-    """How many drains, at most, may start one another in a row; 0: none does."""
 
     inbox_arn: Name | None = None
     """The queue of the stack's inbox, whose messages may name any queue of the app."""
@@ -100,6 +96,26 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
                 "other what it leaves out.",
                 setting="other_queues",
             )
+
+    @property
+    def stay(self) -> float:
+        """For how many seconds, at most, a drain waits for what becomes due within them."""
+        return 0.0 if self.idle == "end" else STAY
+
+    @property
+    def lingers(self) -> bool:
+        """Whether a drain listens for pushes until its time is over."""
+        return self.idle == "linger"
+
+    @property
+    def starts_drains(self) -> bool:
+        """Whether ticks and drains start drains for due work that they have no time or no place for."""
+        return self.idle in {"start", "punctual"}
+
+    @property
+    def is_punctual(self) -> bool:
+        """Whether a tick alone stays for planned times of schedule entries that come within its minute."""
+        return self.idle in {"linger", "punctual"}
 
     @property
     def named_queues(self) -> frozenset[str]:

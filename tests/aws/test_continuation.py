@@ -35,7 +35,7 @@ class Function:
         self.app = app
         self.clock = clock
         self.invocations = Invocations()
-        self.settings = Settings(continuations=5)
+        self.settings = Settings(idle="start")
         self.notes = Notes(lambda _batch: clock.advance(1.0))
 
     def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Loop:
@@ -168,8 +168,11 @@ def test_what_a_start_raises_is_not_taken_for_want_of_time(error: Exception) -> 
         in_time(30.0, start)
 
 
-def test_no_more_generations_than_the_settings_allow(function: Function, queue_name: str) -> None:
+def test_no_more_generations_than_the_bound(
+    function: Function, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Work that never ends is left to the next schedule: a runaway costs so many invocations and no more."""
+    monkeypatch.setattr(continuation, "GENERATIONS", 5)
     worker = declare(function.app, queue_name, function.notes)
 
     def push_more(_batch: Batch) -> None:
@@ -182,7 +185,7 @@ def test_no_more_generations_than_the_settings_allow(function: Function, queue_n
     while function.run(event):
         event = function.invocations.events[-1]
 
-    assert function.settings.continuations == event["generation"] == len(function.invocations.accepted)
+    assert 5 == event["generation"] == len(function.invocations.accepted)
 
 
 def test_continuation_is_off_by_default(function: Function, queue_name: str) -> None:
@@ -318,10 +321,11 @@ def test_a_generation_that_is_no_number_is_a_bad_event(function: Function, gener
 def test_the_drain_function_goes_on_where_its_settings_say_so(
     function: Function, drain: DrainFunction, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOWKIQ_CONTINUATIONS is all that it takes; the function's own name is what it starts."""
+    """LOWKIQ_IDLE=start is all that it takes; the function's own name is what it starts."""
     monkeypatch.setattr(continuation, "shared_invoker", lambda: function.invocations)
+    monkeypatch.setattr(continuation, "GENERATIONS", 2)
     declare(function.app, queue_name, function.notes).push_many(jobs_of(IDS))
-    drain.install(function.app, continuations=2)
+    drain.install(function.app, idle="start")
 
     told = [drain({"shard": 0, "generation": number}, seconds=6.0)["continued"] for number in range(3)]
 

@@ -29,9 +29,8 @@ def test_settings_come_from_the_environment() -> None:
     environ = {
         "LOWKIQ_APP": "shop.jobs:app",
         "LOWKIQ_RESERVE": "1.5",
-        "LOWKIQ_LINGER": "1",
-        "LOWKIQ_FAN_OUT": "",
-        "LOWKIQ_CONTINUATIONS": "3",
+        "LOWKIQ_IDLE": "linger",
+        "LOWKIQ_DUAL_STACK": "",
         "LOWKIQ_LOG_LEVEL": "debug",
         "LOWKIQ_METRICS_NAMESPACE": "",
         "LOWKIQ_REDIS_IAM_USER": "jobs",
@@ -41,14 +40,13 @@ def test_settings_come_from_the_environment() -> None:
     assert Settings(
         app="shop.jobs:app",
         reserve=1.5,
-        linger=True,
-        continuations=3,
+        idle="linger",
         log_level="DEBUG",
         redis_iam_user="jobs",
         redis_iam_cache="shop",
     ) == Settings.from_env(environ)
-    assert (3.0, False, "INFO", "lowkiq") == tuple(
-        getattr(Settings(), name) for name in ("reserve", "linger", "log_level", "metrics_namespace")
+    assert (3.0, "stay", "INFO", "lowkiq") == tuple(
+        getattr(Settings(), name) for name in ("reserve", "idle", "log_level", "metrics_namespace")
     )
 
 
@@ -61,7 +59,7 @@ def test_settings_come_from_the_environment() -> None:
             {"LOWKIQ_STACK_VERSION": "0"},
             "The template is of stack version 0, and this lowkiq_lambda needs 1: run",
         ),
-        ({"LOWKIQ_LINGER": "perhaps"}, "LOWKIQ_LINGER='perhaps' is refused"),
+        ({"LOWKIQ_IDLE": "perhaps"}, "LOWKIQ_IDLE='perhaps' is refused"),
         ({"LOWKIQ_LOG_LEVEL": "loud"}, "LOWKIQ_LOG_LEVEL='LOUD' is refused"),
         ({"LOWKIQ_METRICS_NAMESPACE": "my shop"}, "LOWKIQ_METRICS_NAMESPACE='my shop' is refused"),
         ({"LOWKIQ_REDIS_IAM_USER": "jobs"}, "LOWKIQ_REDIS_IAM_USER is given without LOWKIQ_REDIS_IAM_CACHE"),
@@ -147,7 +145,7 @@ def test_lambda_loads_the_app_while_it_starts(tmp_path: Path, app: str, loaded: 
 
 @pytest.mark.parametrize(
     ("setting", "imported"),
-    [({}, "False"), ({"LOWKIQ_CONTINUATIONS": "1"}, "True"), ({"LOWKIQ_WAKE_FUNCTION": "shop-drain"}, "True")],
+    [({}, "False"), ({"LOWKIQ_IDLE": "start"}, "True"), ({"LOWKIQ_WAKE_FUNCTION": "shop-drain"}, "True")],
 )
 def test_lambda_imports_the_sdk_while_it_starts_where_a_drain_may_call_it(
     tmp_path: Path, setting: dict[str, str], imported: str

@@ -111,8 +111,14 @@ def test_the_two_functions_are_made_alike(templates: Templates) -> None:
     def taken(parameters: dict[str, Any], name: str) -> dict[str, Any]:
         return {key: value for key, value in parameters[name].items() if key != "Description"}
 
-    shared = own.keys() & main.keys()
+    shared = set(own.keys() & main.keys())
     assert {"Queues", "Threads"} == own.keys() - main.keys()
+    # Only the function of the ticks may start others.
+    assert {*taken(main, "Idle").pop("AllowedValues")} - {*taken(own, "Idle").pop("AllowedValues")} == {
+        "start",
+        "punctual",
+    }
+    shared.discard("Idle")
     assert {name: taken(main, name) for name in shared} == {name: taken(own, name) for name in shared}
 
 

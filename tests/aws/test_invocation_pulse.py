@@ -38,7 +38,7 @@ def test_sk2_an_invocation_under_load_ends_its_tour(app: Lowkiq, drain: DrainFun
 
     worker = app.worker(queue_name="queue", shards_count=3, batch_size=1)(perform)
     worker.push_many(overdue([str(number) for number in range(60)]))
-    drain.install(app, continuations=3)
+    drain.install(app, idle="start")
     with ThreadPoolExecutor(1) as executor:
         answer = executor.submit(drain)
         (process,) = eventually(lambda: [one for one in app.operate.processes() if len(one.doing) == 3])
@@ -98,7 +98,7 @@ def test_a_beat_behind_the_last_look_is_taken_back(
     """SK-1: the thread may beat once more when the end is told already; the next call of the environment mends it."""
     worker = app.worker(queue_name="queue", shards_count=1)(print)
     worker.push_many(overdue("a"))
-    drain.install(app, stay=0)
+    drain.install(app, idle="end")
     probe_each = app.core.drainer.probe_each
     alive = ProcessesRef().keys[0]
     looks: list[int] = []

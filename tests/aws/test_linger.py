@@ -1,4 +1,4 @@
-"""LOWKIQ_LINGER: an invocation that listens for pushes until its time is over."""
+"""LOWKIQ_IDLE=linger: an invocation that listens for pushes until its time is over."""
 
 import time
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_what_is_pushed_meanwhile_is_drained_at_once(drain: DrainFunction, app: 
     """For users who want seconds instead of a minute."""
     performed = Event()
     worker = declare(app, queue_name, Notes(lambda _batch: performed.set()), shards_count=3)
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
 
     with lingering(drain, app) as invocation:
         worker.push_many(jobs_of("abc"))
@@ -74,7 +74,7 @@ def test_what_becomes_due_meanwhile_is_drained_in_time(drain: DrainFunction, app
 
     worker = declare(app, queue_name, fail_once, retry_in=lambda _self, _count: 0.3)
     worker.push_many([{"id": "a", "delay": 0.3}])
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
 
     result = drain(seconds=3 + LONG_ENOUGH)
 
@@ -86,7 +86,7 @@ def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction,
     """P5: no sooner than its budget says, and well before Lambda would end it; its subscription is closed."""
     worker = declare(app, queue_name, Notes())
     worker.push_many(overdue("a"))
-    drain.install(app, linger=1, reserve=22)
+    drain.install(app, idle="linger", reserve=22)
     before, began = listeners(app), time.monotonic()
 
     result = drain(seconds=23)
@@ -102,7 +102,7 @@ def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowki
     worker = declare(app, queue_name, Notes(), shards_count=2)
     mine = next(job_id for job_id in "abcdefgh" if shard_of(app, worker, job_id).index == 1)
     others = next(job_id for job_id in "abcdefgh" if shard_of(app, worker, job_id).index == 0)
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
 
     with lingering(drain, app, event={"shard": 1}) as invocation:
         worker.push_many(jobs_of([others]))
@@ -116,7 +116,7 @@ def test_a_subscription_that_is_lost_is_made_again(drain: DrainFunction, server:
     """A connection that breaks costs at most a poll."""
     app, performed = Lowkiq(Config(redis_url=server.url, poll_interval=0.2)), Event()
     worker = declare(app, queue_name, Notes(lambda _batch: performed.set()))
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
 
     with lingering(drain, app) as invocation:
         server.admin.client_kill_filter(_type="pubsub")
@@ -136,7 +136,7 @@ def test_work_is_found_by_polling_where_subscriptions_are_forbidden(
     plain, performed = Lowkiq(Config(redis_url=server.url)), Event()
     declare(app, queue_name, Notes(lambda _batch: performed.set()))
     worker = declare(plain, queue_name, Notes())
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
 
     with ThreadPoolExecutor(1) as pool:
         invocation = pool.submit(drain, None, 3 + LONG_ENOUGH)
@@ -157,7 +157,7 @@ def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(
     app = Lowkiq(Config(redis_url=server.url, poll_interval=0.2))
     worker = declare(app, queue_name, Notes())
     worker.push_many([{"id": "a", "delay": 2}])
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
     probes, probe_each = list[object](), app.core.drainer.probe_each
 
     def count_and_probe_each(*args: Any) -> Any:
@@ -179,7 +179,7 @@ def test_an_outage_amid_it_is_survived(drain: DrainFunction, make_server: MakeSe
     server = make_server()
     app = Lowkiq(Config(redis_url=server.url, poll_interval=0.2))
     worker = declare(app, queue_name, Notes())
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
 
     with lingering(drain, app) as invocation:
         server.restart()
@@ -201,7 +201,7 @@ def test_a_probe_that_takes_long_leads_to_no_busy_wait(
         return receive(self, seconds)
 
     monkeypatch.setattr(Notifications, "receive", noted)
-    drain.install(app, linger=1)
+    drain.install(app, idle="linger")
     fault_proxy.delay(0.1)
     drain(seconds=5)
 

@@ -87,7 +87,7 @@ def test_names_of_both_kinds_are_refused() -> None:
 def test_a_tick_starts_no_drain_of_a_queue_that_another_function_drains(app: Lowkiq, queue_name: str) -> None:
     """Its numbers are published all the same: an alarm on the oldest due job is one for all queues."""
     invocations = Invocations()
-    settings = Settings(fan_out=True, drain_function="shop-drain", other_queues=f"{queue_name}-reports")
+    settings = Settings(idle="start", drain_function="shop-drain", other_queues=f"{queue_name}-reports")
 
     told = tick_alone(app, settings, FunctionContext(30.0), invocations)
 

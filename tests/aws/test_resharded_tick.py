@@ -37,7 +37,7 @@ def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> Non
     invocations = Invocations()
     queue = both.here.core.queue_of(both.worker)
     tick = Tick(
-        both.here, Settings(fan_out=True, drain_function="drain"), invocations, "tick", lambda: 30.0, queues=[queue]
+        both.here, Settings(idle="start", drain_function="drain"), invocations, "tick", lambda: 30.0, queues=[queue]
     )
 
     started: Any = start_drains(tick)
@@ -107,7 +107,7 @@ def test_burials_are_told_once_though_a_mover_died_between_two_counts(
     assert [0.0, len(IDS), 0.0, 1.0, 1.0] == drain.values("dead")
 
 
-@pytest.mark.parametrize("settings", [{}, {"fan_out": True}, {"other_queues": True}], ids=["", "fans out", "others"])
+@pytest.mark.parametrize("settings", [{}, {"idle": "start"}, {"other_queues": True}], ids=["", "fans out", "others"])
 def test_a_tick_names_shards_without_a_schedule(
     make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture, settings: dict[str, bool]
 ) -> None:
@@ -123,8 +123,8 @@ def test_a_tick_names_shards_without_a_schedule(
     tick_alone(app, ticking, FunctionContext(30.0), Invocations())
 
     sentence = (
-        f"{queue_name}: shards 5, 6, 7 have no schedule and FanOut is off. Deploy with the ShardIndexes that "
-        "`lowkiq drain-schedules indexes` prints, or with FanOut=true."
+        f"{queue_name}: shards 5, 6, 7 have no schedule, and ticks start no drains. Deploy with the ShardIndexes that "
+        "`lowkiq drain-schedules indexes` prints, or with Idle=start."
     )
     told = [message for message in caplog.messages if "no schedule" in message]
     assert ([], [] if settings else [sentence]) == (before, told)

@@ -43,4 +43,4 @@ def test_a_tick_and_a_buffer_make_it_no_deeper(drain: DrainFunction, make_app: M
     app, spine = make_app(when_unavailable="buffer"), Spine()
     perform(app, queue_name, spine)
 
-    check(drain, app, spine, {"tick": True}, linger="0", stay="0")
+    check(drain, app, spine, {"tick": True}, idle="end")

@@ -147,7 +147,7 @@ def test_a_drain_may_start_itself_where_it_has_to(
 
     assert {"Fn::If": ["Wakes", drain["FunctionName"], ""]} == waking
     assert right["Resource"]["Fn::Sub"].endswith(f":function:{drain['FunctionName']['Fn::Sub']}")
-    options = [{"Condition": name} for name in ("Continues", "Wakes", "FansOut")]
+    options = [{"Condition": name} for name in ("StartsDrains", "Wakes")]
     assert {"Fn::Or": options} == template["Conditions"]["InvokesItself"]
 
 
@@ -226,7 +226,7 @@ INPUTS: Final = {True: '{"tick": true}', False: '{"tick": "only"}'}
         ({}, True, False, False),
         ({"ScheduleExpression": "rate(5 minutes)"}, True, False, False),
         ({"ShardSchedules": "false"}, False, False, True),
-        ({"ShardSchedules": "false", "Punctual": "true"}, False, True, False),
+        ({"ShardSchedules": "false", "Idle": "punctual"}, False, True, False),
         ({"ShardSchedules": "false", "ScheduleExpression": "rate(5 minutes)"}, False, True, False),
         ({"ShardSchedules": "none"}, False, False, False),
     ],

@@ -27,8 +27,8 @@ from tests.kit.handlers import Notes, failing
 from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
 
-FAN_OUT = Settings(fan_out=True, drain_function="shop-drain", metrics="queues")
-PUNCTUAL = Settings(fan_out=True, drain_function="shop-drain", punctual=True, metrics="queues")
+FAN_OUT = Settings(idle="start", drain_function="shop-drain", metrics="queues")
+PUNCTUAL = Settings(drain_function="shop-drain", idle="punctual", metrics="queues")
 QUEUES = Settings(metrics="queues")
 
 
@@ -278,7 +278,7 @@ def test_a_function_starts_drains_of_itself(app: Lowkiq, tick: Ticker, queue_nam
     """Unless another function is named for that."""
     declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
-    tick(Settings(fan_out=True))
+    tick(Settings(idle="start"))
 
     assert [(TickContext.function_name, {"queue": queue_name, "shard": 0})] == tick.invocations.accepted
 

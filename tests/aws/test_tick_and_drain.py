@@ -111,7 +111,7 @@ def test_only_what_cannot_begin_at_once_is_handed_over(
     drain: DrainFunction, make_app: MakeApp, queue_name: str, invocations: Invocations
 ) -> None:
     """As many shards as are visited at once are drained here, the others each by an invocation of its own."""
-    app = ticking_app(make_app, drain, fan_out=True)
+    app = ticking_app(make_app, drain, idle="start")
     worker = declare(app, queue_name, notes := Notes(), shards_count=6)
     worker.push_many(overdue(MANY))
 
@@ -127,7 +127,7 @@ def test_a_minute_with_little_to_do_hands_nothing_over(
     drain: DrainFunction, make_app: MakeApp, queue_name: str, invocations: Invocations
 ) -> None:
     """No invocation more is paid for."""
-    app = ticking_app(make_app, drain, fan_out=True)
+    app = ticking_app(make_app, drain, idle="start")
     declare(app, queue_name, notes := Notes(), shards_count=2).push_many(overdue(MANY))
 
     told = drain(BOTH)

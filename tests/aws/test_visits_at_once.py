@@ -57,7 +57,7 @@ class Spread:
         app, ids = self._make_app(**settings), ids_in(shards, each)
         worker = declare(app, self._queue_name, handler, shards_count=shards, **fields)
         worker.push_many(overdue(ids))
-        self._drain.install(app, stay=0)
+        self._drain.install(app, idle="end")
         return app, worker, ids
 
 
@@ -219,7 +219,7 @@ def test_p6_what_may_end_the_process_has_no_visit_beside_it(
     crowd.ended.clear()
     healthy = declare(app, queue_name, crowd, shards_count=3)
     healthy.push_many(jobs_of(ids_in(3), due_at=clock.time() - 1))
-    drain.install(app, stay=0)
+    drain.install(app, idle="end")
     alone = list[int]()
 
     def note(batch: Batch) -> None:
@@ -344,7 +344,7 @@ def test_new_work_is_noticed_while_others_are_visited(drain: DrainFunction, serv
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
         first.push_many(overdue(["long"]))
         second.push_many(overdue(["short"]))
-        drain.install(app, stay=0)
+        drain.install(app, idle="end")
 
         assert {"done": 3} == drain(seconds=60.0)["counts"]
 
@@ -394,7 +394,7 @@ def test_visits_at_once_keep_to_the_connections_of_their_threads(
     """However many visits a warm environment makes, they share the connections, and none waits for one."""
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:
         worker = declare(app, queue_name, Notes(), shards_count=20)
-        drain.install(app, stay=0)
+        drain.install(app, idle="end")
         before = connections_to(own_server)
         for _ in range(3):
             worker.push_many(overdue(ids_in(20, 3)))

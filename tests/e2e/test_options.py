@@ -144,8 +144,7 @@ def optioned(stack: Stack) -> Stack:
     stack.deployment.update(
         ShardSchedules="false",
         ScheduleState="DISABLED",
-        FanOut="true",
-        Continuations="2",
+        Idle="start",
         WakeOnPush="true",
         DrainTimeout="14",
         DrainReserve="10",

@@ -142,7 +142,7 @@ def test_a_variable_that_is_no_setting_is_told(shop: Path) -> None:
     environment = {
         "LOWKIQ_LEASE_TLL": "4",
         "LOWKIQ_DASHBOARD_PASWORD": "s3cr3t",
-        "LOWKIQ_STAY": "3",
+        "LOWKIQ_IDLE": "end",
         "LOWKIQ_DASHBOARD_TOKENS": "",
         "LOWKIQ_ENV": "development",
     }

@@ -198,7 +198,7 @@ def test_the_embedded_server_is_found_before_lambda_is_played(tmp_path: Path) ->
         completed = subprocess.run(
             [sys.executable, "-m", "lowkiq_lambda", "invoke", "jobs:app", "--timeout", "10"],
             cwd=tmp_path,
-            env={**environment(), "LOWKIQ_LINGER": "1", "LOWKIQ_RESERVE": "7"},
+            env={**environment(), "LOWKIQ_IDLE": "linger", "LOWKIQ_RESERVE": "7"},
             capture_output=True,
             text=True,
             timeout=60,

@@ -35,7 +35,7 @@ def coverage_of(app: Lowkiq, stack: str, counts: Mapping[str, int] | None = None
     groups = dict.fromkeys((outputs.get("ScheduleGroupName"), f"{stack}-schedules"))
     events = [_parsed(event) for group in groups if group for event in Group(group).events()]
     mine = [shard for shard in _shards(app, counts or {}) if settings.drains(shard.queue_name)]
-    fans_out = settings.fan_out and any(_ticks(event) for event in events)
+    fans_out = settings.starts_drains and any(_ticks(event) for event in events)
     return Coverage(len(mine), fans_out, {} if fans_out else _missing(mine, events))
 
 

@@ -33,7 +33,7 @@ def test_a_call_that_gets_no_answer_ends_with_the_invocation_and_not_later(
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
     }
-    environment = stage.environment(variables=variables, continuations=5, reserve=1.5)
+    environment = stage.environment(variables=variables, idle="start", reserve=1.5)
 
     end = environment.invoke({"shard": 0}, TIMEOUT)
 
