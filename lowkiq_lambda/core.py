@@ -303,9 +303,9 @@ def _push_clients(core: Core) -> "PushClients":
 def _waker(core: Core) -> "Waker | None":
     if core.config.start_drain is None and core.config.wake_function is None:
         return None
-    from lowkiq_lambda.store.shard.waking import Waker  # noqa: PLC0415 - imported lazily: cold start
+    from lowkiq_lambda.store.shard.waking import WINDOW, Waker  # noqa: PLC0415 - imported lazily: cold start
 
-    return Waker(core.backend, core.config.start_drain or _lambda_starter(core.config), core.config.wake_window)
+    return Waker(core.backend, core.config.start_drain or _lambda_starter(core.config), WINDOW)
 
 
 def _lambda_starter(config: Config) -> "StartDrain":

@@ -32,6 +32,30 @@ _CODE: Final = """\
 
 These are fields of `Config` that no variable can give.
 """
+_OF_LOWKIQ: Final = """\
+## Of Lowkiq
+
+These have the names and the meanings that they have in Lowkiq. Those without a variable are fields of `Config` alone.
+"""
+LOWKIQ: Final = (
+    "redis",
+    "client_pool_size",
+    "pool_timeout",
+    "poll_interval",
+    "threads_per_node",
+    "number_of_nodes",
+    "node_number",
+    "on_server_init",
+    "last_words",
+    "build_scheduler",
+    "build_splitter",
+    "dump_payload",
+    "load_payload",
+    "format_error",
+    "dump_error",
+    "load_error",
+)
+"""The settings of Lowkiq, which stand in a group of their own."""
 _FUNCTIONS: Final = """\
 ## Of the functions on Lambda
 
@@ -54,9 +78,11 @@ def page() -> str:
     parts = [
         _INTRODUCTION,
         _APP,
-        table(_HEAD, _rows(Config, in_code)),
+        table(_HEAD, _rows(Config, [*in_code, *LOWKIQ])),
         _CODE,
-        table(("setting", "meaning"), _code_rows(in_code)),
+        table(("setting", "meaning"), _code_rows([name for name in in_code if name not in LOWKIQ])),
+        _OF_LOWKIQ,
+        table(_HEAD, _lowkiq_rows()),
         _FUNCTIONS,
         table(_HEAD, _rows(Settings, Config.__struct_fields__)),
         _DASHBOARD,
@@ -75,6 +101,14 @@ def _rows(settings: type[EnvSettings], left_out: Collection[str]) -> Iterator[li
                 default(field.name, field.default),
                 f"{docs[field.name]}{_values(expected(settings.kinds()[field.name]))}",
             ]
+
+
+def _lowkiq_rows() -> Iterator[list[str]]:
+    rows = {
+        row[0]: row for row in _rows(Config, [name for name in Config.__struct_fields__ if name not in Config.kinds()])
+    }
+    in_code = {code(name): [code(name), "", "", meaning] for name, meaning in field_docs(Config).items()}
+    yield from ((in_code | rows)[code(name)] for name in LOWKIQ)
 
 
 def _code_rows(names: list[str]) -> Iterator[list[str]]:

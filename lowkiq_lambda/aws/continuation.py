@@ -13,7 +13,7 @@ from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import generation_of
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused, Invoker, shared_invoker
-from lowkiq_lambda.store.shard.waking import unwake, wake
+from lowkiq_lambda.store.shard.waking import WINDOW, unwake, wake
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def continue_if_due(
     if not (may_start and left and _got_on(loop)):
         return False
     backend = warm.app.core.backend
-    woken = wake(backend, left, warm.app.config.wake_window, RETRY_FOR)
+    woken = wake(backend, left, WINDOW, RETRY_FOR)
     for error in woken.errors.values():
         logger.warning("the drain does not go on: %s", error)
     if not woken.shards:

@@ -102,7 +102,6 @@ class SqsInbox:
             worker.shards_count,
             config.dump_payload,
             config.max_payload_bytes,
-            config.max_id_bytes,
             now=self._clock.time,
             by_tenant=worker.tenants == HOME,
             needs_score=worker.merge == LATEST,

@@ -8,7 +8,6 @@ from cyclopts import App, Group, Parameter, Token
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.operate.presentation.formatting import plain
-from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.project import find_app
 
 Convert: TypeAlias = Callable[[Any, Sequence[Token]], Any]
@@ -57,7 +56,7 @@ def find_app_spec(named: str | None, environ: Mapping[str, str]) -> str | None:
 
     A module that the pyproject.toml names is found from its folder. Raises ConfigError.
     """
-    return named or Config.from_env(environ).app or find_app()
+    return named or environ.get("LOWKIQ_APP", "").strip() or find_app()
 
 
 def whole_number(least: int, most: int) -> Convert:

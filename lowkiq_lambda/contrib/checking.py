@@ -20,7 +20,6 @@ def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[
         worker.shards_count,
         config.dump_payload,
         config.max_payload_bytes,
-        config.max_id_bytes,
         now=lambda: now,
         by_tenant=worker.tenants == HOME,
         needs_score=worker.merge == LATEST,

@@ -19,13 +19,16 @@ BRIEF: Final = 200
 """Characters of an error that are kept after another one has come: of its first line and of its last."""
 
 
+LONGEST_TEXT: Final = 4_000
+"""Characters of an error's text that are kept: of a longer one the beginning and the end."""
+
+
 class ErrorText(msgspec.Struct, frozen=True):
     """Makes and reads the texts of errors: a formatter that breaks never breaks the bookkeeping."""
 
     format_error: Callable[[BaseException], str]
     dump_error: Callable[[str], bytes]
     load_error: Callable[[bytes], str]
-    max_length: int
 
     def dump(self, error: BaseException | str) -> bytes:
         """The error as it is kept with the job."""
@@ -50,12 +53,12 @@ class ErrorText(msgspec.Struct, frozen=True):
     def text(self, error: BaseException | str) -> str:
         """The error in words, cut to the longest that is kept."""
         if not is_a(error, BaseException):
-            return cut(plain(error), self.max_length)
+            return cut(plain(error), LONGEST_TEXT)
         text, broken = call_safely(lambda raised: plain(str(self.format_error(raised))), error)
         if broken is not None:
             logger.error("format_error raised", exc_info=loggable(broken))
             text = headline(error)
-        return cut(text or "", self.max_length)
+        return cut(text or "", LONGEST_TEXT)
 
     def failure(self, error: BaseException | str, *, blamed: bool) -> "CountedFailure":
         """The error as a failure that counts."""

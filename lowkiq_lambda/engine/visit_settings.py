@@ -80,9 +80,7 @@ class VisitSettingsFactory:
         self._clock = clock
         self._queues = queues
         self._chain: Callable[[Chain], Chain] = partial(compose, middlewares)
-        self._texts: Final = ErrorText(
-            config.format_error, config.dump_error, config.load_error, config.error_max_length
-        )
+        self._texts: Final = ErrorText(config.format_error, config.dump_error, config.load_error)
         self._renewers = renewers
         self._slot_pool = slot_pool
         self._after_settling = after_settling

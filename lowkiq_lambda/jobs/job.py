@@ -199,7 +199,7 @@ def id_text(given: object, max_bytes: float = math.inf) -> str:
     except UnicodeEncodeError:
         raise JobError("holds a lone surrogate, which cannot be stored", field="id") from None
     if size > max_bytes:
-        raise JobError(f"has {size:,} bytes, more than max_id_bytes={max_bytes:,}", field="id")
+        raise JobError(f"has {size:,} bytes, more than {max_bytes:,}", field="id")
     return text
 
 

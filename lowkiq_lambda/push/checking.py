@@ -42,6 +42,7 @@ ITEM: Final = "item"
 KEY_TTL: Final = 86_400.0
 """Seconds for which a key is remembered where its job does not say."""
 LONGEST_KEY_TTL: Final = 365 * 86_400.0
+MAX_ID_BYTES: Final = 64 * 1024
 MAX_KEY_BYTES: Final = 200
 EARLIEST: Final = 1_000_000_000.0
 """September 2001: a smaller due_at is no date that anybody plans for, but seconds from now."""
@@ -64,7 +65,6 @@ class Checker(msgspec.Struct, frozen=True):
     shards_count: int
     dump_payload: Callable[[object], bytes] | None
     max_payload_bytes: int
-    max_id_bytes: int
     now: Callable[[], float]
     by_tenant: bool = False
     layout: Layout | None = None
@@ -100,7 +100,7 @@ class Checker(msgspec.Struct, frozen=True):
             _check_fields(job)
         if "id" not in job:
             raise JobError("is required", field="id")
-        job_id = id_text(job["id"], self.max_id_bytes)
+        job_id = id_text(job["id"], MAX_ID_BYTES)
         score = _score(job["score"]) if "score" in job else None
         if score is None and self.needs_score:
             raise JobError('is required with merge="latest": give a version of the id that grows', field="score")
@@ -141,7 +141,6 @@ def checker_of(config: Config, shards: QueueShards, now: Callable[[], float]) ->
         shards.layout.before,
         config.dump_payload,
         config.max_payload_bytes,
-        config.max_id_bytes,
         now,
         by_tenant=shards[0].by_tenant,
         layout=shards.layout if shards.layout.is_moving else None,

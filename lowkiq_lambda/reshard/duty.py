@@ -64,7 +64,7 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
     Raises DeclarationError where it is no worker of the app.
     """
     queue, config = core.declared_queue(worker), core.config
-    texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
+    texts = ErrorText(config.format_error, config.dump_error, config.load_error)
     morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
     first = queue.shards[0]
     facts = QueueFacts(

@@ -137,9 +137,7 @@ class FireDuty:
 
 def checker_of(config: "Config", shards_count: int) -> Checker:
     """Checks the jobs of entries, as those of a push are."""
-    return Checker(
-        shards_count, config.dump_payload, config.max_payload_bytes, config.max_id_bytes, now=lambda: math.nan
-    )
+    return Checker(shards_count, config.dump_payload, config.max_payload_bytes, now=lambda: math.nan)
 
 
 def problem_of(entry: ScheduleEntry, config: "Config") -> str | None:

@@ -29,7 +29,7 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     """The settings of a function."""
 
     app: Name | None = None
-    """`module:app`, with the workers."""
+    """`module:app`, with the workers; the daemon and the command line read it, too."""
 
     redis_secret_arn: Name | None = None
     """The secret whose text is the URL of Redis, in place of `LOWKIQ_REDIS_URL`."""

@@ -111,8 +111,6 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     redis_url: str | None = None
     """The URL of the server. `embedded:`, or `embedded:FOLDER`, is one for development, started on demand."""
-    app: str | None = None
-    """`module:name` of the app that the daemon runs."""
 
     namespace: Namespace | None = None
     """What all keys and channels of the app begin with, so that apps on one server share nothing; None adds nothing."""
@@ -136,8 +134,6 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     wake_function: Annotated[str, Meta(min_length=1, max_length=2_048)] | None = None
     """Name or ARN of the drain function that a push into an idle shard invokes; None invokes nothing."""
-    wake_window: Annotated[float, Meta(gt=0, le=900)] = 10.0
-    """How long a shard that was woken waits for its drain, before another push may wake it again."""
 
     threads_per_node: Threads = 5
     """Drain threads of a daemon's process; shards that an invocation of the drain function visits at the same time."""
@@ -168,12 +164,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     max_payload_bytes: Bytes = 16 * _MEBIBYTE
     """The largest payload that a push accepts."""
-    max_id_bytes: Bytes = 64 * 1024
-    """The largest id that a push accepts."""
     codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     """A name for what `dump_payload` does: producers and drains must have the same. None: json, or custom."""
-    error_max_length: Count = 4_000
-    """Characters of an error's text that are kept: of a longer one the beginning and the end."""
     morgue_max_entries: Count = 10_000
     """How many payloads the morgue of a shard keeps; the oldest are dropped."""
     morgue_max_bytes: Count = 64 * _MEBIBYTE
@@ -183,8 +175,6 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 7 * _DAY
     """How long a task and its items are kept once it has completed."""
-    open_task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 30 * _DAY
-    """How long they are kept after its last push where it never completes."""
 
 
 class Config(PlainSettings, frozen=True, kw_only=True, eq=False):

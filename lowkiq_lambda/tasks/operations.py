@@ -44,7 +44,7 @@ class TaskOperations:
         self.core = core
         config = core.config
         self._retry_for = retry_for
-        self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
+        self._texts = ErrorText(config.format_error, config.dump_error, config.load_error)
         self.records = TaskRecords(core.backend, retry_for)
         self.places = Places(core, retry_for)
         self.completion = Completion(core, self.records, self.items_of, self.places)

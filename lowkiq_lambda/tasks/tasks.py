@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from lowkiq_lambda.declare.worker import Worker
 
 NAME_LENGTH: Final = 200
+ABANDONED_IN: Final = 30 * 86_400.0
+"""Seconds for which a task that never completes is kept after its last push."""
 LONGEST: Final = 366 * 86_400.0
 CALLBACK_BYTES: Final = 64 * 1024
 """Of a callback's payload: it lies in the record, which each push reads and writes."""
@@ -54,7 +56,7 @@ class Tasks:
             name=name,
             created_at=self._operations.records.now(),
             expires_in=config.task_max_age if expires_in is None else _seconds(expires_in),
-            abandoned_in=config.open_task_max_age,
+            abandoned_in=ABANDONED_IN,
             callback=None if on_complete is None else self._callback(on_complete),
         )
         task_id = new_id()

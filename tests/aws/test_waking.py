@@ -11,7 +11,7 @@ from lowkiq_lambda.providers.aws import waking
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused, LambdaUnreachable
 from lowkiq_lambda.providers.aws.waking import REST, LambdaStarter
 from lowkiq_lambda.store.shard.scripts import script
-from lowkiq_lambda.store.shard.waking import unwake, wake
+from lowkiq_lambda.store.shard.waking import WINDOW, unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
@@ -19,8 +19,6 @@ from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
-
-WINDOW = 10.0
 
 
 @pytest.fixture
@@ -32,9 +30,7 @@ def invocations() -> Invocations:
 @pytest.fixture
 def make_app(make_app: MakeApp, clock: ManualClock, invocations: Invocations) -> MakeApp:
     """Builds apps whose pushes start drains."""
-    return lambda **settings: make_app(
-        **{"wake_window": WINDOW, "start_drain": starter(invocations, clock), **settings}
-    )
+    return lambda **settings: make_app(**{"start_drain": starter(invocations, clock), **settings})
 
 
 @pytest.fixture
@@ -327,7 +323,7 @@ def test_the_environment_names_the_function(
 ) -> None:
     """LOWKIQ_WAKE_FUNCTION is all that a pushing process needs."""
     monkeypatch.setattr(waking, "shared_invoker", lambda: invocations)
-    environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_WAKE_FUNCTION": "shop-drain", "LOWKIQ_WAKE_WINDOW": "30"}
+    environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_WAKE_FUNCTION": "shop-drain"}
     app = Lowkiq(Config.from_env(environ))
     worker = declare(app, queue_name, Notes())
 

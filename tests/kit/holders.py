@@ -93,7 +93,7 @@ class Holders:
 
     def push(self, jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """Push to the shard, the only one of its queue."""
-        checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
+        checker = Checker(1, None, 100_000, now=lambda: self.backend.now(self._shard))
         pusher = Pusher(self.backend, self._shard.queue_name, self._terms.merge, RETRY_FOR, declare=self._open)
         checked = checker.check_all(jobs)
         return pusher.push(waves_of([self._shard], checked.by_shard, checked.features), len(jobs))

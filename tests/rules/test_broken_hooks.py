@@ -210,9 +210,9 @@ def test_p6_lb10_load_error_that_returns_no_text_stops_no_shard(
     assert {"suspected": 10, "failed": 10, "retried": 10} == app.drain()
 
 
-def test_e52_error_texts_are_cut(make_app: MakeApp, queue_name: str) -> None:
-    """E-52, LB-23: of an endless message the beginning and the end are kept, `error_max_length` characters in all."""
-    app = make_app(error_max_length=100)
+def test_e52_error_texts_are_cut(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E-52, LB-23: of an endless message the beginning and the end are kept, so many characters in all."""
+    monkeypatch.setattr("lowkiq_lambda.engine.failure.LONGEST_TEXT", 100)
     worker = declare(app, queue_name, raising(Broken("день" * 1_000_000 + " at last")))
     worker.push_many(jobs_of("a"))
     app.drain()

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
+from lowkiq_lambda.push import checking
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes, failing
 from tests.kit.looks import left_behind
 from tests.kit.workers import declare, jobs_of
@@ -114,11 +114,12 @@ def test_e60_lone_surrogates_are_refused(app: Lowkiq, queue_name: str, given: st
         worker.push_many([{"id": given}])
 
 
-def test_e60_ids_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
-    """E-60: `max_id_bytes` counts bytes, not letters; at the limit an id passes."""
-    worker = declare(make_app(max_id_bytes=8), queue_name, Notes())
+def test_e60_ids_have_a_limit(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E-60: the limit counts bytes, not letters; at it an id passes."""
+    monkeypatch.setattr(checking, "MAX_ID_BYTES", 8)
+    worker = declare(app, queue_name, Notes())
 
-    with pytest.raises(JobError, match="job 0: id: has 12 bytes, more than max_id_bytes=8"):
+    with pytest.raises(JobError, match="job 0: id: has 12 bytes, more than 8"):
         worker.push_many([{"id": "😀" * 3}])
 
     with pytest.raises(JobError, match="job 0: id: has 9 bytes"):

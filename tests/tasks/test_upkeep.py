@@ -113,9 +113,12 @@ def test_a_completed_task_is_forgotten_after_a_week(
     assert {"refs": 0, "rows": 0, "items": 0} == shard_keys(app, worker)
 
 
-def test_a_task_may_be_kept_for_another_time(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+def test_a_task_may_be_kept_for_another_time(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As the task says, else as the settings say; one that never completes, from its last push."""
-    app = make_app(task_max_age=2 * HOUR, open_task_max_age=5 * HOUR)
+    monkeypatch.setattr("lowkiq_lambda.tasks.tasks.ABANDONED_IN", 5 * HOUR)
+    app = make_app(task_max_age=2 * HOUR)
     worker = declare(app, queue_name, Notes())
     tasks = [app.task("short", expires_in=HOUR), app.task("default"), app.task("open")]
     for task in tasks[:2]:

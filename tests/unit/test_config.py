@@ -92,7 +92,6 @@ def test_error_callables_give_back_their_text() -> None:
         ("max_payload_bytes", 2**40),
         ("morgue_max_age", 0),
         ("redis_url", 6379),
-        ("app", b"module:app"),
         ("codec", ""),
         ("format_error", None),
         ("last_words", "print"),
@@ -175,14 +174,12 @@ def test_environment_gives_numbers_and_texts() -> None:
             "LOWKIQ_NUMBER_OF_NODES": "3",
             "LOWKIQ_NODE_NUMBER": "2",
             "LOWKIQ_LEASE_TTL": "10",
-            "LOWKIQ_APP": "shop.jobs:app",
             "HOME": "/nowhere",
         }
     )
 
     assert (config.threads_per_node, config.poll_interval, config.lease_ttl) == (7, 0.5, 10.0)
     assert (config.number_of_nodes, config.node_number) == (3, 2)
-    assert config.app == "shop.jobs:app"
 
 
 @pytest.mark.parametrize(

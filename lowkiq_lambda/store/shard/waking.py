@@ -17,6 +17,8 @@ from lowkiq_lambda.store.shard.scripts import Reply, StatusReply
 
 logger = logging.getLogger(__name__)
 
+WINDOW: Final = 10.0
+"""Seconds for which a shard that was woken waits for its drain, before another push may wake it again."""
 _WOKEN: Final = b"WOKEN"
 
 
