@@ -157,7 +157,7 @@ def _leave_dead_and_retries(app: Lowkiq, workers: Sequence[FunctionWorker]) -> N
             worker.push_many([{"id": f"{word} {number}", "payload": number} for number in range(20 * SHARDS)])
         app.drain()
         for worker in some if word == "dead" else ():
-            app.operate.actions(worker).kill_all_failed_jobs()
+            app.operate(worker).waiting.kill(everything=True)
 
 
 def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:

@@ -409,7 +409,7 @@ def test_a_queue_that_waits_asks_each_queue_before_it_once_a_visit(
     for name, waits_for in (("first", ()), ("second", ()), ("third", ("first", "second"))):
         app.worker(queue_name=name, shards_count=1, waits_for=waits_for)(nothing)
     app.worker(queue_name="set", shards_count=1)(nothing)
-    app.operate.limits(app.workers[3]).set(max_running=1)
+    app.operate(app.workers[3]).limits.set(max_running=1)
     for worker in app.workers[2:]:
         visit = partial(app.core.drainer.visit, app.core.queue_of(worker).shards[0], Budget(clock))
         worker.push_many(jobs(10))

@@ -21,9 +21,9 @@ class Planted(NamedTuple):
 
 PLANTED: Final = (
     # Pushes and drains load nothing that is for people.
-    Planted("lowkiq_lambda.engine.visit", "lowkiq_lambda.operate.inspect.queries"),
+    Planted("lowkiq_lambda.engine.visit", "lowkiq_lambda.operate.queue_operations"),
     Planted("lowkiq_lambda.engine.budget", "lowkiq_lambda.operate.inspect.jobs"),
-    Planted("lowkiq_lambda.push.client", "lowkiq_lambda.operate.inspect.actions"),
+    Planted("lowkiq_lambda.push.client", "lowkiq_lambda.operate.inspect.action_runner"),
     # Helpers of jobs are for jobs.
     Planted("lowkiq_lambda.engine.perform", "lowkiq_lambda.iterate.sequences"),
     # The store: people over shards over servers, and nothing of what is above it.
@@ -33,7 +33,7 @@ PLANTED: Final = (
     # Redis, terminals, AWS and the web have one package each that knows them.
     Planted("lowkiq_lambda.dashboard.charts", "redis"),
     Planted("lowkiq_lambda.store.shard.keys", "redis"),
-    Planted("lowkiq_lambda.operate.inspect.queries", "redis"),
+    Planted("lowkiq_lambda.operate.queue_operations", "redis"),
     Planted("lowkiq_lambda.engine.lease", "cyclopts"),
     Planted("lowkiq_lambda.engine.outcomes", "boto3"),
     Planted("lowkiq_lambda.app", "starlette"),

@@ -73,7 +73,7 @@ def status(_request: Request) -> Response:
     morgue = [
         {"queue": worker.queue_name, "id": job.id, "error": job.error}
         for worker in app.workers
-        for job in app.operate.queries(worker).morgue_range_by_updated_at()
+        for job in app.operate(worker).morgue.list()
     ]
     return JSONResponse({"waiting": waiting, "morgue": morgue})
 

@@ -45,7 +45,7 @@ RECORDING
   to. --record tells it, and reads along for as long as you say; Ctrl-C ends
   that, and the verdict comes. Recording makes pushes and claims a bit dearer.
   Without --record what there is is judged, such as after
-  app.operate.actions(Worker).journal("all", seconds=600).
+  app.operate(Worker).journal("all", seconds=600).
 
 EXIT CODES
   0  No rule is violated.
@@ -77,7 +77,7 @@ def audit(
     """Record, judge, and say so; the exit code."""
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
-    report = _recorded(loaded, worker, record) if record else loaded.operate.audit(worker)
+    report = _recorded(loaded, worker, record) if record else loaded.operate(worker).verify()
     if json:
         sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(report)).decode()}\n")
     else:
@@ -86,10 +86,10 @@ def audit(
 
 
 def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> AuditReport:
-    actions = app.operate.actions(worker)
-    auditor, pause, end = Auditor(actions.reader), threading.Event(), SystemClock.monotonic() + seconds
+    queue = app.operate(worker)
+    auditor, pause, end = Auditor(queue.reader), threading.Event(), SystemClock.monotonic() + seconds
     # A look may be late.
-    actions.journal("all", seconds=min(LONGEST, seconds + 60.0))
+    queue.journal("all", seconds=min(LONGEST, seconds + 60.0))
     try:
         while (left := end - SystemClock.monotonic()) > 0:
             auditor.look()
@@ -99,7 +99,7 @@ def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> Audit
     try:
         return auditor.report()
     finally:
-        actions.journal("trouble")
+        queue.journal("trouble")
 
 
 def _lines(report: AuditReport) -> Iterator[str]:

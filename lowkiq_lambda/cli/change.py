@@ -128,10 +128,10 @@ def _change(  # noqa: PLR0913 - what the three commands are given
     if bool(ids) == every:
         raise ConfigError("Give ids, or --all: one of the two.")
     found = queue_of(app_of(app), queue)
-    actions = found.actions
-    action = prepare(actions, change.act, chosen=None if every else ids, whole_list=every)
+    runner = found.operate.runner
+    action = prepare(runner, change.act, chosen=None if every else ids, whole_list=every)
     until = SystemClock.monotonic() + _COUNT_FOR
-    number, is_all = count(actions, action, lambda: SystemClock.monotonic() < until)
+    number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
     if not number:
         say(f"there are no jobs {change.where} {found.name}")
         return DONE
@@ -149,7 +149,7 @@ def _carry_out(found: NamedQueue, change: JobChange, action: BulkAction, *, is_c
     try:
         with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
             bar = progress.add_task(change.act, total=max(1, action.total))
-            for last in steps(found.actions, action):
+            for last in steps(found.operate.runner, action):
                 progress.update(bar, completed=min(last.handled, action.total))
     except KeyboardInterrupt:
         remark(f"{change.told} {_jobs(last.changed)}; the same command goes on")
@@ -174,7 +174,7 @@ def _remark_running(found: NamedQueue, change: JobChange, chosen: Sequence[str])
     if not change.where.startswith("waiting"):
         return
     with suppress(LowkiqError):
-        if running := len(found.queries.processing_fetch(chosen[:_LOOKED_UP])):
+        if running := len(found.operate.in_flight.fetch(chosen[:_LOOKED_UP])):
             run = f"{running:,} of them {'runs' if running == 1 else 'run'} now, and nothing changes what runs"
             remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {found.name}")
 

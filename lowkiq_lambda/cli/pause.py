@@ -68,7 +68,7 @@ def pause_queue(
     if not yes and not agreed(f"Pause {_named(found, tenant)}, {until}?"):
         return _nothing()
     try:
-        end = found.actions.pause(seconds) if tenant is None else found.actions.pause_tenant(tenant, seconds)
+        end = found.operate.pause(seconds, tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     note(found.app, found.name, "pause", f"{_target(tenant)}, {until}", len(found.shards))
@@ -83,7 +83,7 @@ def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption =
     if not yes and not agreed(f"Resume {_named(found, tenant)}?"):
         return _nothing()
     try:
-        found.actions.resume() if tenant is None else found.actions.resume_tenant(tenant)
+        found.operate.resume(tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     note(found.app, found.name, "resume", _target(tenant), len(found.shards))

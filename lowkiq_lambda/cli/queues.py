@@ -12,8 +12,8 @@ from lowkiq_lambda.base.errors import ConfigError, QueueMismatch
 from lowkiq_lambda.cli.output import remark
 from lowkiq_lambda.cli.parts import app_spec
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.inspect.actions import Actions
-from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.operate.queue_parts import StoredQueue
 from lowkiq_lambda.providers.embedded.shared import attach
 from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
@@ -43,14 +43,9 @@ class NamedQueue(NamedTuple):
         return self.worker if self.is_agreed else None
 
     @property
-    def queries(self) -> Queries:
-        """Its jobs."""
-        return self.app.operate.inspector.queries(self.shards)
-
-    @property
-    def actions(self) -> Actions:
-        """What may be changed of them."""
-        return self.app.operate.inspector.actions(self.shards, self.merge)
+    def operate(self) -> QueueOperations:
+        """What is seen of it, and done to it."""
+        return QueueOperations(self.app.core, self.worker, lambda: StoredQueue(self.shards, self.merge))
 
 
 def app_of(named: str | None) -> Lowkiq:

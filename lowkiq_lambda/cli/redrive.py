@@ -19,7 +19,7 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed
 from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, steps
 from lowkiq_lambda.operate.inspect.redrive_terms import RedriveOptions, RedriveOrder
 from lowkiq_lambda.operate.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
@@ -29,7 +29,7 @@ _HELP: Final = """
 Have jobs of the morgue of QUEUE wait again: those of --ids, or those that --filter wants.
 
 Each id is given the time at which it is due: the first now, and so many in each second as --rate says. So nothing \
-has to run meanwhile, and what is not due yet can be taken back (actions.bury). It says what it touches, and asks; \
+has to run meanwhile, and what is not due yet can be taken back (waiting.kill). It says what it touches, and asks; \
 --yes does not.
 """
 _EPILOGUE: Final = """
@@ -99,30 +99,30 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     wanted = None if filter_ is None else _filter(filter_)
     found = app_of(app)
     worker = worker_of(found, queue)
-    actions = found.operate.actions(worker)
+    runner = found.operate(worker).runner
     options: RedriveOptions = {"order": order, "rate": rate, "start": start}
     try:
-        action = begin(actions, ids or None, wanted, options)
+        action = begin(runner, ids or None, wanted, options)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     if dry_run:
-        sys.stdout.writelines(f"{line}\n" for line in _told(previews(actions, action)))
+        sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
     where = f"{worker.queue_name} at {without_password(found.core.redis_url)}"
-    if not (yes or agreed(_question(actions, action, rate, where))):
+    if not (yes or agreed(_question(runner, action, rate, where))):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED
     if start is None and not yes:
         # People take their time: the first is due when they have answered; the jobs are those of the question.
-        action = msgspec.structs.replace(action, redrive=begin(actions, ids or None, wanted, options).redrive)
+        action = msgspec.structs.replace(action, redrive=begin(runner, ids or None, wanted, options).redrive)
     target = selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if wanted else "all"
     noting = partial(note, found, worker.queue_name, "redrive", f"{target}, {rate:g} a second")
-    return _carry_out(actions, action, noting)
+    return _carry_out(runner, action, noting)
 
 
-def _question(actions: Actions, action: BulkAction, rate: float, queue: str) -> str:
+def _question(runner: ActionRunner, action: BulkAction, rate: float, queue: str) -> str:
     until = SystemClock.monotonic() + _COUNT_FOR
-    number, is_all = count(actions, action, lambda: SystemClock.monotonic() < until)
+    number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
     ids = f"{_many(number, 'id')}{'' if is_all else ', or more,'}"
     return f"Redrive {ids} in the morgue of {queue}, {rate:g} a second?"
 
@@ -137,13 +137,13 @@ def _filter(words: Sequence[str]) -> Mapping[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _carry_out(actions: Actions, action: BulkAction, note_changed: Callable[[int], None]) -> int:
+def _carry_out(runner: ActionRunner, action: BulkAction, note_changed: Callable[[int], None]) -> int:
     """Step by step, so that an interruption can say where to go on; it is noted how many ids wait again."""
     done = action
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         bar = progress.add_task("redriving", total=max(1, action.total))
         try:
-            for step in steps(actions, action):
+            for step in steps(runner, action):
                 done = step
                 progress.update(bar, completed=min(done.handled, action.total))
         except KeyboardInterrupt:

@@ -90,7 +90,7 @@ def reshard(  # noqa: PLR0913 - the options
         raise ConfigError("Say with --to how many shards the queue is to have.")
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
-    resharding = loaded.operate.resharding(worker, unreplicated=unreplicated)
+    resharding = loaded.operate(worker).resharding(unreplicated=unreplicated)
     if to is not None:
         _note_schedules(loaded, worker.queue_name, resharding.layout, to, stack)
     if dry_run and to is not None:

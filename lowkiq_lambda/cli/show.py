@@ -61,7 +61,7 @@ def show(
     loaded = app_of(app)
     found = queue_of(loaded, queue)
     serializer = JobSerializer(found.name, found.shards.number_for, loaded.config.mask)
-    details = job_details(found.queries, serializer, job_id, partial(why, loaded.operate, found.agreed_worker))
+    details = job_details(found.operate, serializer, job_id, partial(why, loaded.operate, found.agreed_worker))
     if details is None:
         remark(NO_JOB)
         return FAILED

@@ -54,7 +54,7 @@ def tell_why(
     """Tell it; the exit code."""
     loaded = app_of(app)
     found = queue_of(loaded, queue)
-    situation = found.queries.explain(job_id)
+    situation = found.operate.explain(job_id)
     diagnosis = why(loaded.operate, found.agreed_worker, situation)
     if json:
         write_json(diagnosis)
@@ -80,8 +80,8 @@ def _commands(found: NamedQueue, job_id: str, kind: str, tenant: str | None, app
     elif kind == "head held":
         worker = found.name if found.worker is None else found.worker.__name__
         yield visible(
-            "-> release it: on its page of the dashboard, or in Python: "
-            f'app.operate.actions({worker}).release([{job_id!r}], "retry"); '
+            "-> unblock it: on its page of the dashboard, or in Python: "
+            f'app.operate({worker}).unblock([{job_id!r}], "retry"); '
             '"skip" sends its oldest payload to the morgue'
         )
 

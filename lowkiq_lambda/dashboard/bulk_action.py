@@ -17,8 +17,8 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria, description
 from lowkiq_lambda.dashboard.security.sessions import sign, verified
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, Count, steps
 from lowkiq_lambda.operate.inspect.past_actions import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
@@ -161,7 +161,7 @@ def key_of(context: RequestContext) -> bytes:
 
 
 def run_steps(
-    context: RequestContext, actions: Actions, state: BulkActionState, is_enough: Callable[[BulkAction], bool]
+    context: RequestContext, runner: ActionRunner, state: BulkActionState, is_enough: Callable[[BulkAction], bool]
 ) -> StepProgress:
     """Runs steps until `is_enough`, and logs the changes of this request, as there may be no further one.
 
@@ -170,7 +170,7 @@ def run_steps(
     before = after = state.action
     failure: BackendError | None = None
     try:
-        for after in steps(actions, before):
+        for after in steps(runner, before):
             # If pending long ids make the state too large, finish them before returning.
             if is_enough(after) and packed_size(msgspec.structs.replace(state, action=after)) <= LARGEST_STATE:
                 break

@@ -50,7 +50,7 @@ def _redeclare_if_empty(app: Lowkiq, worker: type[Worker[Any]]) -> None:
         app.core.queue_of(worker)
     except QueueMismatch as error:
         with suppress(QueueMismatch):
-            app.operate.redeclare(worker)
+            app.operate(worker).redeclare()
             logger.warning(
                 "queue %r has no jobs, and was declared anew: with %s instead of %s",
                 worker.queue_name,

@@ -37,8 +37,8 @@ class Assertions:
         """Nothing waits in these queues (or in any of the app), nothing is in flight, and nothing is in the morgue."""
         for worker in workers or self.app.workers:
             self.assert_pushed(worker, count=0)
-            queries = self.app.operate.queries(worker)
-            if running := queries.processing():
+            queue = self.app.operate(worker)
+            if running := queue.in_flight.list():
                 raise AssertionError(f"{self._where(worker, None)}: expected nothing in flight, found {_told(running)}")
             if dead := self._dead(worker, None):
                 raise AssertionError(f"{self._where(worker, None)}: expected an empty morgue, found {_told(dead)}")
@@ -68,19 +68,19 @@ class Assertions:
         return payload_type(kind).load(payload.payload)
 
     def _waiting(self, worker: AnyWorker, id: JobId | None) -> list[JobView]:
-        queries = self.app.operate.queries(worker)
+        queue = self.app.operate(worker)
         if id is not None:
-            return queries.fetch([id])
-        page = queries.range_by_id(limit=_PAGE)
+            return queue.waiting.fetch([id])
+        page = queue.waiting.list("id", limit=_PAGE)
         jobs = [*page]
         while page.next:
-            page = queries.range_by_id(limit=_PAGE, after=page.next)
+            page = queue.waiting.list("id", limit=_PAGE, after=page.next)
             jobs += page
         return jobs
 
     def _dead(self, worker: AnyWorker, id: JobId | None) -> list[MorgueJob]:
-        queries = self.app.operate.queries(worker)
-        return [*queries.morgue_range_by_id(limit=_PAGE)] if id is None else queries.morgue_fetch([id])
+        queue = self.app.operate(worker)
+        return [*queue.morgue.list("id", limit=_PAGE)] if id is None else queue.morgue.fetch([id])
 
     def _where(self, worker: AnyWorker, id: JobId | None) -> str:
         name = worker_of(worker).queue_name

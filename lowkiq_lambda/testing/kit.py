@@ -169,4 +169,4 @@ def forget_keys(*apps: Lowkiq) -> int:
     if not apps:
         for_each_app(found.append)
         no_longer_for_each_app(found.append)
-    return sum(forget_all_keys(app.operate.actions(worker).reader) for app in apps or found for worker in app.workers)
+    return sum(forget_all_keys(app.operate(worker).reader) for app in apps or found for worker in app.workers)

@@ -77,8 +77,8 @@ class Watcher:
             if place in self.errors:
                 return self.errors[place]
         queue_name, job_id = self.failed[0]
-        queries = app.operate.queries(app.core.queues[queue_name].worker)
-        found: list[JobView | MorgueJob] = [*queries.fetch([job_id]), *queries.morgue_fetch([job_id])]
+        queue = app.operate(app.core.queues[queue_name].worker)
+        found: list[JobView | MorgueJob] = [*queue.waiting.fetch([job_id]), *queue.morgue.fetch([job_id])]
         kept = next((job.error for job in found if job.error), "its error is not kept")
         return JobFailed(f"{queue_name}, id {job_id!r}, failed: {kept}")
 

@@ -112,10 +112,10 @@ def test_a_paused_queue_rings_nothing(alarms: Alarms, minutes: Minutes, make_app
     worker = declare(app, queue_name, Notes())
     minutes.install(app)
     worker.push_many(jobs_of("abc"))
-    app.operate.actions(worker).pause()
+    app.operate(worker).pause()
 
     minutes.go_on(15)
-    app.operate.actions(worker).resume()
+    app.operate(worker).resume()
     minutes.go_on(1)
 
     assert [0.0] * 15 == minutes["oldest_due_age"][:15]
@@ -459,7 +459,7 @@ def test_e79_held_ids_ring_until_they_are_released(
     minutes.go_on(3)
     worker.push_many(jobs_of("a"))
     minutes.go_on(10)
-    app.operate.actions(worker).release(["a"], "skip")
+    app.operate(worker).unblock(["a"], "skip")
     minutes.go_on(5)
 
     assert [None] * 4 == minutes["held"][:4]

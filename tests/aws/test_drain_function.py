@@ -596,7 +596,7 @@ def test_the_module_imports_no_more_than_it_needs() -> None:
     assert not tops & {"boto3", "mangum", "starlette", "jinja2", "pydantic", "aws_xray_sdk", "cyclopts", "rich"}
     # Powertools looks whether botocore is there, to name itself in its calls; none of its modules is loaded.
     assert not {name for name in imported if name.startswith("botocore.")}
-    assert not {"lowkiq_lambda.local", "lowkiq_lambda.dashboard", "lowkiq_lambda.operate.inspect.queries"} & imported
+    assert not {"lowkiq_lambda.local", "lowkiq_lambda.dashboard", "lowkiq_lambda.operate.queue_operations"} & imported
 
 
 def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_drained(

@@ -33,7 +33,7 @@ def both(make_app: MakeApp, queue_name: str) -> Both:
 def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> None:
     """A tick of a process that knows the old shards finds them closed, and starts drains for the new ones."""
     both.worker.push_many(jobs_of(IDS))
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     invocations = Invocations()
     queue = both.here.core.queue_of(both.worker)
     tick = Tick(
@@ -49,7 +49,7 @@ def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> Non
 
 def test_an_event_for_a_shard_that_was_announced_is_no_error(both: Both) -> None:
     """A schedule for a shard that the queue gets or had, and does not have now, drains nothing."""
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     both.there.core.drainer.learn([both.name], 0.0)
     shards = both.there.core.drainer.shards()
     most = {both.name: both.there.core.queues[both.name].shards.layout.most}
@@ -66,7 +66,7 @@ def test_a_warm_function_obeys_an_event_for_a_shard_that_the_queue_was_given_sin
     """A fan-out knows of shards before each environment does: the first event for one is no error."""
     drain.install(both.here)
     drain()
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     both.mover.push_many(jobs_of(IDS))
     clock.advance(60)
 
@@ -94,10 +94,10 @@ def test_burials_are_told_once_though_a_mover_died_between_two_counts(
     with monkeypatch.context() as patch:
         patch.setattr(MovingShards, "forget_counters", die)
         with pytest.raises(BackendUnavailable):
-            there.operate.reshard(mover, to=6)
+            there.operate(mover).reshard(to=6)
     clock.advance(10)
     drain(TICK)
-    there.operate.reshard(mover, to=6)
+    there.operate(mover).reshard(to=6)
     for job_id in ("1st", "2nd"):
         worker.push_many(jobs_of([job_id]))
         drain()
@@ -119,7 +119,7 @@ def test_a_tick_names_shards_without_a_schedule(
 
     tick_alone(app, ticking, FunctionContext(30.0), Invocations())
     before = [message for message in caplog.messages if "no schedule" in message]
-    app.operate.reshard(worker, to=8)
+    app.operate(worker).reshard(to=8)
     tick_alone(app, ticking, FunctionContext(30.0), Invocations())
 
     sentence = (

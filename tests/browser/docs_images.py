@@ -105,7 +105,7 @@ def busy(url: str, site: Lowkiq) -> Iterator[None]:
                 thread = Thread(target=app.drain, args=(60.0,))
                 stack.callback(thread.join)
                 thread.start()
-                eventually(app.operate.queries(worker).processing)
+                eventually(app.operate(worker).in_flight.list)
             worker.push_many([{"id": f"waiting {n}", "delay": 20 * (n % 4)} for n in range(waiting)])
         stack.callback(go_on.set)
         yield

@@ -53,7 +53,7 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
     before = due.get_attribute("datetime")
 
     worker.push_many([{"id": "a", "payload": "second", "score": 2}])
-    app.operate.actions(worker).perform_all_jobs_now()
+    app.operate(worker).waiting.run_now(everything=True)
     pass_time(page)
     expect(page.locator("article")).to_have_count(2)
     expect(page.get_by_role("heading", name="2 payloads")).to_be_visible()
@@ -68,7 +68,7 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
     expect(page.get_by_role("region", name="Table of errors").locator("tbody tr")).to_have_count(1)
     expect(button(page, "Bury")).to_be_visible()
 
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     pass_time(page)
     expect(page.get_by_role("heading", name="In the morgue")).to_be_visible()
     expect(page.get_by_role("heading", name="Waiting")).to_have_count(0)
@@ -76,7 +76,7 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
     expect(button(page, "Bury")).to_have_count(0)
 
     handler.failing = set()
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
     pass_time(page)
     expect(page.get_by_text("The queue has no job of this id")).to_be_visible()
@@ -117,7 +117,7 @@ def test_a_selected_text_is_brought_up_to_date_when_it_is_let_go(worker: Any, vi
     page = watch(visit, worker, "a")
     answer = page.locator(".answer")
     answer.evaluate(SELECT)
-    worker.app.operate.actions(worker).perform_all_jobs_now()
+    worker.app.operate(worker).waiting.run_now(everything=True)
     pass_time(page)
     expect(answer).to_contain_text("It is not due yet")
 

@@ -168,7 +168,7 @@ def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> No
     expect(paused).to_be_visible()
 
     walk_back_and_forth(page, page.get_by_role("heading", name="Pause the queue?"), paused)
-    app.operate.actions(worker).resume()
+    app.operate(worker).resume()
     with nothing_sent(page):
         page.go_back()
         page.reload()
@@ -178,7 +178,7 @@ def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> No
         page.go_forward()
         expect(page.get_by_role("heading", name="Shards")).to_be_attached()
 
-    assert not any(shard.is_paused for shard in app.operate.queries(worker).shards())
+    assert not any(shard.is_paused for shard in app.operate(worker).shards())
 
 
 @pytest.mark.parametrize(

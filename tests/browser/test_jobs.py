@@ -96,7 +96,7 @@ def test_an_error_of_several_lines_is_its_first_in_lists_and_all_of_it_beside_th
     worker = app.worker(queue_name=queue_name, max_retry_count=3, retry_in=lambda _count: 60)(sync_order)
     worker.push_many([{"id": "order-77"}, {"id": "order-78"}])
     app.drain()
-    app.operate.actions(worker.worker).perform_all_jobs_now()
+    app.operate(worker.worker).waiting.run_now(everything=True)
     app.drain()
 
     page = visit(f"waiting?queue={queue_name}")

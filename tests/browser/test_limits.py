@@ -51,8 +51,8 @@ def test_an_operator_changes_limits_and_resets_them(app: Lowkiq, limited: Any, v
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_text("2 of 7")).to_be_visible()
     expect(page.get_by_text("1,000 ids in 2m")).to_be_visible()
-    assert Rate(1_000, per=120) == app.operate.limits(limited).explain().rate
+    assert Rate(1_000, per=120) == app.operate(limited).limits.explain().rate
     page.get_by_role("button", name="Reset…").click()
     page.get_by_role("button", name="Reset").click()
     expect(page.get_by_text("2 of 2")).to_be_visible()
-    assert not app.operate.limits(limited).explain().is_set
+    assert not app.operate(limited).limits.explain().is_set

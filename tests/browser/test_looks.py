@@ -112,7 +112,7 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     for worker in (busy, retried):
         worker.push_many([{"id": name, "payload": {"to": name}} for name in sorted(handler.failing)])
     app.drain()
-    app.operate.actions(paused).pause(3_600)
+    app.operate(paused).pause(3_600)
     paused.push_many([{"id": "held-back"}])
 
     leave_started(app, declare(app, names["started"], handler, shards_count=1))
@@ -164,9 +164,7 @@ def leave_started(app: Lowkiq, worker: Any) -> None:
 @pytest.fixture
 def token(app: Lowkiq, queues: dict[str, str]) -> int:
     """The one of the lease on the shard with jobs that run."""
-    (shard,) = app.operate.queries(
-        next(worker for worker in app.workers if worker.queue_name == queues["queue"])
-    ).shards()
+    (shard,) = app.operate(next(worker for worker in app.workers if worker.queue_name == queues["queue"])).shards()
     assert shard.token
     return shard.token
 

@@ -55,7 +55,7 @@ def elsewhere(site: str, worker: Any) -> Iterator[str]:
 
 def is_paused(app: Lowkiq, worker: Any) -> bool:
     """Whether any shard is."""
-    return any(shard.is_paused for shard in app.operate.queries(worker).shards())
+    return any(shard.is_paused for shard in app.operate(worker).shards())
 
 
 def test_a_reader_is_shown_no_actions_and_refused_them(  # noqa: PLR0913, PLR0917 - what is looked at, and by whom

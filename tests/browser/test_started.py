@@ -64,7 +64,7 @@ def test_a_job_with_a_cursor_is_followed_until_it_is_done(app: Lowkiq, queue_nam
     expect(page.get_by_role("row", name=queue_name)).to_contain_text("1 started")
     picture(page, "started-overview")
     page.go_back()
-    app.operate.actions(worker).perform_jobs_now(["prices"])
+    app.operate(worker).waiting.run_now(["prices"])
     app.drain()
     page.reload()
     expect(page.get_by_text("No job waits")).to_be_visible()

@@ -93,14 +93,14 @@ def test_everything_can_be_done_without_scripts(
     page.get_by_label("For how long").select_option("for an hour")
     confirm(page, "Pause")
     expect(page.get_by_text("no drain claims any")).to_be_visible()
-    assert all(shard.is_paused for shard in app.operate.queries(worker).shards())
+    assert all(shard.is_paused for shard in app.operate(worker).shards())
     page.get_by_role("button", name="Resume").click()
     confirm(page, "Resume")
     expect(page.get_by_role("button", name="Resume")).to_have_count(0)
 
     queue = app.operate.metrics()[worker.queue_name]
     assert (1, 0) == (queue.length, queue.morgue_length)
-    assert not any(shard.is_paused for shard in app.operate.queries(worker).shards())
+    assert not any(shard.is_paused for shard in app.operate(worker).shards())
 
 
 def test_many_are_put_back_without_scripts(

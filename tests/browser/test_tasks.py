@@ -58,7 +58,7 @@ def test_a_task_is_seen_to_go_on_and_is_cancelled(app: Lowkiq, task: Task, visit
     expect(page.get_by_text("11 of 14 items have ended.")).to_be_visible()
 
     (worker,) = app.workers
-    app.operate.actions(worker).delete(["later 41"])
+    app.operate(worker).waiting.delete(["later 41"])
     expect(page.get_by_text("12 of 14 items have ended.")).to_be_visible(timeout=30_000)
     expect(earlier).to_have_attribute("open", "")
     picture(page, "task-details")

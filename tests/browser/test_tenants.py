@@ -23,7 +23,7 @@ def queue(app: Lowkiq) -> str:
     app.drain()
     worker.push_many(jobs_of(["acme:1", "acme:2", f"{'long-name-of-a-shop-' * 6}:1", "plain"]))
     worker.push_many([{"id": "hooli:1", "due_at": time.time() + 3_600}, {"id": "initech:1"}])
-    app.operate.actions(worker).pause_tenant("initech", 900)
+    app.operate(worker).pause(900, tenant="initech")
     return name
 
 

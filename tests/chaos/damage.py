@@ -9,10 +9,9 @@ import msgspec
 import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.bulk_actions import prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
-from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
@@ -127,57 +126,51 @@ class Patient:
         self.pushed |= {job["payload"] for job in jobs}
 
     @property
-    def queries(self) -> Queries:
-        """What there is to see."""
-        return self.app.operate.queries(self.worker)
-
-    @property
-    def actions(self) -> Actions:
-        """What there is to do."""
-        return self.app.operate.actions(self.worker)
+    def queue(self) -> QueueOperations:
+        """The queue, for an operator."""
+        return self.app.operate(self.worker)
 
     def look(self) -> None:
         """At all that people can see."""
-        queries, ids = self.queries, ["several", "suspect-1", "good-1", "dead", "started"]
-        queries.fetch(ids)
-        queries.morgue_fetch(ids)
-        queries.processing_fetch(ids)
-        queries.processing()
-        queries.processing_page()
-        queries.range_by_id()
-        queries.range_by_due_at()
-        queries.range_by_retry_count()
-        queries.morgue_range_by_id()
-        queries.morgue_range_by_updated_at()
-        queries.search(prefix="s")
-        queries.search(text="broken")
-        queries.morgue_search(text="broken")
-        queries.shards()
-        queries.damaged()
+        queue, ids = self.queue, ["several", "suspect-1", "good-1", "dead", "started"]
+        queue.waiting.fetch(ids)
+        queue.morgue.fetch(ids)
+        queue.in_flight.fetch(ids)
+        queue.in_flight.list()
+        queue.waiting.list("id")
+        queue.waiting.list()
+        queue.waiting.list("retry_count")
+        queue.morgue.list("id")
+        queue.morgue.list()
+        queue.waiting.search(prefix="s")
+        queue.waiting.search(text="broken")
+        queue.morgue.search(text="broken")
+        queue.shards()
+        queue.damaged()
         # That shows less of what is read in the same way.
-        queries.glimpse().range_by_id()
-        queries.glimpse().morgue_range_by_id()
+        queue.glimpse().waiting.list("id")
+        queue.glimpse().morgue.list("id")
         for job_id in ids:
-            queries.explain(job_id)
+            queue.explain(job_id)
 
     def act(self) -> None:
         """Do all that operators can do."""
-        actions = self.actions
-        sweep = prepare(actions, "expedite", filter=IdFilter(error="broken"))
-        for _ in steps(actions, sweep):
+        queue = self.queue
+        sweep = prepare(queue.runner, "expedite", filter=IdFilter(error="broken"))
+        for _ in steps(queue.runner, sweep):
             pass
-        actions.pause(5.0)
-        actions.resume()
-        actions.evict(0, 1)
-        actions.perform_all_jobs_now()
-        actions.kill_all_failed_jobs()
-        actions.delete(["good-1", "several"])
-        actions.delete_all_failed_jobs()
-        actions.morgue_queue_up(["dead"])
-        actions.morgue_queue_up_all_jobs()
-        actions.morgue_delete(["dead"])
-        actions.morgue_delete_all_jobs()
-        actions.delete_damaged()
+        queue.pause(5.0)
+        queue.resume()
+        queue.in_flight.evict(0, 1)
+        queue.waiting.run_now(everything=True)
+        queue.waiting.kill(everything=True)
+        queue.waiting.delete(["good-1", "several"])
+        queue.waiting.delete(filter={"least_count": "0"})
+        queue.morgue.requeue(["dead"])
+        queue.morgue.requeue(everything=True)
+        queue.morgue.delete(["dead"])
+        queue.morgue.delete(everything=True)
+        queue.delete_damaged()
 
     def push_late(self) -> None:
         """What is pushed behind the damage."""

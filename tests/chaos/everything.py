@@ -3,18 +3,15 @@
 from pathlib import Path
 
 import lowkiq_lambda.store
-from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.journal import read_places
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
-from lowkiq_lambda.operate.inspect.queries import Queries
-from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.state import probe
+from tests.kit.operators import operator_of
 
 LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
 OF_TASKS = {path.stem for path in LUA.glob("*/task_*.lua")}
@@ -37,27 +34,26 @@ SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     """All that only reads."""
     reader = ShardReader(connected, 0.0, only(shard))
-    queries = Queries(JobReader(reader, load_json, StoredErrors()))
-    queries.fetch(["a", "b"])
-    queries.morgue_fetch(["a", "b"])
-    queries.range_by_id()
-    queries.range_by_due_at()
-    queries.range_by_retry_count()
-    queries.morgue_range_by_id()
-    queries.morgue_range_by_updated_at()
-    queries.processing()
+    queue = operator_of(reader, retry_for=0.0)
+    queue.waiting.fetch(["a", "b"])
+    queue.morgue.fetch(["a", "b"])
+    queue.waiting.list("id")
+    queue.waiting.list()
+    queue.waiting.list("retry_count")
+    queue.morgue.list("id")
+    queue.morgue.list()
     reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "line", "a", "b"])])
     reader.ask_each("damaged_records", [(shard, [100])])
     reader.read_each("is_limited", [shard])
     reader.ask_each("error_texts", [(shard, ["waiting", "0", 100, "line"]), (shard, ["morgue", "0", 100, "text"])])
     reader.ask_each("preview_redrive", [(shard, ["score", "0", "0", "a", "b"])])
-    queries.processing_page()
-    queries.search("a", "no")
-    queries.morgue_search("a", "no")
-    queries.shards()
-    queries.explain("a")
-    queries.biography("a")
+    queue.in_flight.list()
+    queue.waiting.search("no", prefix="a")
+    queue.morgue.search("no", prefix="a")
+    queue.shards()
+    queue.explain("a")
+    queue.biography("a")
     read_places(reader, shard, ["a"])
-    queries.tenants()
+    queue.tenants()
     queue_metrics(ShardReader(connected, retry_for=0.0), [[shard]])
     probe(connected, [shard], 0.0)

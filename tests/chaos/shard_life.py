@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from lowkiq_lambda.base.errors import LeaseLost
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import HEADERS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
@@ -19,6 +18,7 @@ from lowkiq_lambda.store.shard.session import ClaimLimits
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.holders import LIMITS, RETRY_FOR, Holders
+from tests.kit.operators import operator_of
 from tests.kit.servers import Server
 
 TTL = 30.0
@@ -49,9 +49,7 @@ class ShardLife:
         )
         self._lease_key = shard.key("lease")
         self._admin = server.admin
-        self.operator = Actions(
-            ShardReader(self.holders.backend, RETRY_FOR, only(shard)), "min", (100, 100_000, 1_000.0)
-        )
+        self.operator = operator_of(ShardReader(self.holders.backend, RETRY_FOR, only(shard)))
         self._holder = self.holders.new()
         self._shard = shard
         self._nonce = ""
@@ -112,9 +110,9 @@ class ShardLife:
         yield self._take()
         yield Step("release_dead", self._release_dead)
         yield self._take()
-        yield Step("quiet", lambda: self.operator.quiet(self._shard, self._holder.token))
+        yield Step("quiet", lambda: self.operator.in_flight.quiet(self._shard, self._holder.token))
         yield Step("set_journal", lambda: self.operator.journal("trouble"))
-        yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
+        yield Step("evict", lambda: self.operator.in_flight.evict(self._shard, self._holder.token))
         self._die()
         yield self._take()
         yield self._write("claim", ("b", "buried", b"dead", "s", b"d"))
@@ -122,12 +120,12 @@ class ShardLife:
 
     def operating(self) -> Iterator[Step]:
         """An operator does everything once."""
-        yield Step("expedite", self.operator.perform_all_jobs_now)
-        yield Step("kill", self.operator.kill_all_failed_jobs)
-        yield Step("requeue", lambda: self.operator.morgue_queue_up(["a"]))
-        yield Step("release", lambda: self.operator.release(["c"], "skip"))
-        yield Step("delete", lambda: self.operator.delete(["c"]))
-        yield Step("delete_morgue", lambda: self.operator.morgue_delete(["b"]))
+        yield Step("expedite", lambda: self.operator.waiting.run_now(everything=True))
+        yield Step("kill", lambda: self.operator.waiting.kill(everything=True))
+        yield Step("requeue", lambda: self.operator.morgue.requeue(["a"]))
+        yield Step("release", lambda: self.operator.unblock(["c"], "skip"))
+        yield Step("delete", lambda: self.operator.waiting.delete(["c"]))
+        yield Step("delete_morgue", lambda: self.operator.morgue.delete(["b"]))
         yield Step("repair", self.operator.repair)
         yield Step("delete_damaged", self.operator.delete_damaged)
 

@@ -42,5 +42,5 @@ def test_the_newest_replaces_what_fails_or_dies(server: Server, scenario: Scenar
 
     assert [2] == journal_of(scenario).performed()["a"][-1]
     with opened(failing) as app:
-        kinds = {event.kind for event in app.operate.queries(app.workers[0]).biography("a").events}
+        kinds = {event.kind for event in app.operate(app.workers[0]).biography("a").events}
     assert "superseded" in kinds

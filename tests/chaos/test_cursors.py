@@ -190,6 +190,6 @@ def test_an_item_that_kills_its_process_is_buried_alone(server: Server, long_job
     assert [] == [line for line in journal_of(poisoned).lines("item") if line.payloads[1] != -1]
 
     with opened(long_job) as app:
-        app.operate.actions(app.workers[0]).morgue_queue_up(["poison"])
+        app.operate(app.workers[0]).morgue.requeue(["poison"])
     drain_to_the_end(server, long_job)
     assert list(range(ITEMS)) == items_of(long_job, "poison")

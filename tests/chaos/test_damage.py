@@ -39,7 +39,7 @@ def patient(make_app: MakeApp, clock: ManualClock, server: Server, queue_name: s
 def complaints(patient: Patient, kind: Kind, told: Sequence[Mapping[str, Any]], counted: int) -> list[object]:
     """What is not as it must be once a damaged shard has been drained; `told` by the log, `counted` by the metrics."""
     ruined = {payload for payload in patient.pushed if payload.split()[0] in kind.ruined}
-    kept = patient.queries.damaged()
+    kept = patient.queue.damaged()
     said = {
         (one["key"], one["id"])
         for one in told
@@ -53,7 +53,7 @@ def complaints(patient: Patient, kind: Kind, told: Sequence[Mapping[str, Any]], 
         ),
         ("told or kept only", {(one.key, one.id) for one in kept} ^ said),
         ("not counted", max(0, len(kept) - counted)),
-        ("damaged again", patient.actions.repair()),
+        ("damaged again", patient.queue.repair()),
     ]
     return [complaint for complaint in found if complaint[1]]
 
@@ -73,7 +73,7 @@ def test_a_damaged_record_stops_no_shard(
             patient.drain()
         ward.look()
         for one in ward.all:
-            one.actions.repair()
+            one.queue.repair()
             one.push_after()
         patient.drain()
 
@@ -101,10 +101,10 @@ def test_a_list_answers_where_its_script_is_new_to_the_server(patient: Patient) 
     patient.admin.hset(key, "suspect-1", b"garbage")
     patient.admin.script_flush()
 
-    shown = [job.id for job in patient.queries.processing()]
+    shown = [job.id for job in patient.queue.in_flight.list()]
 
     assert "suspect-1" not in shown
-    assert ["suspect-1"] == [record.id for record in patient.queries.damaged() if b"garbage" == record.data]
+    assert ["suspect-1"] == [record.id for record in patient.queue.damaged() if b"garbage" == record.data]
 
 
 def test_a_push_that_meets_damage_is_applied_once(patient: Patient) -> None:
@@ -137,7 +137,7 @@ def test_a_recovery_that_meets_damage_is_made_as_without_it(patient: Patient, *,
     outlive(patient.app, patient.clock, patient.worker)
     patient.die_before_start()
 
-    (aside,) = patient.queries.damaged()
+    (aside,) = patient.queue.damaged()
     assert "seen" == aside.key
     noted: Any = patient.admin.hget(key, "suspect-1")
     trouble = msgspec.msgpack.decode(noted)
@@ -184,7 +184,7 @@ def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_damage(
     assert [] == performed.batches
     assert server.admin.pttl(shard.key("lease")) <= 1_000 * app.config.lease_ttl
     assert app.config.lease_ttl >= float(server.admin.hget(shard.key("meta"), "until") or 0) - clock.time()
-    assert (["until"] if where == "until" else []) == [one.id for one in app.operate.queries(worker).damaged()]
+    assert (["until"] if where == "until" else []) == [one.id for one in app.operate(worker).damaged()]
     server.admin.delete(shard.key("lease"))
     clock.advance(app.config.lease_ttl)
     app.drain()
@@ -199,33 +199,33 @@ def test_a_repair_finds_an_end_that_nobody_can_have_written(
     worker.push_many([{"id": "a", "payload": 1}])
     meta = app.core.queue_of(worker).shards[0].key("meta")
     server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl)
-    assert 0 == app.operate.actions(worker).repair()
+    assert 0 == app.operate(worker).repair()
 
     server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl + 2.0)
 
-    assert 1 == app.operate.actions(worker).repair()
+    assert 1 == app.operate(worker).repair()
     assert clock.time() + app.config.lease_ttl == float(server.admin.hget(meta, "until") or 0)
-    assert 0 == app.operate.actions(worker).repair()
+    assert 0 == app.operate(worker).repair()
 
 
 def test_what_is_set_aside_is_bounded(patient: Patient) -> None:
     """Of each shard the last thousand records are kept, however many are damaged."""
     patient.admin.zadd(patient.key("due"), {f"alone-{number}": 1.0 for number in range(1_500)})
 
-    assert 1_500 == patient.actions.repair()
-    kept = patient.queries.damaged()
+    assert 1_500 == patient.queue.repair()
+    kept = patient.queue.damaged()
     assert 1_000 == len(kept)
     assert 1_500 == patient.app.operate.metrics()[patient.queue_name].damaged == max(one.number for one in kept)
-    assert 400 == patient.actions.delete_damaged(last=min(one.number for one in kept) + 399)
-    assert 600 == patient.actions.delete_damaged()
-    assert [] == patient.queries.damaged()
+    assert 400 == patient.queue.delete_damaged(last=min(one.number for one in kept) + 399)
+    assert 600 == patient.queue.delete_damaged()
+    assert [] == patient.queue.damaged()
 
 
 def test_a_sound_shard_is_not_changed_by_a_repair(patient: Patient) -> None:
     """Whoever repairs a shard that is sound changes nothing, whatever its jobs are at."""
     before = {name: patient.admin.dump(patient.key(name)) for name in SHARD_KEYS if name not in {"meta", "lease"}}
 
-    assert 0 == patient.actions.repair()
+    assert 0 == patient.queue.repair()
 
     assert before == {name: patient.admin.dump(patient.key(name)) for name in before}
 
@@ -235,6 +235,6 @@ def test_the_bytes_of_the_morgue_are_counted_anew(patient: Patient) -> None:
     before = patient.admin.hget(patient.key("meta"), "morgue_bytes")
     patient.admin.hset(patient.key("meta"), "morgue_bytes", "many")
 
-    assert 1 == patient.actions.repair()
+    assert 1 == patient.queue.repair()
 
     assert before == patient.admin.hget(patient.key("meta"), "morgue_bytes")

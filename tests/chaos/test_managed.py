@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -112,12 +113,12 @@ def test_everything_works_for_that_user(
         subscription.open()
         worker.push_many([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
         assert set(eventually(lambda: subscription.receive(0.1).shards)) == set(shards)
-    assert 100 == len(app.operate.queries(worker).range_by_id())
+    assert 100 == len(app.operate(worker).waiting.list("id"))
     assert 50 == app.drain()["failed"]
     assert 50 == app.operate.stats()["total"]["morgue_length"]
-    assert 50 == len(app.operate.queries(worker).morgue_range_by_updated_at())
-    assert 50 == app.operate.actions(worker).morgue_queue_up_all_jobs()
-    assert 50 == app.operate.actions(worker).delete(bad)
+    assert 50 == len(app.operate(worker).morgue.list())
+    assert 50 == app.operate(worker).morgue.requeue(everything=True)
+    assert 50 == app.operate(worker).waiting.delete(bad)
     assert [] == check_server(app.core.backend.client)
 
     assert [] == account.refusals()
@@ -174,15 +175,15 @@ def test_no_call_has_too_many_arguments(managed_cache: ManagedCache, app: Lowkiq
         see_all_pages(app, worker)
         drain_all(app, worker)
         see_all_pages(app, worker)
-        actions = app.operate.actions(worker)
-        assert actions.morgue_queue_up_all_jobs()
+        queue = app.operate(worker)
+        assert queue.morgue.requeue(everything=True)
         see_all_pages(app, worker)
-        actions.perform_all_jobs_now()
-        actions.kill_all_failed_jobs()
-        actions.delete_all_failed_jobs()
-        actions.delete(ids)
-        actions.morgue_delete_all_jobs()
-        app.operate.queries(worker).fetch(ids)
+        queue.waiting.run_now(everything=True)
+        queue.waiting.kill(everything=True)
+        queue.waiting.delete(filter={"least_count": "0"})
+        queue.waiting.delete(ids)
+        queue.morgue.delete(everything=True)
+        app.operate(worker).waiting.fetch(ids)
         asked = monitor.heard()
 
     assert 3_000 < max(each.size for each in asked) <= MOST_ARGUMENTS
@@ -197,18 +198,18 @@ def drain_all(app: Lowkiq, worker: FunctionWorker) -> None:
 
 def see_all_pages(app: Lowkiq, worker: FunctionWorker) -> None:
     """Everything that a dashboard can show, in the largest pages that there are."""
-    queries = app.operate.queries(worker)
+    queue = app.operate(worker)
     for look in (
-        queries.range_by_id,
-        queries.range_by_due_at,
-        queries.range_by_retry_count,
-        queries.morgue_range_by_id,
-        queries.morgue_range_by_updated_at,
+        partial(queue.waiting.list, "id"),
+        queue.waiting.list,
+        partial(queue.waiting.list, "retry_count"),
+        partial(queue.morgue.list, "id"),
+        queue.morgue.list,
     ):
         page = look(limit=10_000)
         while page.next:
             page = look(limit=10_000, after=page.next)
-    queries.processing()
+    queue.in_flight.list()
     app.operate.stats()
 
 

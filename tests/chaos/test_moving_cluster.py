@@ -78,7 +78,7 @@ def test_p3_e93_order_holds_over_moves_between_clocks_that_are_apart(cluster: Cl
             with producer.pushing():
                 for count in (25, 3):
                     producer.await_more()
-                    app.operate.reshard(worker, to=count)
+                    app.operate(worker).reshard(to=count)
                     producer.await_more()
             eventually(
                 lambda: not app.operate.stats()["total"]["length"] and not left_behind(app, worker), timeout=60.0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda.base.errors import BackendDenied, BackendFull
-from lowkiq_lambda.operate.inspect.tenant_pauses import pause_tenant
+from lowkiq_lambda.operate.inspect.shards import set_pause
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.keys import HEADERS, TENANTS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
@@ -104,7 +104,7 @@ def test_every_script_touches_only_keys_of_its_shard(
         with pytest.raises(BackendDenied):
             life.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
         if TENANTS in features:
-            pause_tenant(ShardReader(life.holders.backend, 0.0, only(shard)), "", lambda now: now)
+            set_pause(ShardReader(life.holders.backend, 0.0, only(shard)), "", lambda now: now)
     assert SCRIPTS | (OF_TENANTS if TENANTS in features else set()) == called
 
 

@@ -49,17 +49,17 @@ def orders(shop: ShopOfCommands, process: str) -> list[list[str]]:
     """All that can be asked for, where there is something to change."""
     shop.worker.push_many([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
     shop.app.drain()
-    shop.app.operate.resharding(shop.worker).accept(9)
+    shop.app.operate(shop.worker).resharding().accept(9)
     return [words for made in ASK.values() for words in made(shop.queue, process)]
 
 
 def state(shop: ShopOfCommands) -> Any:
     """What an order would change."""
-    layout = shop.app.operate.resharding(shop.worker).layout
-    overview = shop.app.operate.queries(shop.worker)
+    layout = shop.app.operate(shop.worker).resharding().layout
+    overview = shop.app.operate(shop.worker)
     ids = ["bad 1", "bad 2", "later"]
     past = past_actions(shop.app.core.backend, 0.0, [shop.queue], 10)
-    return layout, overview.fetch(ids), overview.morgue_fetch(ids), past
+    return layout, overview.waiting.fetch(ids), overview.morgue.fetch(ids), past
 
 
 def test_the_catalog_has_no_command_of_which_this_does_not_know() -> None:
@@ -142,7 +142,7 @@ def test_a_redrive_begins_when_the_answer_is_given(
 
     code, out, _ = shop.run("redrive", shop.queue, "--filter", "all", "--rate", "1")
 
-    first = min(job.due_at for job in shop.app.operate.queries(shop.worker).fetch(["bad 1", "bad 2"]))
+    first = min(job.due_at for job in shop.app.operate(shop.worker).waiting.fetch(["bad 1", "bad 2"]))
     assert 0 == code
     assert "Redrive 2 ids in the morgue of " in out
     assert answered[0] <= first

@@ -38,7 +38,7 @@ def test_a_sound_queue_passes(app: Lowkiq, worker: type[Worker], capsys: pytest.
     """Nothing is judged before something was recorded; then the verdict says how much it is about."""
     words = ["audit", worker.queue_name, "--app", SPEC]
     codes = [main(words)]
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push_many(jobs_of("ab"))
     app.drain()
     codes += [main(words), main([*words, "--record", "0.01"])]
@@ -54,7 +54,7 @@ def test_a_violation_is_told_with_its_rule(
     app: Lowkiq, worker: type[Worker], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A payload that somebody has deleted by hand is missing."""
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push_many(jobs_of("a"))
     shard = app.core.queue_of(worker).shards.home_of("a")
     app.core.backend.client.delete(shard.key("jobs"), shard.key("due"))

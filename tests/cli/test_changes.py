@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda import BackendUnavailable
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
 from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.cli.conftest import ShopOfCommands, Type
@@ -33,9 +33,7 @@ def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfComma
     question = f"Requeue 2 jobs (bad 1, bad 2) in the morgue of {shop.queue} at {url}? Only 'yes' will do: "
     assert (1, f"{question}Nothing was changed.\n", "") == refused
     assert (0, f"{question}requeued 2 jobs\n", "") == done
-    assert ["bad 3"] == [
-        job.id for job in shop.app.operate.queries(shop.worker).morgue_fetch(["bad 1", "bad 2", "bad 3"])
-    ]
+    assert ["bad 3"] == [job.id for job in shop.app.operate(shop.worker).morgue.fetch(["bad 1", "bad 2", "bad 3"])]
 
 
 def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfCommands) -> None:
@@ -47,7 +45,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfComma
     assert (2, "") == (code, out)
     assert f"error: Delete for good 2 jobs waiting in {shop.queue} at " in told
     assert "There is no terminal to ask at: give --yes." in told
-    assert 2 == len(shop.app.operate.queries(shop.worker).fetch([*"ab"]))
+    assert 2 == len(shop.app.operate(shop.worker).waiting.fetch([*"ab"]))
 
 
 def test_what_runs_is_told_apart_from_what_is_not_there(shop: ShopOfCommands) -> None:
@@ -102,8 +100,8 @@ def test_what_broke_off_says_how_far_it_came(
     """What is changed stays changed and is counted, and a second run does the rest."""
     shop.worker.push_many(jobs_of(ONE_IN_EACH_SHARD))
 
-    def broken_off(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
-        for step in steps(actions, action):
+    def broken_off(runner: ActionRunner, action: BulkAction) -> Iterator[BulkAction]:
+        for step in steps(runner, action):
             yield step
             if step.changed:
                 raise error
@@ -114,7 +112,7 @@ def test_what_broke_off_says_how_far_it_came(
 
     assert (code, "", told) == ended
     assert 0 == shop.run("delete", shop.queue, "--all", "--yes")[0]
-    assert [] == shop.app.operate.queries(shop.worker).fetch(ONE_IN_EACH_SHARD)
+    assert [] == shop.app.operate(shop.worker).waiting.fetch(ONE_IN_EACH_SHARD)
 
 
 def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> None:

@@ -104,7 +104,7 @@ def test_ctrl_c_gives_back_what_ran(shop: ShopOfCommands) -> None:
     worker.push_many(jobs_of("a"))
 
     assert 130 == shop.run("drain", "--log-level", "critical")[0]
-    assert ["a"] == [job.id for job in shop.app.operate.queries(worker).fetch(["a"])]
+    assert ["a"] == [job.id for job in shop.app.operate(worker).waiting.fetch(["a"])]
 
 
 @pytest.mark.parametrize("words", [["--queue", "Nobody"], ["--seconds", "nan"]])
@@ -154,7 +154,7 @@ def test_a_drain_that_is_told_to_end_gives_back_what_runs(
             drain.send_signal(ending)
             _, told = drain.communicate(timeout=60)
 
-        (job,) = app.operate.queries(worker.worker).fetch(["a"])
+        (job,) = app.operate(worker.worker).waiting.fetch(["a"])
         assert (code, "") == (drain.returncode, told)
         assert -1 == job.retry_count
         assert {"done": 1} == app.drain()

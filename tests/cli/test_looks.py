@@ -22,7 +22,7 @@ def test_a_table_has_a_line_for_each_queue(shop: ShopOfCommands) -> None:
     """Numbers for people, and what is odd about a queue behind them; the same for programs, as the API has it."""
     shop.worker.push_many([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
     shop.app.drain()
-    shop.app.operate.actions(shop.worker).pause()
+    shop.app.operate(shop.worker).pause()
 
     code, out, _ = shop.run("stats")
     numbers = msgspec.json.decode(shop.run("stats", "SyncOrder", "--json")[1], type=Queues)
@@ -120,8 +120,8 @@ def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
     spread: Any = shop.app.worker(type("SyncShop", (Worker,), tenants))
     shop.worker.push_many([{"id": "17"}])
     spread.push_many([{"id": "-my shop:17"}])
-    shop.app.operate.actions(shop.worker).pause()
-    shop.app.operate.actions(spread).pause_tenant("-my shop")
+    shop.app.operate(shop.worker).pause()
+    shop.app.operate(spread).pause(tenant="-my shop")
 
     queue, tenant = shop.run("why", shop.queue, "17")[1], shop.run("why", f"{shop.queue}-t", "--", "-my shop:17")[1]
 
@@ -140,8 +140,8 @@ def test_why_tells_how_a_held_id_is_released(shop: ShopOfCommands) -> None:
     out = shop.run("why", f"{shop.queue}-h", "17")[1]
 
     assert "\nIts error was ZeroDivisionError: division by zero.\n-> show it: " in out
-    assert "\n-> release it: on its page of the dashboard" in out
-    assert "app.operate.actions(Holds).release(['17'], \"retry\")" in out
+    assert "\n-> unblock it: on its page of the dashboard" in out
+    assert "app.operate(Holds).unblock(['17'], \"retry\")" in out
 
 
 @pytest.mark.parametrize("command", ["show", "why"])
@@ -171,7 +171,7 @@ def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: Sh
     assert [True] * 3 == [told.startswith(note) for _, _, told in (shown, why, deleted)]
     assert "  declared otherwise\n" in table[1]
     assert "error: Queue " in refused[2]
-    assert ["b", "c"] == [job.id for job in shop.app.operate.queries(shop.worker).fetch([*"abc"])]
+    assert ["b", "c"] == [job.id for job in shop.app.operate(shop.worker).waiting.fetch([*"abc"])]
 
 
 def test_a_queue_that_the_app_does_not_have_is_found_on_the_server(shop: ShopOfCommands) -> None:

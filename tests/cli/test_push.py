@@ -19,7 +19,7 @@ NOTHING_ANSWERS: Final = "Nothing answers at 127.0.0.1:1"
 
 def stored(shop: ShopOfCommands, job_id: str) -> list[object]:
     """The payloads that wait under the id."""
-    return [scored.payload for job in shop.app.operate.queries(shop.worker).fetch([job_id]) for scored in job.payloads]
+    return [scored.payload for job in shop.app.operate(shop.worker).waiting.fetch([job_id]) for scored in job.payloads]
 
 
 def lines(path: Path, jobs: Sequence[Any]) -> str:

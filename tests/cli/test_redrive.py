@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
 from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.kit.apps import closing_app
@@ -78,8 +78,8 @@ def test_ctrl_c_says_how_to_go_on(
 ) -> None:
     """E-78: interrupted after the first step, the command tells the start with which the rest keeps the rate."""
 
-    def broken_off(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
-        for step in steps(actions, action):
+    def broken_off(runner: ActionRunner, action: BulkAction) -> Iterator[BulkAction]:
+        for step in steps(runner, action):
             yield step
             if step.changed:
                 raise KeyboardInterrupt
@@ -115,10 +115,10 @@ def test_nothing_has_to_run_while_a_rate_is_kept(worker: type[Worker], capsys: p
     assert 0 == main(["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
     capsys.readouterr()
     app = sys.modules["app_to_redrive"].app
-    waiting = app.operate.queries(worker).range_by_due_at()
+    waiting = app.operate(worker).waiting.list()
     due_at = sorted(job.due_at for job in waiting)
 
     assert [100.0, 100.0] == [round(after - before) for before, after in pairwise(due_at)]
     assert {"failed": 1, "buried": 1} == {name: count for name, count in app.drain().items() if count}
-    assert 2 == app.operate.actions(worker).bury([job.id for job in waiting if job.due_at > due_at[0]], error="not now")
+    assert 2 == app.operate(worker).waiting.kill([job.id for job in waiting if job.due_at > due_at[0]], error="not now")
     assert 3 == app.operate.metrics()[worker.queue_name].morgue_length

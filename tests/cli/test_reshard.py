@@ -53,7 +53,7 @@ def test_a_queue_is_moved_by_a_command(app: Lowkiq, queue_name: str, capsys: pyt
     assert plan.startswith("from 4 to 6 shards: 2 groups, 20 ids\ngroup 0: ")
     assert "group 2 of 2: " in told
     assert told.endswith("6 shards; code may declare 4 too\n" * 2)
-    assert 6 == app.operate.resharding(app.workers[0]).layout.after
+    assert 6 == app.operate(app.workers[0]).resharding().layout.after
     assert [("reshard", "from 4 to 6 shards", 6)] == noted(app, queue_name)
 
 
@@ -72,12 +72,12 @@ def test_code_may_declare_a_count_before_and_not_for_ever(
     assert [0, 0, 1] == codes
     assert "4 shards; code may declare 8 too\n4 shards\n" == told.out
     assert "has 4 shards: code has to be able to declare that" in told.err
-    assert () == app.operate.resharding(app.workers[0]).layout.accepts
+    assert () == app.operate(app.workers[0]).resharding().layout.accepts
 
 
 def test_a_move_is_turned_round_by_a_command(app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What another process began, --abort ends; the queue has the shards that it had."""
-    app.operate.resharding(app.workers[0]).begin(6)
+    app.operate(app.workers[0]).resharding().begin(6)
     words = ["reshard", queue_name, *APP]
     codes = [main(words), main([*words, "--abort", "--yes"])]
 
@@ -91,7 +91,7 @@ def test_orders_that_contradict_each_other_are_refused(app: Lowkiq, queue_name: 
     """Nothing is begun by a command line that says two things."""
     assert 2 == main(["reshard", queue_name, *APP, *words])
     assert 2 == main(["reshard", "nobody's", *APP])
-    assert not app.operate.resharding(app.workers[0]).layout.is_moving
+    assert not app.operate(app.workers[0]).resharding().layout.is_moving
 
 
 @pytest.mark.usefixtures("app")

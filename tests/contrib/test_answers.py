@@ -13,9 +13,9 @@ def test_fastapi_writes_what_became_of_jobs(app: Lowkiq, clock: ManualClock, que
     worker = declare(app, queue_name, Notes(raising(ValueError("17"))), max_retry_count=0)
 
     pushed = jsonable_encoder([worker.push("a", {"status": "paid"}, score=2)])
-    (waiting,) = jsonable_encoder(app.operate.queries(worker).fetch(["a"]))
+    (waiting,) = jsonable_encoder(app.operate(worker).waiting.fetch(["a"]))
     app.drain()
-    (dead,) = jsonable_encoder(app.operate.queries(worker).morgue_fetch(["a"]))
+    (dead,) = jsonable_encoder(app.operate(worker).morgue.fetch(["a"]))
 
     told = {"id": "a", "shard": 0, "merged": False, "due_at": clock.time(), "repeated": False}
     assert [{**told, "buffered": False, "superseded": False}] == pushed

@@ -68,7 +68,7 @@ def test_the_relay_fails_with_the_reason_and_new_rows_pass(shop: OrderShop, cloc
     spoil(shop, "a")
     shop.push(*orders("b"))
     shop.app.drain()
-    [job] = shop.app.operate.queries(shop.outbox.worker).fetch(["outbox"])
+    [job] = shop.app.operate(shop.outbox.worker).waiting.fetch(["outbox"])
     shop.push(*orders("c"))
     clock.advance(10.0)
     shop.app.drain()

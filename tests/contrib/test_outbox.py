@@ -289,7 +289,7 @@ def test_the_schedule_brings_what_no_wake_up_did(shop: OrderShop, clock: ManualC
     """A process died between commit and wake-up: a minute later at most the relay runs all the same."""
     shop.app.schedules.tick()
     shop.push({"id": "7"})
-    shop.app.operate.actions(shop.outbox.worker).delete(["outbox"])
+    shop.app.operate(shop.outbox.worker).waiting.delete(["outbox"])
     clock.advance(SWEEP_EVERY)
 
     shop.app.schedules.tick()

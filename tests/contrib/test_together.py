@@ -95,7 +95,7 @@ def test_p3_a_smaller_serial_that_is_committed_later_goes_first(
         session.commit()
         next(slices)
 
-        (waiting,) = shop.app.operate.queries(shop.worker).fetch(["a"])
+        (waiting,) = shop.app.operate(shop.worker).waiting.fetch(["a"])
         assert [1] == [payload for payload, _ in waiting.payloads]
 
 

@@ -114,7 +114,7 @@ def test_a_job_that_began_after_the_question_is_said_to_run(browser: Browser, de
     desk.push([{"id": "a"}, {"id": "b"}])
     asked, told = ask(browser, desk, "picked:delete", "a", "b"), list[str]()
     desk.handler.meanwhile = lambda: told.append(go_on(browser, asked).words)
-    desk.actions.delete(["b"])
+    desk.queue.waiting.delete(["b"])
     desk.drain()
 
     (words,) = told
@@ -207,7 +207,7 @@ def test_all_failed_are_deleted(browser: Browser, desk: Desk) -> None:
     assert "2 ids of the queue" in asked.words
     assert "Done." in go_on(browser, asked).words
     assert {"b", "fresh"} == set(desk.state()["waiting"])
-    assert [["new"]] == [[payload for payload, _ in job.payloads] for job in desk.queries.fetch(["b"])]
+    assert [["new"]] == [[payload for payload, _ in job.payloads] for job in desk.queue.waiting.fetch(["b"])]
 
 
 def test_failed_jobs_are_killed(browser: Browser, desk: Desk) -> None:
@@ -371,7 +371,7 @@ def test_only_what_can_be_done_is_offered(browser: Browser, desk: Desk) -> None:
     assert {"picked:delete", "picked:expedite", "found:expedite"} | of_failed == buttons(browser, waiting)
     assert {"picked:delete", "picked:expedite", "picked:kill"} == buttons(browser, f"/job?queue={queue}&id=failed")
 
-    desk.actions.kill_all_failed_jobs()
+    desk.queue.waiting.kill(everything=True)
     of_dead = {"picked:requeue", "picked:delete_buried"}
     assert of_dead | {"found:requeue", "found:delete_buried"} == buttons(browser, morgue)
     assert of_dead == buttons(browser, f"/job?queue={queue}&id=failed")

@@ -27,7 +27,7 @@ def order(browser: Browser, worker: Any, do: str, **fields: str) -> Answer:
 
 def paused_for(app: Lowkiq, worker: Any) -> float | None:
     """Seconds that are left of a pause."""
-    (shard,) = app.operate.queries(worker).shards()
+    (shard,) = app.operate(worker).shards()
     return shard.paused_until - shard.at if shard.paused_until is not None else None
 
 
@@ -71,7 +71,7 @@ def test_a_holder_is_evicted(
     buttons: list[str] = []
 
     def meanwhile() -> None:
-        (shard,) = app.operate.queries(worker).shards()
+        (shard,) = app.operate(worker).shards()
         buttons.append(f"evict:0:{shard.token}")
         pages.append(browser.get(f"/shards?queue={worker.queue_name}"))
         answers.append(asked(browser, worker, buttons[0]))

@@ -13,7 +13,7 @@ from lowkiq_lambda import BackendUnavailable, Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
-from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.inspect.job_list import JobListReader
 from lowkiq_lambda.operate.presentation.jobs import LARGEST_PAYLOAD
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
@@ -470,10 +470,10 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
         answer = robot.act(path, queue=worker.queue_name, ids=["0", "1", "unknown"])
     if path == "waiting/expedite":
         app.drain()
-    queries = app.operate.queries(worker)
+    operated = app.operate(worker)
 
     assert 2 - len(left[1]) == answer.json["changed"]
-    assert left == ({job.id for job in queries.range_by_id()}, {job.id for job in queries.morgue_range_by_id()})
+    assert left == tuple({job.id for job in listed.list()} for listed in (operated.waiting, operated.morgue))
     assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["target"]
 
 
@@ -928,22 +928,17 @@ def test_a_job_that_moves_between_two_looks_is_found(
     robot: Robot, app: Lowkiq, worker: Any, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lists are read one after the other: one that is buried behind the first of them is told all the same."""
-    looks: list[str] = []
+    looks: list[int] = []
+    fetch = JobListReader.fetch
 
-    def then_moved(name: str) -> Any:
-        look = getattr(Queries, name)
+    def then_moved(listed: Any, ids: list[str]) -> Any:
+        found = fetch(listed, ids)
+        looks.append(len(found))
+        if len(looks) == 1:
+            app.operate(worker).waiting.kill(["a"], error="enough")
+        return found
 
-        def looked(self: Queries, ids: list[str]) -> Any:
-            found = look(self, ids)
-            looks.append(name)
-            if len(looks) == 1:
-                app.operate.actions(worker).bury(["a"], error="enough")
-            return found
-
-        return looked
-
-    for name in ("fetch", "processing_fetch", "morgue_fetch"):
-        monkeypatch.setattr(Queries, name, then_moved(name))
+    monkeypatch.setattr(JobListReader, "fetch", then_moved)
     worker.push_many([{"id": "a", "delay": 60}])
     job = robot.read("job", queue=queue_name, id="a")
 

@@ -51,7 +51,7 @@ def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler
     handler.failing = {"1", "2", "3"}
     worker.push_many([{"id": n, "payload": {"n": n}} for n in range(6)])
     app.drain()
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     handler.failing = {"4", "5"}
     worker.push_many([{"id": n} for n in range(4, 9)])
     app.drain()

@@ -53,7 +53,7 @@ def worker(app: Lowkiq, queue_name: str) -> Any:
     ids = [*ids_of("throttled", THROTTLED), *ids_of("down", 300), *ids_of("other", 1_494), *ids_of("named", 6)]
     worker.push_many([{"id": job_id} for job_id in ids])
     app.drain()
-    app.operate.actions(worker).kill_failed_jobs([f"throttled-{each}" for each in range(0, THROTTLED, 2)])
+    app.operate(worker).waiting.kill([f"throttled-{each}" for each in range(0, THROTTLED, 2)])
     return worker
 
 
@@ -114,7 +114,7 @@ def test_an_action_on_a_group_changes_exactly_its_ids(
     step_through(browser, asked.text)
 
     assert {f"throttled-{each}" for each in range(THROTTLED)} == {
-        job.id for job in app.operate.queries(worker).morgue_range_by_id(limit=10_000)
+        job.id for job in app.operate(worker).morgue.list("id", limit=10_000)
     }
     again = app.operate.errors(worker).groups[0]
     assert (0, THROTTLED, throttled.fingerprint) == (again.waiting, again.buried, again.fingerprint)
@@ -129,16 +129,16 @@ def test_a_filter_by_fingerprint_is_exact_wherever_filters_are(
     waiting = {f"throttled-{each}" for each in range(1, THROTTLED, 2)}
     where = f"queue={worker.queue_name}&fingerprint={wanted}"
 
-    assert waiting == {job.id for job in app.operate.queries(worker).search(limit=10_000, fingerprint=wanted)}
-    assert [] == [*app.operate.queries(worker).search(text="gave up", fingerprint=wanted)]
+    assert waiting == {job.id for job in app.operate(worker).waiting.search(limit=10_000, fingerprint=wanted)}
+    assert [] == [*app.operate(worker).waiting.search(text="gave up", fingerprint=wanted)]
     assert waiting == set(pages_of(browser, f"/api/v1/waiting/search?limit=500&{where}"))
     assert half == len(pages_of(browser, f"/api/v1/morgue/search?limit=500&{where}"))
     assert {"count": half, "is_all": True} == browser.get(f"/api/v1/waiting/count?{where}").json
     lines = csv.DictReader(browser.get(f"/export?list=waiting&format=csv&{where}").text.lstrip("\ufeff").splitlines())
     assert waiting == {line["id"] for line in lines if line["error"]}
     assert 100 == browser.get(f"/waiting?{where}").text.count('data-name="Last error"')
-    assert half == app.operate.redrive(worker, filter={"fingerprint": wanted}, rate=None)
-    assert 0 == app.operate.redrive(worker, filter={"fingerprint": wanted}, rate=None)
+    assert half == app.operate(worker).morgue.requeue(filter={"fingerprint": wanted}, rate=None)
+    assert 0 == app.operate(worker).morgue.requeue(filter={"fingerprint": wanted}, rate=None)
 
 
 def pages_of(browser: Browser, path: str) -> list[str]:
@@ -175,7 +175,7 @@ def test_what_is_no_fingerprint_is_refused(app: Lowkiq, worker: Any, browser: Br
     assert "is not the fingerprint of an error" in page.words
     assert "Requeue" not in page.words
     with pytest.raises(ValueError, match="is not the fingerprint of an error"):
-        app.operate.redrive(worker, filter={"fingerprint": bad})
+        app.operate(worker).morgue.requeue(filter={"fingerprint": bad})
 
 
 def test_errors_of_an_own_codec_have_fingerprints(server_url: str, queue_name: str, clock: ManualClock) -> None:
@@ -191,7 +191,7 @@ def test_errors_of_an_own_codec_have_fingerprints(server_url: str, queue_name: s
         app.drain()
 
         group = app.operate.errors(worker).groups[0]
-        found = app.operate.queries(worker).search(fingerprint=group.fingerprint or "")
+        found = app.operate(worker).waiting.search(fingerprint=group.fingerprint or "")
 
     assert (WORDS, 3) == (group.line, group.count)
     assert {"throttled-0", "throttled-1", "throttled-2"} == {job.id for job in found}

@@ -35,7 +35,7 @@ def worker(app: Lowkiq, queue_name: str, clock: ManualClock) -> Any:
     clock.advance(7_200.0)
     worker.push_many([{"id": "key-1"}, {"id": "key-2"}])
     app.drain()
-    app.operate.actions(worker).kill_failed_jobs(["key-2"])
+    app.operate(worker).waiting.kill(["key-2"])
     return worker
 
 

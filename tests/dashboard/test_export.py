@@ -12,7 +12,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard.pages import export
-from lowkiq_lambda.operate.inspect import queries
+from lowkiq_lambda.operate.inspect import job_list
 from lowkiq_lambda.operate.inspect.id_scan import scan_ids
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -119,7 +119,7 @@ def test_a_part_for_the_gateway_is_small(worker: Any, browser: Browser, monkeypa
 def test_a_file_says_that_jobs_are_missing(worker: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a list is too long to be put into the order of its ids, as its page does."""
     worker.push_many([{"id": number} for number in range(600)])
-    monkeypatch.setattr(queries, "scan_ids", lambda reader, search, _at_most: (scan_ids(reader, search, 1)[0], True))
+    monkeypatch.setattr(job_list, "scan_ids", lambda reader, search, _at_most: (scan_ids(reader, search, 1)[0], True))
 
     assert file_of(browser, worker, "waiting", "json", by="id").json["cut"]
     assert file_of(browser, worker, "waiting", by="id").text.endswith('so jobs are missing"\r\n')

@@ -66,7 +66,7 @@ def test_what_a_filter_shows_is_what_an_action_on_it_changes(
     assert [*chips(shown)] == words
     state = re.findall(r'name="action_state" value="(.*?)"', asked.text)[0]
     browser.follow(browser.send("/actions/step", {"action_state": unescape(state)}))
-    assert ["a-100", "b-100", "b-300"] == sorted(job.id for job in app.operate.queries(worker).range_by_id())
+    assert ["a-100", "b-100", "b-300"] == sorted(job.id for job in app.operate(worker).waiting.list("id"))
 
 
 def test_a_filtered_morgue_has_pages(
@@ -95,14 +95,14 @@ def test_a_filtered_list_is_the_whole_list_narrowed(app: Lowkiq, queue_name: str
     """What one page after the other holds is what the list by time holds that the filter wants, in its order."""
     worker: Any = declare(app, queue_name, FailingHandler(), shards_count=3)
     worker.push_many([{"id": f"{'ab'[number % 2]}{number}", "delay": number // 5} for number in range(60)])
-    queries, reverse = app.operate.queries(worker), way == "down"
+    queue, reverse = app.operate(worker), way == "down"
     wanted = IdFilter(prefix="a", least=str(clock.time() + 2), most=f"({clock.time() + 10}", least_id="(a10")
-    listed = queries.range_by_due_at(clock.time() + 2, f"({clock.time() + 10}", 100, reverse=reverse)
+    listed = queue.waiting.list("due_at", clock.time() + 2, f"({clock.time() + 10}", 100, reverse=reverse)
     expected = [job.id for job in listed if job.id.startswith("a") and job.id > "a10"]
 
-    pages = [queries.filtered("waiting", wanted, 3, reverse=reverse)]
+    pages = [queue.waiting.list(limit=3, filter=wanted, reverse=reverse)]
     while (after := pages[-1].next) is not None:
-        pages.append(queries.filtered("waiting", wanted, 3, reverse=reverse, after=after))
+        pages.append(queue.waiting.list(limit=3, filter=wanted, reverse=reverse, after=after))
 
     assert expected == [job.id for page in pages for job in page]
     assert 10 < len(expected)

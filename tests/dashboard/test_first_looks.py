@@ -164,7 +164,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
         received.append(receive(*given))
 
     monkeypatch.setattr(MovingShards, "receive", note)
-    resharding = mover.operate.resharding(worker)
+    resharding = mover.operate(worker).resharding()
     resharding.begin(8)
     resharding.go_on(lambda *_: None, lambda: 0.0 if received else math.inf)
     module = ModuleType(MODULE)
@@ -181,7 +181,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
     page = fresh.page("/")
     assert "moves to 8 shards" in page.words
     assert "Of what is on its way up to 4,000 records may count twice." in page.text
-    mover.operate.reshard(worker, to=8)
+    mover.operate(worker).reshard(to=8)
     assert "moves to" not in fresh.run("stats") + fresh.page("/").words
 
 
@@ -206,12 +206,12 @@ def _interrupted(_event: object, _seconds: float) -> bool:
 def _move(app: Lowkiq, worker: Any, stage: str) -> None:
     if stage == "in the middle":
         moved = list[object]()
-        resharding = app.operate.resharding(worker)
+        resharding = app.operate(worker).resharding()
         resharding.begin(8)
         resharding.go_on(lambda *told: moved.append(told), lambda: 0.0 if moved else math.inf)
         assert 1 == len(moved)
         assert 3 == len(resharding.layout.left)
     if stage.startswith("after"):
-        app.operate.reshard(worker, to=6)
+        app.operate(worker).reshard(to=6)
     if stage == "after two":
-        app.operate.reshard(worker, to=3)
+        app.operate(worker).reshard(to=3)

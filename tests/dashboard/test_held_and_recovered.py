@@ -47,7 +47,7 @@ def test_e79_an_operator_releases_it(
 
     browser.send("/actions/step", {"action_state": state})
 
-    (job,) = app.operate.queries(holding).fetch(["stuck"])
+    (job,) = app.operate(holding).waiting.fetch(["stuck"])
     assert (left, 0) == ([one.payload for one in job.payloads], app.operate.metrics()[holding.queue_name].held)
 
 

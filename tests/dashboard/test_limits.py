@@ -94,7 +94,7 @@ def test_x30_an_operator_changes_limits(
 
     assert "0 of 1" in page
     assert "set at run time" in page
-    view = app.operate.limits(limited).explain()
+    view = app.operate(limited).limits.explain()
     assert (1, None, True) == (view.max_running, view.rate, view.is_set)
     asked = browser.get(f"/actions/limits?{urlencode({'queue': limited.queue_name, 'do': 'reset'})}").words
     assert "at most 2 shards at once, at most 10 ids in 1m" in asked
@@ -122,7 +122,7 @@ def test_a_limit_that_cannot_work_is_shown_again(
 
     assert sentence in page.words
     assert all(f'value="{value}"' in page.text for value in fields.values())
-    assert not app.operate.limits(limited).explain().is_set
+    assert not app.operate(limited).limits.explain().is_set
 
 
 def test_what_the_dashboard_does_not_know_is_refused(limited: Any, browser: Browser, make_browser: MakeBrowser) -> None:
@@ -194,7 +194,7 @@ def test_why_a_job_waits_for_another_queue(app: Lowkiq, limited: Any, follower: 
 def test_why_a_job_waits_for_limits_that_were_set(app: Lowkiq, worker: Any, browser: Browser, robot: Browser) -> None:
     """X-30: of a worker without limits in its code the answer knows them too, on the page and in the API."""
     worker.push_many([{"id": "a"}])
-    app.operate.limits(worker).set(rate=Rate(1, per=10))
+    app.operate(worker).limits.set(rate=Rate(1, per=10))
     come(app, worker, 0)
 
     sentence = "at most 1 id in 10 s of its queue may begin, and so many have begun."

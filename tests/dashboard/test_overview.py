@@ -50,7 +50,7 @@ def test_ln_32_a_row_has_every_number_of_its_queue(
     handler.failing = {"0", "1", "2"}
     handler.meanwhile = lambda: clock.advance(2.0)
     app.drain()
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     handler.failing = {"x"}
     worker.push_many([{"id": "x"}])
     app.drain()
@@ -210,7 +210,7 @@ def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str
     """Jobs pile up there on purpose; where the pause did not reach every shard, that is said too."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=3)
     assert "paused" not in browser.get("/").words
-    app.operate.actions(worker).pause(3_600.0)
+    app.operate(worker).pause(3_600.0)
     assert " paused " in browser.get("/").words
     with redis.Redis.from_url(server_url) as admin:
         admin.hdel(app.core.queue_of(worker).shards[1].key("meta"), "paused_until")
@@ -253,7 +253,7 @@ def test_the_lag_of_a_paused_queue_stands_apart(
     """P9: it is told in the queue's own row, and the total above the queues knows nothing of it."""
     worker: Any = declare(app, queue_name, FailingHandler())
     worker.push_many([{"id": 1}])
-    app.operate.actions(worker).pause()
+    app.operate(worker).pause()
     clock.advance(90)
     words = browser.get("/").words
 

@@ -22,7 +22,7 @@ def buried(app: Lowkiq, worker: Any) -> Any:
     """The worker, with two jobs in its morgue."""
     worker.push_many(jobs_of("ab"))
     app.drain()
-    app.operate.actions(worker).kill_failed_jobs(["a", "b"])
+    app.operate(worker).waiting.kill(["a", "b"])
     return worker
 
 

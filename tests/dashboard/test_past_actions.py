@@ -57,7 +57,7 @@ def test_an_action_is_listed_with_who_and_how_many(
 def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """However many requests it takes: with what it has changed in all, and what became of it last."""
     worker.push_many([{"id": number} for number in range(3)])
-    action = prepare(app.operate.actions(worker), "expedite")
+    action = prepare(app.operate(worker).runner, "expedite")
     for _ in range(2):
         state = BulkActionState(queue=worker.queue_name, action=action, run="0000001f")
         browser.send("/actions/step", {"action_state": pack(signing_key(app.core.backend, 0.0), state)})
@@ -71,7 +71,7 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
     """Neither how many ids an action has changed, nor which records are steps of one: it is refused, and jobs stay."""
     worker.push_many([{"id": number} for number in range(3)])
     name, key = worker.queue_name, signing_key(app.core.backend, 0.0)
-    state = BulkActionState(queue=name, action=prepare(app.operate.actions(worker), "delete", chosen=["1"]))
+    state = BulkActionState(queue=name, action=prepare(app.operate(worker).runner, "delete", chosen=["1"]))
     body, _, signature = pack(key, state).partition(".")
     forged = zlib.compress(msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, run="7445f43f")))
     text = base64.urlsafe_b64encode(forged).decode().rstrip("=")
@@ -112,7 +112,7 @@ def test_a_state_that_is_sent_again_counts_what_it_changes_then(
     monkeypatch.setattr(actions, "IDS_IN_A_STEP", 500)
     name = worker.queue_name
     worker.push_many([{"id": number} for number in range(1_500)])
-    action = prepare(app.operate.actions(worker), "delete", whole_list=True)
+    action = prepare(app.operate(worker).runner, "delete", whole_list=True)
     text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, run="0000002f"))
     sent = 0
     while app.operate.stats()["total"]["length"]:

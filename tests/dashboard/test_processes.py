@@ -183,8 +183,8 @@ def test_a_process_that_has_lost_its_shard_is_marked(
         clock.advance(1.0)
         beats.beat(msgspec.structs.replace(process, doing=(doing,)))
         rows.append(row_of(browser, process))
-        (shard,) = app.operate.queries(worker).shards()
-        app.operate.actions(worker).evict(0, shard.token)
+        (shard,) = app.operate(worker).shards()
+        app.operate(worker).in_flight.evict(0, shard.token)
         rows.append(row_of(browser, process))
 
     notes.then = lambda _batch: look()

@@ -85,7 +85,7 @@ def test_lists_mark_started_jobs(app: Lowkiq, worker: Any, browser: Browser, clo
     holder.fail(clock.time() + 60)
     assert "retry 1 started 61.2K items" in browser.get(path("waiting", worker)).words
 
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     assert "started 61.2K items" in browser.get(path("morgue", worker)).words
     assert '["eu",61204]' in browser.get(path("job", worker)).words
 

@@ -69,7 +69,7 @@ def test_a_queue_is_paused_for_a_typed_time_from_its_page(
     answer = browser.send("/actions/queue", fields)
 
     assert answer.location.endswith(page)
-    (shard,) = app.operate.queries(worker).shards()
+    (shard,) = app.operate(worker).shards()
     assert clock.time() + 600 == shard.paused_until
     assert "Paused for 10m" in browser.follow(answer).words
     assert "Pause for that long" not in make_browser(READER).get(page).words
@@ -92,6 +92,6 @@ def test_a_lag_beyond_the_limit_is_marked(
     assert f"<title>late · {queue_name} · lowkiq</title>" in browser.get(f"/queue?queue={queue_name}").text
     assert 'data-name="Lag" class="late"' in browser.get(f"/shards?queue={queue_name}").text
 
-    app.operate.actions(worker).pause()
+    app.operate(worker).pause()
     assert "<title>Overview · lowkiq</title>" in browser.get("/").text
     assert f"<title>paused · {queue_name} · lowkiq</title>" in browser.get(f"/queue?queue={queue_name}").text

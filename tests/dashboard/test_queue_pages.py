@@ -156,7 +156,7 @@ def test_searches_find_ids_by_their_beginning_and_errors_by_a_text(
     assert ["order:1"] == shown("waiting", text="ORDER:1 is")
     assert ["order:2"] == shown("waiting", find="order:2", text="broken")
     assert "Nothing found" in browser.get(link("waiting", worker, text="unheard of")).words
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     assert ["order:1", "order:2"] == shown("morgue", find="order")
     assert ["stock:1"] == shown("morgue", text="stock")
     assert [] == shown("waiting", text="broken")
@@ -168,7 +168,7 @@ def test_the_morgue_goes_by_time_of_death_and_by_id(
     """LN-36: the last one first, with its error."""
     for job_id in ("b", "a"):
         fail(app, worker, handler, job_id)
-        app.operate.actions(worker).kill_all_failed_jobs()
+        app.operate(worker).waiting.kill(everything=True)
         clock.advance(10)
 
     answer = browser.get(link("morgue", worker))
@@ -238,7 +238,7 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
     answer = browser.get(link("job", worker, id="bad"))
     assert "It failed once (with bad, " in answer.words
     assert "bad \nfell over\n  &lt;b&gt;</pre>" in answer.text
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     assert "It has been in the morgue" in browser.get(link("job", worker, id="bad")).words
     worker.push_many([{"id": "bad", "payload": "new"}])
     answer = browser.get(link("job", worker, id="bad"))
@@ -255,7 +255,7 @@ def test_a_job_shows_how_it_failed_so_far(
         handler.words = words
         fail(app, worker, handler, "bad")
         clock.advance(LATER)
-    app.operate.actions(worker).kill_all_failed_jobs()
+    app.operate(worker).waiting.kill(everything=True)
     worker.push_many([{"id": "bad", "payload": "new"}])
 
     answer = browser.get(link("job", worker, id="bad"))
@@ -295,7 +295,7 @@ def test_hostile_ids_break_no_page(
     handler.failing = {job_id}
     worker.push_many([{"id": job_id, "payload": {job_id: job_id}}])
     app.drain()
-    for page, do in (("waiting", lambda: None), ("morgue", app.operate.actions(worker).kill_all_failed_jobs)):
+    for page, do in (("waiting", lambda: None), ("morgue", lambda: app.operate(worker).waiting.kill(everything=True))):
         do()
         for query in ({}, {"by": "id"}, {"by": "id", "range": "gte", "value": job_id}, {"find": job_id}):
             listed = browser.get(link(page, worker, **query))
@@ -475,7 +475,7 @@ def test_what_was_set_aside_is_listed_without_its_bytes(app: Lowkiq, worker: Any
     app.core.backend.client.hset(shard.key("trouble"), "an-id", b"secret bytes")
     assert "Damaged records" not in browser.get(link("shards", worker)).words
 
-    app.operate.actions(worker).repair()
+    app.operate(worker).repair()
 
     words = browser.get(link("shards", worker)).words
     assert "Damaged records" in words

@@ -59,7 +59,7 @@ def test_shards_are_sorted_by_a_column(app: Lowkiq, browser: Browser, queue_name
     """SK-21: the shard with most ids first; the tabs and the refresh know the order."""
     worker: Any = declare(app, queue_name, FailingHandler(), shards_count=3)
     worker.push_many([{"id": number} for number in range(40)])
-    lengths = [shard.length for shard in app.operate.queries(worker).shards()]
+    lengths = [shard.length for shard in app.operate(worker).shards()]
     ranked = sorted(range(3), key=lambda index: -lengths[index])
 
     page = browser.get(f"/shards?queue={queue_name}&sort=length&way=desc")

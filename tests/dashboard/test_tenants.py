@@ -46,15 +46,15 @@ def order(robot: Browser, path: str, **body: str) -> Answer:
 
 def test_the_tenants_of_a_queue_are_those_that_wait(app: Lowkiq, crowded: Any) -> None:
     """Each with its ids in all shards, the oldest of them, and its turn; one alone is found by its name."""
-    found = app.operate.queries(crowded).tenants()
+    found = app.operate(crowded).tenants()
 
     assert [("a", 3), ("b", 1), ("", 1)] == [(view.tenant, view.waiting) for view in found.tenants]
     assert [120.0, 60.0] == [view.at - (view.due_at or 0.0) for view in found.tenants[:2]]
     assert not found.cut
-    assert ["a"] == [view.tenant for view in app.operate.queries(crowded).tenants(1).tenants]
-    assert app.operate.queries(crowded).tenants(1).cut
-    assert ["b"] == [view.tenant for view in app.operate.queries(crowded).tenants(tenant="b").tenants]
-    assert [] == app.operate.queries(crowded).tenants(tenant="nobody").tenants
+    assert ["a"] == [view.tenant for view in app.operate(crowded).tenants(1).tenants]
+    assert app.operate(crowded).tenants(1).cut
+    assert ["b"] == [view.tenant for view in app.operate(crowded).tenants(tenant="b").tenants]
+    assert [] == app.operate(crowded).tenants(tenant="nobody").tenants
 
 
 @pytest.fixture
@@ -71,45 +71,45 @@ def test_a_flood_is_found_among_many_tenants(
     worker = declare(app, queue_name, Notes(), tenants="spread")
     worker.push_many([{"id": f"small{number}:1", "due_at": clock.time() - 60.0} for number in range(PAGE)])
     worker.push_many(jobs_of([f"flood:{number}" for number in range(20)]))
-    queries = app.operate.queries(worker)
+    operated = app.operate(worker)
 
     assert [("flood", 20), ("small0", 1)] == [
-        (one.tenant, one.waiting) for one in queries.tenants(2, order="waiting").tenants
+        (one.tenant, one.waiting) for one in operated.tenants(2, order="waiting").tenants
     ]
-    assert "flood" not in {one.tenant for one in queries.tenants(PAGE).tenants}
+    assert "flood" not in {one.tenant for one in operated.tenants(PAGE).tenants}
     assert "flood" not in page(browser, "tenants", worker).words
     assert "flood" in page(browser, "tenants", worker, order="waiting").words
     assert "the ones with the most waiting ids" in page(browser, "tenants", worker, order="waiting").words
     path = f"/api/v1/tenants?{urlencode({'queue': queue_name, 'order': 'waiting', 'limit': 1})}"
     assert ["flood"] == [one["tenant"] for one in json.loads(robot.get(path).text)["tenants"]]
     with pytest.raises(ValueError, match="order must be 'turn' or 'waiting', not 'size'"):
-        queries.tenants(order=cast("Any", "size"))
+        operated.tenants(order=cast("Any", "size"))
 
 
 def test_a_paused_tenant_is_left_out_until_its_pause_ends(app: Lowkiq, clock: ManualClock, crowded: Any) -> None:
     """B-2: other tenants go on; a resumed one goes on at once, and a pause ends by itself."""
-    actions, queries = app.operate.actions(crowded), app.operate.queries(crowded)
-    assert clock.time() + 600.0 == actions.pause_tenant("a", 600.0)
+    operated = app.operate(crowded)
+    assert clock.time() + 600.0 == operated.pause(600.0, tenant="a")
 
     assert 1 == app.drain().get("done")
-    assert [("a", True), ("", False)] == [(one.tenant, one.is_paused) for one in queries.tenants().tenants]
+    assert [("a", True), ("", False)] == [(one.tenant, one.is_paused) for one in operated.tenants().tenants]
     clock.advance(601.0)
     assert 3 == app.drain().get("done")
 
     crowded.push_many(jobs_of(["a:1"]))
-    actions.pause_tenant("a")
+    operated.pause(tenant="a")
     assert {} == +Counter(app.drain())
-    actions.resume_tenant("a")
+    operated.resume(tenant="a")
     assert 1 == app.drain().get("done")
     with pytest.raises(ValueError, match="colon"):
-        actions.pause_tenant("a:1")
+        operated.pause(tenant="a:1")
 
 
 def test_a_queue_without_tenants_has_none_to_pause(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """The page and its operations are refused, and no tab leads there."""
-    assert [] == app.operate.queries(worker).tenants().tenants
+    assert [] == app.operate(worker).tenants().tenants
     with pytest.raises(ValueError, match="no tenants"):
-        app.operate.actions(worker).pause_tenant("a")
+        app.operate(worker).pause(tenant="a")
     assert 404 == page(browser, "tenants", worker).status
     assert "Tenants" not in page(browser, "shards", worker).text
     assert "no_tenants" == page(browser, "api/v1/tenants", worker).json["code"]
@@ -130,7 +130,7 @@ def test_the_page_shows_turns_and_pauses_a_tenant(
     assert "paused" in page(browser, "tenants", crowded, find="a").text
     assert "'a' for 300 seconds" in caplog.records[-1].getMessage()
     browser.send("/actions/tenant", {"queue": queue, "tenant": "a", "do": "resume"})
-    assert not app.operate.queries(crowded).tenants(tenant="a").tenants[0].is_paused
+    assert not app.operate(crowded).tenants(tenant="a").tenants[0].is_paused
 
 
 def test_a_tenant_without_ids_is_idle(app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser) -> None:
@@ -168,7 +168,7 @@ def test_a_job_tells_what_its_tenant_has_to_do_with_its_waiting(
     )
     app.drain()
     assert "Its tenant “a” has used up its rate" in page(browser, "job", worker, id="a:4").text
-    app.operate.actions(worker).pause_tenant("a")
+    app.operate(worker).pause(tenant="a")
     paused = page(browser, "job", worker, id="a:4").text
     assert "is paused until an operator resumes it" in paused
     assert f'href="./tenants?queue={queue_name}&amp;find=a"' in paused
@@ -185,4 +185,4 @@ def test_the_api_pauses_and_resumes_a_tenant(app: Lowkiq, crowded: Any, browser:
     assert {"paused": True, "until": None} == paused
     assert page(browser, "api/v1/tenants", crowded, tenant="a").json["tenants"][0]["paused"]
     order(robot, "tenant/resume", queue=queue, tenant="a")
-    assert not app.operate.queries(crowded).tenants(tenant="a").tenants[0].is_paused
+    assert not app.operate(crowded).tenants(tenant="a").tenants[0].is_paused

@@ -11,7 +11,7 @@ def test_a_job_that_is_done_has_a_past(app: Lowkiq, worker: Any, browser: Browse
     """SK-21: also an id that is gone: its pushes, claims and outcomes, newest first, where the journal has all."""
     page = f"/job?queue={worker.queue_name}&id=7"
     assert "The journal of the shard does not mention this id" in browser.get(page).words
-    app.operate.actions(worker).journal("all", seconds=600.0)
+    app.operate(worker).journal("all", seconds=600.0)
     worker.push_many([{"id": "7"}])
     app.drain()
 
@@ -32,7 +32,7 @@ def test_the_journal_of_trouble_has_burials(
     handler.failing = {"7"}
     worker.push_many([{"id": "7"}])
     app.drain()
-    app.operate.actions(worker).kill_failed_jobs(["7"])
+    app.operate(worker).waiting.kill(["7"])
 
     words = browser.get(f"/job?queue={worker.queue_name}&id=7").words
 

@@ -114,7 +114,7 @@ def test_a_duty_that_nobody_does_is_told(own: Server, clock: ManualClock) -> Non
 def test_a_move_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """While it goes on it is only told how far it is."""
     app.core.queue_of(declare(app, "orders", Notes(), shards_count=2))
-    app.operate.resharding(app.workers[0]).begin(4)
+    app.operate(app.workers[0]).resharding().begin(4)
     told = found(app, "moves")
     clock.advance(STANDS_STILL + 1)
     told += found(app, "moves")

@@ -77,7 +77,7 @@ def test_what_may_not_be_begun_is_no_reason(app: Lowkiq, clock: ManualClock, bea
     paused, limited = declare(app, "paused", Notes()), declare(app, "limited", Notes(), rate=Rate(1, 3_600.0))
     for worker in (paused, limited):
         worker.push_many(jobs_of("a"))
-    app.operate.actions(paused).pause()
+    app.operate(paused).pause()
     clock.advance(LATE + 1)
     beat()
 

@@ -56,7 +56,7 @@ def test_a_resharded_queue_has_another_count_than_the_code(own: Server, app: Low
     """That count holds, and the code may say so when it suits."""
     worker = declare(app, "orders", Notes(), shards_count=2)
     app.core.queue_of(worker)
-    app.operate.reshard(worker, to=4)
+    app.operate(worker).reshard(to=4)
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as other:
         declare(other, "orders", Notes(), shards_count=2)
 
@@ -67,7 +67,7 @@ def test_a_resharded_queue_has_another_count_than_the_code(own: Server, app: Low
 def test_limits_that_were_set_at_run_time_are_told(app: Lowkiq) -> None:
     """They count in place of those of the code, which does not tell."""
     worker = declare(app, "orders", Notes(), rate=Rate(10, per=1))
-    app.operate.limits(worker).set(max_running=1)
+    app.operate(worker).limits.set(max_running=1)
 
     ((mark, says),) = found(app, "limits")
     assert ("warning", True) == (mark, "max_running=1, rate=" in says)
@@ -163,7 +163,7 @@ def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: Ma
     limited = declare(app, "limited", Notes(), rate=Rate(1, per=3_600))
     limited.push_many(jobs_of("ab"))
     tenants = declare(app, "tenants", Notes(), tenants="spread")
-    app.operate.actions(tenants).pause_tenant("acme")
+    app.operate(tenants).pause(tenant="acme")
     app.drain()
     tenants.push_many([{"id": "acme:1"}])
     clock.advance(600.0)
@@ -202,7 +202,7 @@ def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     paused = declare(app, "paused", Notes())
     app.drain()
     paused.push_many(jobs_of("d"))
-    app.operate.actions(paused).pause()
+    app.operate(paused).pause()
     clock.advance(600.0)
     checked = check_up(app.operate)
 

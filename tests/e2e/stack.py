@@ -68,7 +68,7 @@ class Stack:
     @property
     def shards(self) -> Sequence[ShardDetails]:
         """The queue's shards, as operators see them."""
-        return app.operate.queries(ApplyChanges).shards()
+        return app.operate(ApplyChanges).shards()
 
     @property
     def redis_url(self) -> str:

@@ -1,6 +1,5 @@
 """One shard, whoever holds it, and a look at it, at times that the test makes."""
 
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
@@ -9,6 +8,7 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.session import ClaimLimits
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.holders import RETRY_FOR, Holder, Holders
+from tests.kit.operators import operator_of
 from tests.kit.servers import Server
 from tests.kit.stored import State, stored
 
@@ -23,7 +23,7 @@ class ClaimedShard:
         self.shard = ShardRef(queue_name, 1, 0)
         self.holders = Holders(server.url, self.shard, ttl=TTL, clock=self.clock, new_time=GivenTime)
         reader = ShardReader(self.holders.backend, RETRY_FOR, only(self.shard))
-        self.operator = Actions(reader, "min", (100, 100_000, 1_000.0))
+        self.operator = operator_of(reader)
         self._server = server
 
     def push(self, *ids: str, payload: object = 1, after: float = 0.0) -> None:

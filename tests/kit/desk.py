@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 import redis
 
 from lowkiq_lambda import Lowkiq, Pushed, Worker
-from lowkiq_lambda.operate.inspect.actions import Actions
-from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import FailingHandler
@@ -19,7 +18,7 @@ MakeDesk: TypeAlias = Callable[..., "Desk"]
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """A worker, its handler, and the queue's queries and actions."""
+    """A worker, its handler, and what an operator does to the queue."""
 
     app: Lowkiq
     clock: ManualClock
@@ -28,14 +27,9 @@ class Desk:
     admin: redis.Redis
 
     @property
-    def queries(self) -> Queries:
-        """The queue's reads."""
-        return self.app.operate.queries(self.worker)
-
-    @property
-    def actions(self) -> Actions:
-        """The queue's changes."""
-        return self.app.operate.actions(self.worker)
+    def queue(self) -> QueueOperations:
+        """The queue, for an operator."""
+        return self.app.operate(self.worker)
 
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Queue jobs."""
@@ -56,7 +50,7 @@ class Desk:
     def bury(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Push jobs, and send them to the morgue."""
         self.fail(jobs)
-        self.actions.kill_all_failed_jobs()
+        self.queue.waiting.kill(everything=True)
 
     def before(self, script: str, do: Callable[[], object], calls: int = 1) -> None:
         """Do something once, at the last moment before a script runs: with `calls`, before its n-th call."""

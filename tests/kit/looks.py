@@ -18,7 +18,7 @@ class Look(NamedTuple):
 
 def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
     """The job, or None if it does not wait."""
-    found = app.operate.queries(worker).fetch([job_id])
+    found = app.operate(worker).waiting.fetch([job_id])
     if not found:
         return None
     (job,) = found

@@ -203,7 +203,7 @@ def test_a_queue_that_is_declared_anew_while_the_daemon_runs_is_left_out_and_no_
 def _redeclared(app: Lowkiq, worker: type[Worker]) -> bool:
     # What the daemon has just performed is in flight until it is settled.
     with suppress(QueueMismatch):
-        app.operate.redeclare(worker)
+        app.operate(worker).redeclare()
         return True
     return False
 

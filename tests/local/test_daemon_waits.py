@@ -93,7 +93,7 @@ def test_p6_a_wait_without_end_holds_up_no_other_queue_of_the_thread(
     app, pause, pauses = make_app(threads_per_node=1, poll_interval=NEVER), ShardBoard._pause, list[float]()
     paused = declared(app, f"{queue_name}-paused", nothing)
     paused.push_many([{"id": "p"}])
-    app.operate.actions(paused).pause()
+    app.operate(paused).pause()
     declared(app, f"{queue_name}-far", nothing).push_many([{"id": "f", "due_at": YEAR_9999}])
     performed = list[str]()
     worker = declared(app, queue_name, performed.extend)

@@ -89,7 +89,7 @@ def test_idle_connections_to_the_dashboard_fail_no_job(server_url: str, queue_na
         assert 0 == process.exit_code()
         assert 200 == beside
         assert descriptors < DESCRIPTORS / 2
-        assert [] == [*app.operate.queries(worker).morgue_range_by_updated_at()]
+        assert [] == [*app.operate(worker).morgue.list()]
         assert 1 == process.log.count("an address has too many connections to the dashboard")
         assert 1 == process.log.count("the dashboard has too many connections")
         assert len(process.log) < LARGEST_LOG

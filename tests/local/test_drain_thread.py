@@ -88,9 +88,9 @@ def test_a_queue_that_was_declared_anew_since_ends_no_thread(
     app, anew = make_app(last_words=words.append), make_app()
     gone = declare(app, f"{queue_name}-anew", Notes())
     stays = declare(app, f"{queue_name}-stays", closing(threads))
-    app.operate.queries(gone).fetch([])
+    app.operate(gone).waiting.fetch([])
     threads.append(thread_of(app, clock, gone, stays))
-    anew.operate.redeclare(declare(anew, f"{queue_name}-anew", Notes(), merge="never"))
+    anew.operate(declare(anew, f"{queue_name}-anew", Notes(), merge="never")).redeclare()
     stays.push_many(jobs_of("a"))
 
     with caplog.at_level(logging.ERROR):

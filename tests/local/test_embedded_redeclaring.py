@@ -20,7 +20,7 @@ RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."
 def make_queue(project: Project, *ids: str) -> None:
     """Make the queue with these jobs, and write the app anew with another number of shards."""
     prompt = project.prompt()
-    prompt.run("app.operate.queries(Greet) and None")
+    prompt.run("app.operate(Greet).shards() and None")
     for job_id in ids:
         prompt.run(PUSH % job_id)
     prompt.end()
@@ -158,7 +158,7 @@ def test_a_daemon_does_not_declare_anew_a_queue_with_jobs(project: Project) -> N
 def test_a_daemon_does_not_declare_anew_what_others_use(project: Project) -> None:
     """A program that goes by the old declaration goes on: the daemon ends with the way out."""
     prompt = project.prompt()
-    prompt.run("app.operate.queries(Greet) and None")
+    prompt.run("app.operate(Greet).shards() and None")
     project.write(shards_count=5)
 
     daemon = project.daemon()

@@ -128,7 +128,7 @@ def test_the_sample_events_of_sources_become_jobs_of_the_sample_app(shop: Shop, 
     assert [] == answer_of(completed).get("batchItemFailures", [])
     app = Lowkiq(Config(redis_url=server.url))
     worker = app.worker(queue_name=ApplyChanges.queue_name, shards_count=ApplyChanges.shards_count)(print)
-    assert app.operate.actions(worker).delete(["README.md", "notes/today.txt"])
+    assert app.operate(worker).waiting.delete(["README.md", "notes/today.txt"])
 
 
 def test_what_the_handler_raises_is_its_answer(shop: Shop) -> None:

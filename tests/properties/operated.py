@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from tests.kit.examples import examples
@@ -19,7 +20,6 @@ from tests.kit.stored import stored
 from tests.properties.disturbing import disturbance
 from tests.properties.machine import IDS
 from tests.properties.operators import TICKS, OperatedModel
-from tests.properties.store import LateActions
 from tests.properties.wakes import WokenMachine
 
 EXAMPLES = int(os.environ.get("LOWKIQ_TEST_EXAMPLES", examples(320)))
@@ -42,7 +42,7 @@ class OperatedMachine(WokenMachine):
     @disturbance()
     def look(self) -> None:
         """An operator looks at the shard."""
-        (self.seen,) = self.shard.actions()._snapshots()
+        (self.seen,) = self.shard.operator().runner.snapshots()
         failed = [job for job in self.model.waiting.values() if self.model.retry_count(job) >= 0]
         counts = len(self.model.waiting), len(failed), len(self.model.morgue)
         assert (self.model.arrival, *counts) == (
@@ -55,32 +55,32 @@ class OperatedMachine(WokenMachine):
     @disturbance(lambda self: self.seen, ids=SEVERAL)
     def delete(self, ids: list[str]) -> None:
         """Delete what waits under ids."""
-        assert self.model.delete(self.look_taken(), ids) == self.acting().delete(ids)
+        assert self.model.delete(self.look_taken(), ids) == self.acting().waiting.delete(ids)
 
     @disturbance(lambda self: self.seen)
     def delete_failed(self) -> None:
         """Delete what has failed."""
-        assert self.model.delete_failed(self.look_taken()) == self.acting().delete_all_failed_jobs()
+        assert self.model.delete_failed(self.look_taken()) == self.acting().waiting.delete(filter={"least_count": "0"})
 
     @disturbance(lambda self: self.seen)
     def kill_failed(self) -> None:
         """Send what has failed to the morgue."""
-        assert self.model.kill_failed(self.look_taken()) == self.acting().kill_all_failed_jobs()
+        assert self.model.kill_failed(self.look_taken()) == self.acting().waiting.kill(everything=True)
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)
     def queue_up(self, ids: list[str]) -> None:
         """Take ids from the morgue."""
-        assert self.model.queue_up(self.look_taken(), ids) == self.acting().morgue_queue_up(ids)
+        assert self.model.queue_up(self.look_taken(), ids) == self.acting().morgue.requeue(ids)
 
     @disturbance(lambda self: self.seen)
     def queue_up_all(self) -> None:
         """Take all that lies in the morgue."""
-        assert self.model.queue_up_all(self.look_taken()) == self.acting().morgue_queue_up_all_jobs()
+        assert self.model.queue_up_all(self.look_taken()) == self.acting().morgue.requeue(everything=True)
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)
     def delete_buried(self, ids: list[str]) -> None:
         """Delete ids from the morgue."""
-        assert self.model.delete_buried(self.look_taken(), ids) == self.acting().morgue_delete(ids)
+        assert self.model.delete_buried(self.look_taken(), ids) == self.acting().morgue.delete(ids)
 
     @disturbance(lambda self: self.seen)
     def perform_now(self) -> None:
@@ -90,7 +90,7 @@ class OperatedMachine(WokenMachine):
             self.look()
         before = self.order()
         later = self.model.due_later(self.look_taken())
-        assert len(later) == self.acting().perform_all_jobs_now()
+        assert len(later) == self.acting().waiting.run_now(everything=True)
         times = {id_: job[1] for id_, job in stored(self.server.admin, self.shard.ref)["waiting"].items()}
         if later:
             assert all(times[id_] <= self.model.now + TICKS for id_ in later)
@@ -104,13 +104,13 @@ class OperatedMachine(WokenMachine):
     @disturbance(seconds=st.sampled_from([None, 10.0, 60.0]))
     def pause(self, seconds: float | None) -> None:
         """Nobody is to take the shard for a while."""
-        self.model.pause(self.shard.actions().pause(seconds))
+        self.model.pause(self.shard.operator().pause(seconds))
         assert self.model.paused_until == (FOREVER if seconds is None else self.model.now + seconds)
 
     @disturbance(lambda self: self.model.paused_until)
     def resume(self) -> None:
         """The pause ends."""
-        self.shard.actions().resume()
+        self.shard.operator().resume()
         self.model.pause(0.0)
 
     def make_free(self) -> None:
@@ -123,7 +123,7 @@ class OperatedMachine(WokenMachine):
     def evict_holder(self, *, late: bool) -> None:
         """Nothing more is to be taken from who holds the shard, or from who held it before."""
         token = self.model.token - late
-        assert self.model.evict(token) == self.shard.actions().evict(self.shard.ref, token)
+        assert self.model.evict(token) == self.shard.operator().in_flight.evict(self.shard.ref, token)
 
     def order(self) -> list[str]:
         """Waiting ids by their time."""
@@ -134,9 +134,9 @@ class OperatedMachine(WokenMachine):
         assert self.seen
         return self.seen
 
-    def acting(self) -> LateActions:
+    def acting(self) -> QueueOperations:
         """Actions that begin with it."""
-        return self.shard.actions(self.look_taken())
+        return self.shard.operator(self.look_taken())
 
 
 def run(machine: type[OperatedMachine], server: Server, examples: int, **more: Any) -> None:

@@ -12,11 +12,10 @@ from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Checkpoint, Window
 from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.scripts import Reply
@@ -30,6 +29,7 @@ from lowkiq_lambda.store.shard.session import (
     Settlement,
 )
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.operators import operator_of
 from tests.properties.model import Limits, NewJob
 
 RETRY_FOR = 5.0
@@ -79,26 +79,17 @@ class Shard:
             [_as_given(job) | ({} if item is None else {"item": item}) for job, item in zip(jobs, items, strict=True)]
         )
 
-    def actions(self, seen: ShardSnapshot | None = None) -> "LateActions":
+    def operator(self, seen: ShardSnapshot | None = None) -> QueueOperations:
         """What an operator may do, with a look that was taken before."""
-        actions = self._app.operate.actions(self._worker)
-        late = LateActions(actions.reader, self._terms.merge, self._morgue)
-        late.seen = seen
-        return late
+        reader = self._app.operate(self._worker).reader
+        queue = operator_of(reader, self._terms.merge, self._morgue, reader.retry_for)
+        if seen is not None:
+            queue.runner.snapshots = lambda shards=None: [seen]  # type: ignore[method-assign]  # noqa: ARG005 - the look of before
+        return queue
 
     def holder(self) -> "RepeatingHolder":
         """Somebody who may acquire the shard."""
         return RepeatingHolder(self.backend, self.ref, uuid4().hex, self._terms)
-
-
-class LateActions(Actions):
-    """Actions that come some time after their look."""
-
-    seen: ShardSnapshot | None = None
-
-    def _snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
-        """What was seen."""
-        return [self.seen] if self.seen else super()._snapshots(shards)
 
 
 class RepeatingHolder(LeaseSession):

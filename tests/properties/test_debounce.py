@@ -141,8 +141,8 @@ class GatheringMachine(RuleBasedStateMachine):
     def perform_now(self) -> None:
         """An operator makes all due, which may move what has just become due by a tick."""
         late = [job_id for job_id, known in self.waiting.items() if known.due >= self.now - TICKS]
-        self.app.operate.actions(self.worker).perform_all_jobs_now()
-        for job in self.app.operate.queries(self.worker).fetch(late):
+        self.app.operate(self.worker).waiting.run_now(everything=True)
+        for job in self.app.operate(self.worker).waiting.fetch(late):
             has_failed = self.waiting[job.id].has_failed
             self.waiting[job.id] = GatheringId(at=job.due_at)
             self.waiting[job.id].has_failed = has_failed
@@ -152,13 +152,13 @@ class GatheringMachine(RuleBasedStateMachine):
     @rule(job_id=IDS)
     def delete(self, job_id: str) -> None:
         """An operator takes the id away."""
-        self.app.operate.actions(self.worker).delete([job_id])
+        self.app.operate(self.worker).waiting.delete([job_id])
         self.waiting.pop(job_id, None)
 
     @rule()
     def kill(self) -> None:
         """An operator sends what has failed to the morgue."""
-        self.app.operate.actions(self.worker).kill_all_failed_jobs()
+        self.app.operate(self.worker).waiting.kill(everything=True)
         failed = {job_id for job_id, known in self.waiting.items() if known.has_failed}
         self.buried |= failed
         for job_id in failed:
@@ -168,18 +168,18 @@ class GatheringMachine(RuleBasedStateMachine):
     @rule()
     def requeue(self) -> None:
         """An operator brings it back, and it is due."""
-        self.app.operate.actions(self.worker).morgue_queue_up_all_jobs()
+        self.app.operate(self.worker).morgue.requeue(everything=True)
         self.waiting |= {job_id: GatheringId(at=self.now) for job_id in self.buried}
         self.buried.clear()
 
     @invariant()
     def each_id_is_due_when_it_should_be(self) -> None:
         """The queue has these ids, at these times, and says which of them debounce."""
-        queries = self.app.operate.queries(self.worker)
-        explained = {job_id: queries.explain(job_id) for job_id in self.waiting}
+        queue = self.app.operate(self.worker)
+        explained = {job_id: queue.explain(job_id) for job_id in self.waiting}
 
         assert {job_id: known.due for job_id, known in self.waiting.items()} == {
-            job.id: job.due_at for job in queries.fetch([*"abc"])
+            job.id: job.due_at for job in queue.waiting.fetch([*"abc"])
         }
         assert {
             job_id: known.pushes[0] + GATHER.at_most if known.at is None and known.due > self.now else None

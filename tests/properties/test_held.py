@@ -101,7 +101,7 @@ class HeldMachine(RuleBasedStateMachine):
         """An operator lets the id go on."""
         head = self.heads.pop(job_id, None)
 
-        changed = self.app.operate.actions(self.worker).release([job_id], how)
+        changed = self.app.operate(self.worker).unblock([job_id], how)
 
         self.expected += [] if bool(changed) is (head is not None) else [("release", [changed])]
         if head and how == "skip":
@@ -117,14 +117,14 @@ class HeldMachine(RuleBasedStateMachine):
     @rule(job_id=IDS)
     def delete(self, job_id: str) -> None:
         """An operator takes away all of it."""
-        self.app.operate.actions(self.worker).delete([job_id])
+        self.app.operate(self.worker).waiting.delete([job_id])
         self.waiting.pop(job_id, None)
         self.heads.pop(job_id, None)
 
     @rule()
     def kill(self) -> None:
         """An operator sends what has failed to the morgue."""
-        self.app.operate.actions(self.worker).kill_all_failed_jobs()
+        self.app.operate(self.worker).waiting.kill(everything=True)
         for job_id in [*self.heads]:
             del self.heads[job_id]
             self.bury(job_id, self.waiting[job_id])
@@ -132,7 +132,7 @@ class HeldMachine(RuleBasedStateMachine):
     @rule()
     def requeue(self) -> None:
         """An operator brings all of the morgue back, each payload to its place."""
-        self.app.operate.actions(self.worker).morgue_queue_up_all_jobs()
+        self.app.operate(self.worker).morgue.requeue(everything=True)
         for job_id, places in self.morgue.items():
             self.waiting[job_id] = sorted([*self.waiting.get(job_id, []), *places])
         self.morgue = {}
@@ -140,20 +140,20 @@ class HeldMachine(RuleBasedStateMachine):
     @rule()
     def perform_now(self) -> None:
         """An operator makes all due, which changes nothing of what is held."""
-        self.app.operate.actions(self.worker).perform_all_jobs_now()
+        self.app.operate(self.worker).waiting.run_now(everything=True)
 
     @invariant()
     def the_queue_is_as_the_model(self) -> None:
         """Payloads wait in their order or lie in the morgue, these ids are held, and these ran."""
-        queries = self.app.operate.queries(self.worker)
+        queue = self.app.operate(self.worker)
 
         assert {job_id: [(one.number, one.score) for one in places] for job_id, places in self.waiting.items()} == {
-            job.id: job.payloads for job in queries.fetch([*"ab"])
+            job.id: job.payloads for job in queue.waiting.fetch([*"ab"])
         }
         assert {job_id: [(one.number, one.score) for one in places] for job_id, places in self.morgue.items()} == {
-            job.id: job.payloads for job in queries.morgue_fetch([*"ab"])
+            job.id: job.payloads for job in queue.morgue.fetch([*"ab"])
         }
-        assert sorted(self.heads) == sorted(ids_of(queries.held()))
+        assert sorted(self.heads) == sorted(ids_of(queue.waiting.blocked()))
         assert sorted(self.expected) == sorted(self.ran)
 
 

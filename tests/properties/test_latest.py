@@ -128,13 +128,13 @@ class LatestMachine(RuleBasedStateMachine):
     @rule(job_id=IDS)
     def delete(self, job_id: str) -> None:
         """An operator takes away what waits."""
-        self.app.operate.actions(self.worker).delete([job_id])
+        self.app.operate(self.worker).waiting.delete([job_id])
         self.waiting.pop(job_id, None)
 
     @rule()
     def kill(self) -> None:
         """An operator sends what has failed to the morgue."""
-        self.app.operate.actions(self.worker).kill_all_failed_jobs()
+        self.app.operate(self.worker).waiting.kill(everything=True)
         for job_id in [job_id for job_id, version in self.waiting.items() if version.failures]:
             self.morgue.setdefault(job_id, []).append(self.waiting.pop(job_id))
 
@@ -142,7 +142,7 @@ class LatestMachine(RuleBasedStateMachine):
     @rule()
     def requeue(self) -> None:
         """An operator brings back the newest of each id, unless a newer one waits or was done."""
-        self.app.operate.actions(self.worker).morgue_queue_up_all_jobs()
+        self.app.operate(self.worker).morgue.requeue(everything=True)
         for job_id, versions in [*self.morgue.items()]:
             newest = max(versions)
             there = self.waiting.get(job_id)
@@ -156,20 +156,20 @@ class LatestMachine(RuleBasedStateMachine):
     @invariant()
     def the_queue_is_as_the_model(self) -> None:
         """One payload of an id waits, the morgue has what was buried, marks are what was done, and never fell."""
-        queries, shard = self.app.operate.queries(self.worker), shard_of(self.app, self.worker, "a")
+        queries, shard = self.app.operate(self.worker), shard_of(self.app, self.worker, "a")
         client: Any = self.app.core.backend.client
         marks: dict[str, int] = {}
         for name in ("marks_even", "marks_odd"):
             for job_id, score in client.hgetall(shard.key(name)).items():
                 marks[job_id.decode()] = int(decode_score(score))
-        waiting = {job.id: (job.payloads, job.retry_count) for job in queries.fetch([*"abc"])}
+        waiting = {job.id: (job.payloads, job.retry_count) for job in queries.waiting.fetch([*"abc"])}
 
         assert {
             job_id: ([(version.number, version.score)], version.failures - 1)
             for job_id, version in self.waiting.items()
         } == waiting
         assert {job_id: [(v.number, v.score) for v in sorted(of)] for job_id, of in self.morgue.items()} == {
-            job.id: job.payloads for job in queries.morgue_fetch([*"abc"])
+            job.id: job.payloads for job in queries.morgue.fetch([*"abc"])
         }
         assert [] == [answer for answer in self.answers if answer[0] is not answer[1]]
         assert self.marks == marks

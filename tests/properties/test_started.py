@@ -79,7 +79,7 @@ class ShardByHand:
 
     def look(self) -> ShardSnapshot:
         """What an operator sees, who acts later."""
-        (seen,) = self.shard.actions()._snapshots()
+        (seen,) = self.shard.operator().runner.snapshots()
         return seen
 
     @property
@@ -277,7 +277,7 @@ def test_a_save_tells_of_a_pause(stage: ShardByHand) -> None:
     """As a renewal does."""
     stage.push("a", 1)
     stage.take()
-    stage.shard.actions().pause(60.0)
+    stage.shard.operator().pause(60.0)
 
     assert "paused" == stage.save("a").stop_request
     assert "paused" == stage.holder.stop_request
@@ -385,8 +385,8 @@ def test_a_job_comes_back_from_the_morgue_with_its_progress(stage: ShardByHand) 
     buried(stage, 1)
     before = stage.look()
 
-    assert 1 == stage.shard.actions().morgue_queue_up(["a"])
-    assert 0 == stage.shard.actions(before).delete(["a"])
+    assert 1 == stage.shard.operator().morgue.requeue(["a"])
+    assert 0 == stage.shard.operator(before).waiting.delete(["a"])
 
     assert ({"a": "1"}, {}) == (stage.state["progress"], stage.state["buried_progress"])
     assert [("a", [1], b"1")] == handed(stage.take())
@@ -403,7 +403,7 @@ def test_a_job_comes_back_to_a_busy_id_without_its_progress(stage: ShardByHand, 
     if busy == "flight":
         stage.take()
 
-    assert 1 == stage.shard.actions().morgue_queue_up(["a"])
+    assert 1 == stage.shard.operator().morgue.requeue(["a"])
 
     expected = {"waiting": ([], [1, 2]), "flight": ([], [1]), "started": ([2], [1])}
     assert expected[busy] == stage.waiting("a")
@@ -415,7 +415,7 @@ def test_of_several_buried_payloads_none_comes_back_with_progress(stage: ShardBy
     """They would be handed over together."""
     buried(stage, 1, 2)
 
-    stage.shard.actions().morgue_queue_up(["a"])
+    stage.shard.operator().morgue.requeue(["a"])
 
     assert ([], [1, 2]) == stage.waiting("a")
     assert {} == stage.state["progress"]
@@ -425,7 +425,7 @@ def test_the_progress_of_a_buried_job_goes_with_it(stage: ShardByHand) -> None:
     """What is deleted from the morgue leaves nothing behind; its bytes are counted."""
     buried(stage, 1)
 
-    assert 1 == stage.shard.actions().morgue_delete(["a"])
+    assert 1 == stage.shard.operator().morgue.delete(["a"])
 
     assert ({}, 0) == (stage.state["buried_progress"], stage.state["morgue_bytes"])
 
@@ -435,7 +435,7 @@ def test_delete_takes_a_started_job_with_all_behind_it(stage: ShardByHand) -> No
     stage.begin("a", 1, 2)
     stage.push("a", 3)
 
-    assert 1 == stage.shard.actions().delete(["a"])
+    assert 1 == stage.shard.operator().waiting.delete(["a"])
 
     assert ({}, {}) == (stage.state["waiting"], stage.state["progress"])
 
@@ -446,7 +446,7 @@ def test_delete_leaves_what_was_pushed_since_the_look(stage: ShardByHand) -> Non
     before = stage.look()
     stage.push("a", 2)
 
-    assert 1 == stage.shard.actions(before).delete(["a"])
+    assert 1 == stage.shard.operator(before).waiting.delete(["a"])
 
     assert ([], [2]) == stage.waiting("a")
     assert {} == stage.state["progress"]
@@ -463,7 +463,7 @@ def test_delete_spares_a_started_job_that_came_since(stage: ShardByHand) -> None
     stage.settle(("a", "later", "", 0))
     assert ([1], [5]) == stage.waiting("a")
 
-    assert 0 == stage.shard.actions(before).delete(["a"])
+    assert 0 == stage.shard.operator(before).waiting.delete(["a"])
 
     assert ([1], [5]) == stage.waiting("a")
     assert [("a", [1], b"1")] == handed(stage.take())
@@ -475,7 +475,7 @@ def test_delete_leaves_a_started_job_in_flight(stage: ShardByHand) -> None:
     stage.take()
     stage.push("a", 2)
 
-    assert 1 == stage.shard.actions().delete(["a"])
+    assert 1 == stage.shard.operator().waiting.delete(["a"])
     stage.settle(("a", "later", "", 0))
 
     assert ([1], []) == stage.waiting("a")
@@ -490,7 +490,7 @@ def test_kill_takes_a_started_job_to_the_morgue(stage: ShardByHand, payloads: tu
     stage.save("a")
     stage.settle(stage.retried("a"))
 
-    assert 1 == stage.shard.actions().kill_all_failed_jobs()
+    assert 1 == stage.shard.operator().waiting.kill(everything=True)
 
     assert ({}, {}) == (stage.state["waiting"], stage.state["progress"])
     assert [*payloads] == [int(entry.payload) for entry in stage.state["morgue"]["a"][2]]
@@ -506,7 +506,7 @@ def test_expedite_makes_a_started_job_due(stage: ShardByHand) -> None:
     before = stage.look()
     stage.push("a", 2)
 
-    assert 1 == stage.shard.actions(before).perform_all_jobs_now()
+    assert 1 == stage.shard.operator(before).waiting.run_now(everything=True)
 
     assert stage.due_at("a") <= stage.now
     assert [("a", [1], b"1")] == handed(stage.take())

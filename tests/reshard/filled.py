@@ -68,7 +68,7 @@ class FilledQueue:
     @property
     def resharding(self) -> Resharding:
         """Its moves."""
-        return self.app.operate.resharding(self.worker)
+        return self.app.operate(self.worker).resharding()
 
     def shards(self, count: int) -> list[ShardRef]:
         """Those that it has, or would have, with so many."""

@@ -40,7 +40,7 @@ def test_two_hundred_moves_up_and_down_take_little_room(
             worker.push_many([{"id": one, "payload": (cycle, turn)} for turn in range(2) for one in ids])
         for to in (2, 1):
             clock.advance(REST)
-            app.operate.reshard(worker, to=to)
+            app.operate(worker).reshard(to=to)
         app.drain()
 
     of_a = [payload for batch in notes.batches for payload in batch.get("a", [])]
@@ -95,9 +95,9 @@ def test_a_move_that_would_not_fit_changes_nothing(fill: Fill, server: Server) -
     for shard in filled.app.core.queue_of(filled.worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS // 2 + 1)
     with pytest.raises(LowkiqError, match=r"would not fit\. Nothing was changed"):
-        filled.app.operate.reshard(filled.worker, to=1)
+        filled.app.operate(filled.worker).reshard(to=1)
 
-    assert not filled.app.operate.resharding(filled.worker).layout.is_moving
+    assert not filled.app.operate(filled.worker).resharding().layout.is_moving
     assert was == filled.held()
 
 
@@ -112,9 +112,9 @@ def test_a_move_that_no_longer_fits_names_the_way_out(
     for shard in app.core.queue_of(worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS)
     with pytest.raises(LowkiqError, match=r"would not fit\. Turn the move round \(--abort\)"):
-        app.operate.reshard(worker, to=1)
+        app.operate(worker).reshard(to=1)
 
-    turned = app.operate.resharding(worker)
+    turned = app.operate(worker).resharding()
     turned.abort(lambda *_: None)
     assert turned.go_on(lambda *_: None)
     assert {"done": 6} == app.drain()

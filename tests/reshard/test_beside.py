@@ -35,7 +35,7 @@ def test_entries_go_to_the_shard_of_their_id(app: Lowkiq, queue_name: str, serve
         app.core.backend.run("put_entry", shard, [f"entry of {job_id}", "{}", "digest", job_id, ""], retry_for=1.0)
     was = kept(server.admin, queue_name, "timetable", TIMETABLE, BEFORE)
 
-    app.operate.reshard(worker, to=AFTER)
+    app.operate(worker).reshard(to=AFTER)
 
     there = kept(server.admin, queue_name, "timetable", TIMETABLE, AFTER)
     records = {name: packed for fields in was.values() for name, packed in fields.items()}
@@ -57,7 +57,7 @@ def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
     for shard in app.core.queue_of(worker).shards:
         app.core.backend.run("pause_tenant", shard, ["acme", until], retry_for=1.0)
 
-    app.operate.reshard(worker, to=AFTER)
+    app.operate(worker).reshard(to=AFTER)
 
     served = kept(server.admin, queue_name, "served", TENANTS, AFTER)
     assert [*range(AFTER)] == [*served]
@@ -73,7 +73,7 @@ def test_an_id_goes_on_debouncing(app: Lowkiq, queue_name: str, clock: ManualClo
     began = clock.time()
     worker.push_many(jobs_of(["a"]))
 
-    app.operate.reshard(worker, to=AFTER)
+    app.operate(worker).reshard(to=AFTER)
 
     clock.advance(1.5)
     (pushed,) = worker.push_many([{"id": "a", "payload": 2}])
@@ -89,7 +89,7 @@ def test_what_is_known_of_gathering_ids_goes_by_itself_after_a_move(
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE, debounce=Debounce(2.0, at_most=30.0))
     worker.push_many(jobs_of([str(number) for number in range(40)]))
 
-    app.operate.reshard(worker, to=AFTER)
+    app.operate(worker).reshard(to=AFTER)
 
     shards = [ShardRef(queue_name, AFTER, index, features=(DEBOUNCING,)) for index in range(AFTER)]
     left = [server.admin.pttl(shard.key("debouncing")) for shard in shards]

@@ -23,15 +23,15 @@ def test_a_pause_before_the_shards_are_closed_holds_in_the_new_ones(
     hold_still = GroupMove._hold_still
 
     def pause_and_hold(move: GroupMove, told: Sequence[Told], remaining: Remaining) -> bool:
-        app.operate.actions(worker).pause()
+        app.operate(worker).pause()
         return hold_still(move, told, remaining)
 
     monkeypatch.setattr(GroupMove, "_hold_still", pause_and_hold)
-    app.operate.reshard(worker, to=4)
+    app.operate(worker).reshard(to=4)
 
     app.drain()
     assert [] == notes.batches
-    app.operate.actions(worker).resume()
+    app.operate(worker).resume()
     assert {"done": 6} == app.drain()
 
 
@@ -52,7 +52,7 @@ def test_p3_a_push_before_the_shards_are_closed_comes_before_later_ones(
         return hold_still(move, told, remaining)
 
     monkeypatch.setattr(GroupMove, "_hold_still", push_and_hold)
-    app.operate.reshard(worker, to=4)
+    app.operate(worker).reshard(to=4)
     later = make_app()
     declare(later, queue_name, notes, shards_count=4, merge="never").push_many(jobs_of(ids, payload="after"))
 

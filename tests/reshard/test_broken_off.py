@@ -71,11 +71,11 @@ def test_a_mover_may_die_before_and_after_each_call(fill: Fill, monkeypatch: pyt
         filled = fill(before, f"-{arrow}-{arrows.after}", rounds=0)
         was = filled.held()
         with suppress(MoverKilled), arrows.aimed_at(arrow):
-            filled.app.operate.reshard(filled.worker, to=after)
+            filled.app.operate(filled.worker).reshard(to=after)
             deaths -= 1
         deaths += 1
 
-        filled.app.operate.reshard(filled.worker, to=after)
+        filled.app.operate(filled.worker).reshard(to=after)
 
         assert was == filled.held(after), f"killed at {arrow}"
 
@@ -191,11 +191,11 @@ def test_two_changes_of_a_layout_at_once_are_both_made(fill: Fill, monkeypatch: 
 def test_who_pushes_may_be_several_moves_behind(fill: Fill, clock: ManualClock) -> None:
     """The floors that a shard told which an earlier move has closed raise those of a shard of the next move too."""
     filled = fill(2, rounds=0)
-    filled.app.operate.reshard(filled.worker, to=3)
+    filled.app.operate(filled.worker).reshard(to=3)
     with pytest.raises(ShardClosed) as told:
         filled.app.core.backend.run("pause", filled.shards(2)[0], [""], retry_for=0.0)
     clock.advance(REST + 1)
-    filled.app.operate.reshard(filled.worker, to=4)
+    filled.app.operate(filled.worker).reshard(to=4)
     assert told.value.floors is not None
     epoch, arrival, _, token = told.value.floors.split()
     later = b"%b %b %d %b" % (epoch, arrival, clock.time() + 5, token)
@@ -212,4 +212,4 @@ def test_a_second_move_is_refused_while_one_is_under_way(fill: Fill) -> None:
     filled.resharding.begin(6)
 
     with pytest.raises(LowkiqError, match="on its way from 4 to 6 shards"):
-        filled.app.operate.reshard(filled.worker, to=8)
+        filled.app.operate(filled.worker).reshard(to=8)

@@ -51,7 +51,7 @@ def test_a_second_copy_changes_nothing_whatever_was_pushed_meanwhile(
 
     monkeypatch.setattr(MovingShards, "receive", twice)
     monkeypatch.setattr("lowkiq_lambda.store.shard.moving.SLICE_RECORDS", 13)
-    filled.app.operate.reshard(filled.worker, to=after)
+    filled.app.operate(filled.worker).reshard(to=after)
 
     assert copies
     for second, once in copies:
@@ -70,7 +70,7 @@ def test_a_copy_that_comes_behind_the_opening_brings_nothing_back(fill: Fill, mo
         receive(shards, brought)
 
     monkeypatch.setattr(MovingShards, "receive", note)
-    filled.app.operate.reshard(filled.worker, to=3)
+    filled.app.operate(filled.worker).reshard(to=3)
     targets = {shard for _, brought in received for shard, _ in brought}
     for shard in targets:
         filled.admin.delete(shard.key("due"), shard.key("jobs"), shard.key("box"))

@@ -32,7 +32,7 @@ def worker(app: Lowkiq, queue_name: str) -> type[Worker]:
 @pytest.fixture
 def mover(app: Lowkiq, worker: type[Worker]) -> MovingShards:
     """The calls of a move of that queue, which has told its shard to be still."""
-    shards = MovingShards(app.core.backend, app.operate.resharding(worker).begin(2).epoch, "min", 1.0)
+    shards = MovingShards(app.core.backend, app.operate(worker).resharding().begin(2).epoch, "min", 1.0)
     shards.tell([shard_of(worker)], TTL)
     return shards
 
@@ -55,7 +55,7 @@ def test_a_move_gets_past_a_lease_of_a_clock_that_was_ahead(
     # It ends by the server's own clock, which does not move with the test's.
     server.admin.delete(shard_of(worker).key("lease"))
 
-    app.operate.reshard(worker, to=2)
+    app.operate(worker).reshard(to=2)
 
     assert TTL <= clock.time() - began < LONGEST + 1.0
     state = held(server.admin, [ShardRef(worker.queue_name, 2, index) for index in range(2)])

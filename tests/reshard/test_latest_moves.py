@@ -28,7 +28,7 @@ def test_marks_move_with_their_ids(make_app: MakeApp, clock: ManualClock, queue_
     worker.push_many(version(5))
     old.drain()
     worker.push_many(version(7))
-    old.operate.reshard(worker, to=3)
+    old.operate(worker).reshard(to=3)
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, merge="latest")
     below, between = after.push_many(version(4)), after.push_many(version(6))
@@ -59,7 +59,7 @@ def test_an_older_version_that_comes_before_the_mark_is_not_done(
         receive(shards, brought)
 
     monkeypatch.setattr(MovingShards, "receive", push_and_receive)
-    app.operate.reshard(worker, to=3)
+    app.operate(worker).reshard(to=3)
     app.drain()
 
     assert [False] * 20 == [one.superseded for one in pushed]
@@ -74,7 +74,7 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
     worker = declare(app, queue_name, Notes(), shards_count=2, merge="latest")
     worker.push_many([{"id": "a", "payload": 5, "score": 5}])
     put_off(app, worker, "a", JobProgress())
-    was = app.operate.queries(worker).fetch(["a"])
+    was = app.operate(worker).waiting.fetch(["a"])
     receive = MovingShards.receive
 
     def twice(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
@@ -82,9 +82,9 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
         receive(shards, brought)
 
     monkeypatch.setattr(MovingShards, "receive", twice)
-    app.operate.reshard(worker, to=3)
+    app.operate(worker).reshard(to=3)
 
-    assert was == app.operate.queries(worker).fetch(["a"])
+    assert was == app.operate(worker).waiting.fetch(["a"])
     assert 0 == counters(app, worker).get("superseded", 0)
 
 
@@ -96,12 +96,12 @@ def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: s
     worker.push_many([{"id": one, "payload": n, "score": n} for one in "abcd" for n in (1, 2)])
     old.drain()
 
-    old.operate.reshard(worker, to=3)
+    old.operate(worker).reshard(to=3)
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, **fields)
     new.drain()
-    held, counted = sorted(ids_of(new.operate.queries(after).held())), new.operate.metrics()[queue_name].held
-    new.operate.actions(after).release([*"abcd"], "skip")
+    held, counted = sorted(ids_of(new.operate(after).waiting.blocked())), new.operate.metrics()[queue_name].held
+    new.operate(after).unblock([*"abcd"], "skip")
     notes.clear()
     notes.then = None
     new.drain()

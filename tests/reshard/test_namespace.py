@@ -14,7 +14,7 @@ def test_jobs_in_all_states_and_a_move(server: Server, clock: ManualClock, queue
         filled.fill(3)
 
         assert app.operate.metrics()[queue_name].length
-        app.operate.reshard(filled.worker, to=3)
+        app.operate(filled.worker).reshard(to=3)
         clock.advance(10_000.0)
         app.drain()
         app.operate.actions(filled.worker).morgue_queue_up_all_jobs()

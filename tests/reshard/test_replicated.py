@@ -33,7 +33,7 @@ def worker(app: Lowkiq, queue_name: str) -> type[Worker]:
 
 def impatient(app: Lowkiq, worker: type[Worker], **options: Any) -> Resharding:
     """Moves of the queue that wait for half a second."""
-    resharding = app.operate.resharding(worker, **options)
+    resharding = app.operate(worker).resharding(**options)
     if resharding._replicas:
         resharding._replicas = Replicas(app.core.backend, tries=1)
     resharding.begin(3)
@@ -42,7 +42,7 @@ def impatient(app: Lowkiq, worker: type[Worker], **options: Any) -> Resharding:
 
 def test_a_replica_has_what_has_moved(app: Lowkiq, worker: type[Worker], sentinel: SentinelSetup) -> None:
     """When the move is over no write of it is on its way to the replica any more."""
-    app.operate.reshard(worker, to=3)
+    app.operate(worker).reshard(to=3)
 
     (replica,) = sentinel.replicas
     kept = {key for shard in app.core.queue_of(worker).shards for key in replica.admin.hkeys(shard.key("jobs"))}
@@ -59,9 +59,9 @@ def test_a_replica_that_hangs_stops_the_move_and_nothing_is_dropped(
         impatient(app, worker).go_on(lambda *_: None)
     replica.thaw()
 
-    app.operate.reshard(worker, to=3)
+    app.operate(worker).reshard(to=3)
 
-    assert list("abcde") == sorted(job.id for job in app.operate.queries(worker).range_by_id())
+    assert list("abcde") == sorted(job.id for job in app.operate(worker).waiting.list("id"))
 
 
 def test_a_move_need_not_wait(app: Lowkiq, worker: type[Worker], sentinel: SentinelSetup) -> None:
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_tell_is_not_trusted(sentinel: SentinelSetup, que
         worker.push_many(jobs_of("abcde"))
 
         with pytest.raises(NotReplicated, match=rf"does not tell .*{command}.*\(--unreplicated\)"):
-            app.operate.reshard(worker, to=3)
-        app.operate.reshard(worker, to=3, unreplicated=True)
+            app.operate(worker).reshard(to=3)
+        app.operate(worker).reshard(to=3, unreplicated=True)
 
-        assert list("abcde") == sorted(job.id for job in app.operate.queries(worker).range_by_id())
+        assert list("abcde") == sorted(job.id for job in app.operate(worker).waiting.list("id"))

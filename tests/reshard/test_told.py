@@ -24,18 +24,18 @@ def test_a_job_says_that_its_group_moves(app: Lowkiq, queue_name: str, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(MovingShards, "receive", killed)
         with pytest.raises(DiedOnItsWay):
-            app.operate.reshard(worker, to=2)
+            app.operate(worker).reshard(to=2)
     worker.push_many(jobs_of("b"))
 
-    queries = app.operate.queries(worker)
-    told = [queries.explain(job_id) for job_id in "ab"]
+    queue = app.operate(worker)
+    told = [queue.explain(job_id) for job_id in "ab"]
 
     assert ["closed", "receiving"] == [one.shard.role for one in told]
     assert ["moving", "moving"] == [diagnose(one, 1).kind for one in told]
-    assert ["closed", "receiving", "receiving"] == [shard.role for shard in queries.shards()]
+    assert ["closed", "receiving", "receiving"] == [shard.role for shard in queue.shards()]
 
-    app.operate.reshard(worker, to=2)
+    app.operate(worker).reshard(to=2)
 
-    queries = app.operate.queries(worker)
-    assert ["open", "open"] == [queries.explain(job_id).shard.role for job_id in "ab"]
-    assert ["open", "open"] == [shard.role for shard in queries.shards()]
+    queue = app.operate(worker)
+    assert ["open", "open"] == [queue.explain(job_id).shard.role for job_id in "ab"]
+    assert ["open", "open"] == [shard.role for shard in queue.shards()]

@@ -35,7 +35,7 @@ def test_an_idle_queue_moves_and_each_id_keeps_its_order(make_app: MakeApp, queu
     for turn in range(3):
         worker.push_many([{"id": one, "payload": turn} for one in ids])
 
-    old.operate.reshard(worker, to=12)
+    old.operate(worker).reshard(to=12)
 
     declare(new, queue_name, notes, shards_count=12, merge="never")
     assert {"done": 40} == new.drain()
@@ -49,7 +49,7 @@ def test_all_that_a_queue_holds_lies_in_the_other_shards(fill: Fill, before: int
     filled = fill(before, merge=merge)
     was = filled.held()
 
-    filled.app.operate.reshard(filled.worker, to=after)
+    filled.app.operate(filled.worker).reshard(to=after)
 
     assert was == filled.held(after)
     left = {name: what for name, what in filled.held().items() if what}
@@ -63,7 +63,7 @@ def test_an_id_may_have_more_than_a_call_carries(fill: Fill, monkeypatch: pytest
     was = filled.held()
     monkeypatch.setattr("lowkiq_lambda.store.shard.moving.SLICE_RECORDS", 1)
 
-    filled.app.operate.reshard(filled.worker, to=2)
+    filled.app.operate(filled.worker).reshard(to=2)
 
     assert was == filled.held(2)
 
@@ -83,7 +83,7 @@ def test_what_a_dead_holder_left_is_recovered_before_its_shard_is_closed(
     # It goes by the server's own clock, which does not move with the test's.
     server.admin.delete(shard.key("lease"))
 
-    app.operate.reshard(worker, to=2)
+    app.operate(worker).reshard(to=2)
 
     state = held(server.admin, [ShardRef(queue_name, 2, index) for index in range(2)])
     assert clock.time() >= began + 30.0

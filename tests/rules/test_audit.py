@@ -97,7 +97,7 @@ def scripts_with(old: str, new: str) -> Callable[..., Script]:
 
 def live(app: Lowkiq, clock: ManualClock, worker: type[Worker], mortal: Mortal, rng: Random) -> None:
     """Some days in the life of a queue: pushes, drains that die or not, and what operators do."""
-    actions = app.operate.actions(worker)
+    queue = app.operate(worker)
     for _ in range(40):
         worker.push_many(
             [
@@ -113,13 +113,13 @@ def live(app: Lowkiq, clock: ManualClock, worker: type[Worker], mortal: Mortal, 
             mortal.drain()
             outlive(app, clock, worker)
         elif step == 8:
-            actions.kill_failed_jobs(IDS)
+            queue.waiting.kill(IDS)
         elif step == 9:
-            actions.morgue_queue_up(IDS)
+            queue.morgue.requeue(IDS)
         elif step == 10:
-            actions.delete([rng.choice(IDS)])
+            queue.waiting.delete([rng.choice(IDS)])
         else:
-            actions.morgue_delete([rng.choice(IDS)])
+            queue.morgue.delete([rng.choice(IDS)])
         clock.advance(rng.choice([0.5, 20.0]))
 
 
@@ -147,10 +147,10 @@ def test_a_sound_queue_has_no_violation(
     """P1, P2, P3, P4: whatever happens to it, all is told and nothing contradicts itself."""
     rng, mortal = Random(seed), Mortal(app)
     worker = declare(app, queue_name, disturbed(rng), merge=merge, batch_size=2, max_retry_count=1)
-    app.operate.actions(worker).journal("all", seconds=86_400)
+    app.operate(worker).journal("all", seconds=86_400)
     live(app, clock, worker, mortal, rng)
 
-    report = app.operate.audit(worker)
+    report = app.operate(worker).verify()
     assert [] == [*map(str, report.violations)]
     assert report.events > 30
     assert report.since is not None
@@ -167,10 +167,10 @@ def test_each_seeded_fault_is_found(
     for seed in range(8):
         rng, mortal = Random(seed), Mortal(app)
         worker = declare(app, f"{queue_name}{seed}", disturbed(rng), batch_size=2, max_retry_count=1)
-        app.operate.actions(worker).journal("all", seconds=86_400)
+        app.operate(worker).journal("all", seconds=86_400)
         with suppress(LowkiqError):
             live(app, clock, worker, mortal, rng)
-        found |= {violation.rule for violation in app.operate.audit(worker).violations}
+        found |= {violation.rule for violation in app.operate(worker).verify().violations}
         if rule in found:
             break
 
@@ -192,11 +192,11 @@ def test_what_is_pushed_while_an_audit_reads_is_no_violation(
 ) -> None:
     """The shard has a payload then of which the journal that was read says nothing: a newer one does."""
     worker = declare(app, queue_name, Notes())
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push("a", 1)
     before_the_places(monkeypatch, lambda: worker.push("a", 2))
 
-    assert [] == [*map(str, app.operate.audit(worker).violations)]
+    assert [] == [*map(str, app.operate(worker).verify().violations)]
 
 
 def test_what_ends_while_an_audit_reads_is_no_violation(
@@ -210,7 +210,7 @@ def test_what_ends_while_an_audit_reads_is_no_violation(
         wait_for(may_end)
 
     worker = declare(app, queue_name, Notes(handle))
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push("a")
     drain = threading.Thread(target=app.drain, daemon=True)
     drain.start()
@@ -222,7 +222,7 @@ def test_what_ends_while_an_audit_reads_is_no_violation(
 
     before_the_places(monkeypatch, end)
 
-    assert [] == [*map(str, app.operate.audit(worker).violations)]
+    assert [] == [*map(str, app.operate(worker).verify().violations)]
     assert not drain.is_alive()
 
 
@@ -236,14 +236,14 @@ def test_what_was_replaced_in_flight_has_an_outcome(app: Lowkiq, queue_name: str
             raise SystemExit if is_exit else ValueError("broken")
 
     worker = declare(app, queue_name, Notes(handle), merge="latest")
-    app.operate.actions(worker).journal("all", seconds=86_400)
+    app.operate(worker).journal("all", seconds=86_400)
     worker.push_many([{"id": "a", "payload": 1, "score": 1}])
     with suppress(SystemExit, LowkiqError):
         app.drain()
 
-    kinds = {event.kind for event in app.operate.queries(worker).biography("a").events}
+    kinds = {event.kind for event in app.operate(worker).biography("a").events}
     assert {"superseded", "returned" if is_exit else "retried"} <= kinds
-    assert [] == [*map(str, app.operate.audit(worker).violations)]
+    assert [] == [*map(str, app.operate(worker).verify().violations)]
 
 
 def test_a_recording_may_begin_amid_a_visit(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -254,7 +254,7 @@ def test_a_recording_may_begin_amid_a_visit(app: Lowkiq, clock: ManualClock, que
         if "slow" not in batch:
             ended.set()
             return
-        app.operate.actions(worker).journal("all", seconds=86_400)
+        app.operate(worker).journal("all", seconds=86_400)
         worker.push_many([{"id": "fast"}])
         move_until(clock, ended.is_set)
 
@@ -262,7 +262,7 @@ def test_a_recording_may_begin_amid_a_visit(app: Lowkiq, clock: ManualClock, que
     worker.push_many([{"id": "slow"}])
     assert {"done": 2} == app.drain()
 
-    assert [] == [*map(str, app.operate.audit(worker).violations)]
+    assert [] == [*map(str, app.operate(worker).verify().violations)]
 
 
 def test_what_is_pushed_to_a_started_job_is_no_part_of_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -275,14 +275,14 @@ def test_what_is_pushed_to_a_started_job_is_no_part_of_it(app: Lowkiq, clock: Ma
 
     items = Items(2, break_once)
     worker = declare_items(app, queue_name, items)
-    app.operate.actions(worker).journal("all", seconds=86_400)
+    app.operate(worker).journal("all", seconds=86_400)
     worker.push_many([{"id": "a", "payload": score, "score": score} for score in (1, 3)])
     app.drain()
     clock.advance(60.0)
     app.drain()
 
     assert [(None, [1, 3]), (1, [1, 3]), (None, ["between"])] == [(run.cursor, run.payloads) for run in items.runs]
-    assert [] == [*map(str, app.operate.audit(worker).violations)]
+    assert [] == [*map(str, app.operate(worker).verify().violations)]
 
 
 def test_only_what_was_there_before_a_recording_may_come_from_nowhere() -> None:
@@ -324,19 +324,19 @@ def test_an_outcome_too_many_is_found_in_a_recording_that_began_amid_a_visit() -
 def test_e93_the_audit_goes_on_over_a_move(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-93: journals of shards that are left are read with those of the new ones, and what was moved is there."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     jobs = [{"id": number % 20, "payload": number} for number in range(60)]
     worker.push_many(jobs[:30])
     app.drain()
     worker.push_many([{**job, "due_at": clock.time() + 5} for job in jobs[30:45]])
-    app.operate.reshard(worker, to=3)
+    app.operate(worker).reshard(to=3)
     worker.push_many(jobs[45:])
     clock.advance(10)
     app.drain()
 
-    report = app.operate.audit(worker)
+    report = app.operate(worker).verify()
     assert [] == [*map(str, report.violations)]
     assert 5 == report.shards
-    life = app.operate.queries(worker).biography(0)
+    life = app.operate(worker).biography(0)
     assert [2, 3] == [*dict.fromkeys(event.shards_count for event in life.events)]
     assert "gone" == life.now

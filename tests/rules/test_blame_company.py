@@ -92,7 +92,7 @@ def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock:
     worker.push_many([{"id": "a", "payload": "old"}, {"id": "b", "payload": "newer"}, {"id": "c"}])
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
-    (waiting,) = app.operate.queries(worker).fetch(["b"])
+    (waiting,) = app.operate(worker).waiting.fetch(["b"])
     assert "a payload cannot be decoded: LookupError: unknown version" == waiting.error
     upgraded.append(True)
     clock.advance(10)

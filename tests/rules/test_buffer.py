@@ -502,7 +502,7 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     for each in (worker, other):
         each.push_many(jobs_of("a", payload="kept"))
     mover = make_app()
-    mover.operate.reshard(declare(mover, queue_name, Notes(), shards_count=1, merge="never"), to=2)
+    mover.operate(declare(mover, queue_name, Notes(), shards_count=1, merge="never")).reshard(to=2)
     outages.end()
     there = read_registered(producer.core.backend, queue_name, 1.0)
     assert there is not None

@@ -185,7 +185,7 @@ def test_p7_what_an_operator_queues_up_has_all_of_its_chances_again(
     clock.advance(100)
     push(16)
     handler.counts.clear()
-    assert 1 == app.operate.actions(worker).morgue_queue_up(["a"])
+    assert 1 == app.operate(worker).morgue.requeue(["a"])
     fail_to_the_end(app, clock)
 
     assert {16: 3, 17: 3, 18: 3} == handler.counts

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BatchJob, Later, Lowkiq, Worker
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken
@@ -49,7 +49,7 @@ def test_delete_takes_the_cursor_and_what_waits_behind(app: Lowkiq, queue_name: 
     worker, items = started(app, queue_name, error)
     worker.push_many(jobs_of("a", payload="new"))
 
-    assert 1 == app.operate.actions(worker).delete(["a"])
+    assert 1 == app.operate(worker).waiting.delete(["a"])
 
     assert {} == left_behind(app, worker)
     worker.push_many(jobs_of("a", payload="next"))
@@ -63,7 +63,7 @@ def test_what_comes_behind_a_deleted_job_is_due(app: Lowkiq, queue_name: str, er
     worker, items = started(app, queue_name, error)
     before_the_call(app, "delete", lambda: worker.push_many(jobs_of("a", payload="new")))
 
-    assert 1 == app.operate.actions(worker).delete(["a"])
+    assert 1 == app.operate(worker).waiting.delete(["a"])
     app.drain()
 
     assert [(None, ["old"]), (None, ["new"])] == runs_of(items)
@@ -86,13 +86,13 @@ def before_the_call(app: Lowkiq, script: str, do: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     ("script", "act"),
     [
-        ("delete", lambda actions: actions.delete(["a"])),
-        ("kill", lambda actions: actions.kill_failed_jobs(["a"])),
-        ("expedite", lambda actions: actions.perform_jobs_now(["a"])),
+        ("delete", lambda queue: queue.waiting.delete(["a"])),
+        ("kill", lambda queue: queue.waiting.kill(["a"])),
+        ("expedite", lambda queue: queue.waiting.run_now(["a"])),
     ],
 )
 def test_what_was_pushed_and_started_after_the_look_stays(
-    app: Lowkiq, queue_name: str, script: str, act: Callable[[Actions], int]
+    app: Lowkiq, queue_name: str, script: str, act: Callable[[QueueOperations], int]
 ) -> None:
     """LB-11: whoever looked before knows nothing of it, though by now it is a started job that waits."""
     items = stopping(Broken("item 3 is broken"))
@@ -105,8 +105,8 @@ def test_what_was_pushed_and_started_after_the_look_stays(
 
     before_the_call(app, script, push_and_start)
 
-    assert 0 == act(app.operate.actions(worker))
-    (waiting,) = app.operate.queries(worker).fetch(["a"])
+    assert 0 == act(app.operate(worker))
+    (waiting,) = app.operate(worker).waiting.fetch(["a"])
     assert waiting.progress is not None
     assert (3, ["new"]) == (waiting.progress.cursor, [payload for payload, _ in waiting.payloads])
     assert waiting.due_at > app.core.backend.now(app.core.queue_of(worker).shards[0])
@@ -116,11 +116,11 @@ def test_what_was_pushed_and_started_after_the_look_stays(
 def test_performed_now_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str, error: BaseException) -> None:
     """Before what waits behind it, and with its retry_count."""
     worker, items = started(app, queue_name, error)
-    (waiting,) = app.operate.queries(worker).fetch(["a"])
+    (waiting,) = app.operate(worker).waiting.fetch(["a"])
     worker.push_many(jobs_of("a", payload="new"))
 
-    assert 1 == app.operate.actions(worker).perform_jobs_now(["a"])
-    (due,) = app.operate.queries(worker).fetch(["a"])
+    assert 1 == app.operate(worker).waiting.run_now(["a"])
+    (due,) = app.operate(worker).waiting.fetch(["a"])
     app.drain()
 
     assert due.retry_count == waiting.retry_count
@@ -132,12 +132,12 @@ def test_killed_and_put_back_it_goes_on_from_its_cursor(app: Lowkiq, queue_name:
     """The progress goes to the morgue with the one payload, and comes back with it."""
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
 
-    assert 1 == app.operate.actions(worker).kill_failed_jobs(["a"])
-    (buried,) = app.operate.queries(worker).morgue_fetch(["a"])
+    assert 1 == app.operate(worker).waiting.kill(["a"])
+    (buried,) = app.operate(worker).morgue.fetch(["a"])
     assert buried.progress is not None
     assert (3, {}) == (buried.progress.cursor, left_behind(app, worker))
-    assert 1 == app.operate.actions(worker).morgue_queue_up(["a"])
-    (waiting,) = app.operate.queries(worker).fetch(["a"])
+    assert 1 == app.operate(worker).morgue.requeue(["a"])
+    (waiting,) = app.operate(worker).waiting.fetch(["a"])
     app.drain()
 
     assert (-1, [(None, ["old"]), (3, ["old"])]) == (waiting.retry_count, runs_of(items))
@@ -148,9 +148,9 @@ def test_a_job_that_was_put_off_has_not_failed_and_is_not_killed(app: Lowkiq, qu
     """It stays where it is."""
     worker, items = started(app, queue_name, Later(3_600))
 
-    assert 0 == app.operate.actions(worker).kill_failed_jobs(["a"]) + app.operate.actions(worker).kill_all_failed_jobs()
+    assert 0 == app.operate(worker).waiting.kill(["a"]) + app.operate(worker).waiting.kill(everything=True)
 
-    app.operate.actions(worker).perform_jobs_now(["a"])
+    app.operate(worker).waiting.run_now(["a"])
     app.drain()
     assert [(None, ["old"]), (3, ["old"])] == runs_of(items)
 
@@ -161,22 +161,22 @@ def test_put_back_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
     if pushed == "before it is killed":
         worker.push_many(jobs_of("a", payload="new"))
-    app.operate.actions(worker).kill_failed_jobs(["a"])
+    app.operate(worker).waiting.kill(["a"])
     if pushed == "before it is put back":
         worker.push_many(jobs_of("a", payload="new"))
 
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
 
     assert [(None, ["old"]), (None, ["old", "new"])] == runs_of(items)
-    assert ([], {}) == (ids_of(app.operate.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
+    assert ([], {}) == (ids_of(app.operate(worker).morgue.fetch(["a"])), left_behind(app, worker))
 
 
-IN_FLIGHT: dict[str, tuple[Callable[[Actions], int], int, list[Any]]] = {
-    "delete": (lambda actions: actions.delete(["a"]), 1, []),
-    "kill": (lambda actions: actions.kill_failed_jobs(["a"]) + actions.kill_all_failed_jobs(), 0, ["new"]),
-    "perform now": (lambda actions: actions.perform_jobs_now(["a"]), 1, ["new"]),
-    "queue up": (lambda actions: actions.morgue_queue_up(["a"]), 1, ["buried", "new"]),
+IN_FLIGHT: dict[str, tuple[Callable[[QueueOperations], int], int, list[Any]]] = {
+    "delete": (lambda queue: queue.waiting.delete(["a"]), 1, []),
+    "kill": (lambda queue: queue.waiting.kill(["a"]) + queue.waiting.kill(everything=True), 0, ["new"]),
+    "perform now": (lambda queue: queue.waiting.run_now(["a"]), 1, ["new"]),
+    "queue up": (lambda queue: queue.morgue.requeue(["a"]), 1, ["buried", "new"]),
 }
 
 
@@ -195,7 +195,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
             raise Broken("it is buried")
         if item == STOPS_AT and not changed:
             worker.push_many([{"id": "a", "payload": "new", "delay": 60.0}])
-            changed.append(act(app.operate.actions(worker)))
+            changed.append(act(app.operate(worker)))
         if item == 5 and errors:
             raise errors.pop()
 
@@ -204,7 +204,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     if action == "queue up":
         worker.push_many(jobs_of("a", payload="buried"))
         app.drain()
-        app.operate.actions(worker).kill_failed_jobs(["a"])
+        app.operate(worker).waiting.kill(["a"])
         items.runs.clear()
     worker.push_many(jobs_of("a", payload="old"))
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     assert [changes] == changed
     gone_on = [(5, ["old"])] if error else []
     assert [(None, ["old"]), *gone_on, *([(None, rest)] if rest else [])] == runs_of(items)
-    assert ([], {}) == (ids_of(app.operate.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
+    assert ([], {}) == (ids_of(app.operate(worker).morgue.fetch(["a"])), left_behind(app, worker))
 
 
 @pytest.mark.parametrize("action", ["kill", "delete"])
@@ -236,8 +236,8 @@ def test_what_comes_behind_failed_payloads_that_are_gone_starts_anew(
     app.drain()
     before_the_call(app, action, lambda: worker.push_many([{"id": "a", "payload": "new", "score": 3}]))
 
-    actions = app.operate.actions(worker)
-    assert 1 == (actions.kill_failed_jobs(["a"]) if action == "kill" else actions.delete(["a"]))
+    queue = app.operate(worker)
+    assert 1 == (queue.waiting.kill(["a"]) if action == "kill" else queue.waiting.delete(["a"]))
 
-    (waiting,) = app.operate.queries(worker).fetch(["a"])
+    (waiting,) = app.operate(worker).waiting.fetch(["a"])
     assert (-1, None, ["new"]) == (waiting.retry_count, waiting.error, [payload for payload, _ in waiting.payloads])

@@ -54,7 +54,7 @@ def test_p7_failures_between_which_it_moved_never_use_up_the_retries(
     counts = []
     for _ in range(5):
         app.drain()
-        counts.append(app.operate.queries(worker).fetch(["a"])[0].retry_count)
+        counts.append(app.operate(worker).waiting.fetch(["a"])[0].retry_count)
         clock.advance(1_000)
     app.drain()
 
@@ -115,7 +115,7 @@ def test_exits_of_a_job_that_ignores_its_cursor_are_a_failure(app: Lowkiq, clock
             app.drain()
         clock.advance(20)
 
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
     assert "exited 5 times in a row" in str(job.error)
 
 
@@ -161,7 +161,7 @@ def test_what_is_put_back_from_the_morgue_goes_on_there(app: Lowkiq, clock: Manu
     drain_often(app, clock, 2)
     assert ["a"] == [job.id for job in items.exhausted.buried]
 
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
 
     assert ([None, 6, 6], list(range(10)), ["a"]) == (items.cursors, items.of("a"), items.ended)
@@ -184,12 +184,12 @@ def test_a_failure_waits_with_all_payloads_of_its_id(app: Lowkiq, clock: ManualC
     worker = declare_items(app, queue_name, items)
     worker.push_many(jobs_of("a", payload="old"))
     app.drain()
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
 
     pushed = worker.push_many([{"id": "a", "payload": payload} for payload in ("old", "new")])
 
     assert [True, True] == [one.merged for one in pushed]
-    assert job.due_at == pushed[0].due_at == app.operate.queries(worker).fetch(["a"])[0].due_at
+    assert job.due_at == pushed[0].due_at == app.operate(worker).waiting.fetch(["a"])[0].due_at
     app.drain()
     assert 1 == len(items.runs)
     clock.advance(20)
@@ -230,7 +230,7 @@ def test_exits_between_which_it_moved_never_are_a_failure(app: Lowkiq, clock: Ma
     for _ in range(3 * EXIT_LIMIT - 1):
         with pytest.raises(SystemExit):
             app.drain()
-        assert [-1] == [job.retry_count for job in app.operate.queries(worker).fetch(["a"])]
+        assert [-1] == [job.retry_count for job in app.operate(worker).waiting.fetch(["a"])]
         clock.advance(20)
     app.drain()
 
@@ -323,7 +323,7 @@ def test_an_item_that_ends_its_process_is_buried_though_it_saves(
         outlive(app, clock, worker)
 
     assert (4, [None, 1, 1, 1]) == (deaths, cursors)
-    assert ["a"] == [job.id for job in app.operate.queries(worker).morgue_fetch(["a"])]
+    assert ["a"] == [job.id for job in app.operate(worker).morgue.fetch(["a"])]
 
 
 def test_cleanup_that_raises_fails_the_job_and_keeps_its_cursor(

@@ -145,8 +145,8 @@ def test_a_job_stops_where_it_is_told_to(
     app, stopping = make_app(), list[bool]()
     acts: dict[str, Callable[[], object]] = {
         "stopping": lambda: stopping.append(True),
-        "paused": lambda: app.operate.actions(worker).pause(),
-        "quiet": lambda: app.operate.actions(worker).quiet(0, app.operate.queries(worker).shards()[0].token),
+        "paused": lambda: app.operate(worker).pause(),
+        "quiet": lambda: app.operate(worker).in_flight.quiet(0, app.operate(worker).shards()[0].token),
     }
 
     def before(_job: BatchJob, item: int) -> None:
@@ -163,7 +163,7 @@ def test_a_job_stops_where_it_is_told_to(
 
     assert (reason, {"later": 1, "checkpointed": 1}) == (result.reason, dict(result.counts))
     assert [0, 1, 2] == items.of("a")
-    app.operate.actions(worker).resume()
+    app.operate(worker).resume()
     app.drain()
     assert ([None, 3], list(range(10))) == (items.cursors, items.of("a"))
 
@@ -220,7 +220,7 @@ def test_a_number_of_items_that_cannot_be_kept_fails_the_job(
 
     assert 1 == app.drain()["retried"]
 
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
     assert job.error is not None
     assert "expect: the number of items must be" in job.error
 

@@ -50,9 +50,7 @@ def with_dead_head(
 
 def buried(app: Lowkiq, worker: type[Worker]) -> dict[str, list[object]]:
     """The payloads in the morgue, by id."""
-    return {
-        job.id: [payload for payload, _ in job.payloads] for job in app.operate.queries(worker).morgue_range_by_id()
-    }
+    return {job.id: [payload for payload, _ in job.payloads] for job in app.operate(worker).morgue.list("id")}
 
 
 def test_l23_skip_lets_the_others_go_on(app: Lowkiq, queue_name: str) -> None:
@@ -71,7 +69,7 @@ def test_e79_hold_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClo
 
     assert ([(n, float(n)) for n in range(3)], FAR, 0.0, "0 is broken") == look(app, worker, "a")
     assert [{"a": [0, 1, 2]}, {"b": ["fine"]}] == notes.batches
-    assert (["a"], {}) == (ids_of(app.operate.queries(worker).held()), buried(app, worker))
+    assert (["a"], {}) == (ids_of(app.operate(worker).waiting.blocked()), buried(app, worker))
     assert [("a", [(0, 0.0)])] == [(job.id, pairs(job)) for job in notes.buried]
     metrics = app.operate.metrics()[queue_name]
     assert (1, 1, 0, 0.0) == (metrics.held, metrics.failed, metrics.buried, metrics.lag)
@@ -95,7 +93,7 @@ def test_a_released_head_is_tried_again_with_all_its_retries(app: Lowkiq, queue_
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1 + behind)
     notes.then = None
 
-    released = app.operate.actions(worker).release(["a", "other"], "retry")
+    released = app.operate(worker).unblock(["a", "other"], "retry")
     waiting = look(app, worker, "a")
     app.drain()
 
@@ -113,8 +111,8 @@ def test_a_skipped_head_goes_to_the_morgue_alone(
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in before + behind])
 
-    released = app.operate.actions(worker).release(["a"], "skip")
-    (in_morgue,) = app.operate.queries(worker).morgue_fetch(["a"])
+    released = app.operate(worker).unblock(["a"], "skip")
+    (in_morgue,) = app.operate(worker).morgue.fetch(["a"])
     app.drain()
 
     assert (1, [(0, 0.0)], "0 is broken") == (released, pairs(in_morgue), in_morgue.error)
@@ -127,36 +125,36 @@ def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: Manu
     worker, notes = with_dead_head(app, queue_name, "block", payloads=2, max_retry_count=1)
     clock.advance(10)
     app.drain()
-    app.operate.actions(worker).release(["a"], "retry")
+    app.operate(worker).unblock(["a"], "retry")
     app.drain()
     clock.advance(10)
     app.drain()
 
     assert ([[0, 1]] * 4, ["a"]) == (
         [batch["a"] for batch in notes.batches],
-        ids_of(app.operate.queries(worker).held()),
+        ids_of(app.operate(worker).waiting.blocked()),
     )
     assert 2 == counters(app, worker)["held"]
 
 
 def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Expedite and requeue leave it where it is; a delete, or a kill, takes the head, so that later pushes run."""
-    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
-    actions = app.operate.actions(worker)
-    actions.kill_failed_jobs(["a"])
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    queue = app.operate(worker)
+    queue.waiting.kill(["a"])
     worker.push_many([{"id": "a", "payload": 0, "score": 0}])
     app.drain()
 
     assert (0, 0, 1) == (
-        actions.perform_jobs_now(["a"]),
-        actions.perform_all_jobs_now(),
-        actions.morgue_queue_up(["a"]),
+        queue.waiting.run_now(["a"]),
+        queue.waiting.run_now(everything=True),
+        queue.morgue.requeue(["a"]),
     )
     clock.advance(1)
     assert "failed" not in app.drain()
-    assert ["a"] == ids_of(app.operate.queries(worker).held())
+    assert ["a"] == ids_of(app.operate(worker).waiting.blocked())
 
-    actions.delete(["a"])
+    queue.waiting.delete(["a"])
     worker.push_many([{"id": "a", "payload": 7}])
     app.drain()
 
@@ -166,17 +164,17 @@ def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, qu
 
 def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: str) -> None:
     """P3: what comes back from the morgue waits with the head, and runs where its score belongs."""
-    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
-    app.operate.actions(worker).release(["a"], "skip")
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    app.operate(worker).unblock(["a"], "skip")
     notes.then = lambda batch: batch.fail("a", "broken")
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
     app.drain()
 
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     held = look(app, worker, "a")
     notes.clear()
     notes.then = None
-    app.operate.actions(worker).release(["a"], "retry")
+    app.operate(worker).unblock(["a"], "retry")
     app.drain()
 
     assert ([(n, float(n)) for n in range(3)], FAR) == (held and held.payloads, held and held.due_at)
@@ -203,7 +201,7 @@ def test_drop_buries_all_that_waits(app: Lowkiq, queue_name: str) -> None:
 
     assert ({"a": [-1, 0, 1, 2, 3, 9]}, {}) == (in_morgue, left)
     assert [[0, 1], ["new"]] == [batch["a"] for batch in notes.batches]
-    assert ["0 is broken"] == [job.error for job in app.operate.queries(worker).morgue_fetch(["a"])]
+    assert ["0 is broken"] == [job.error for job in app.operate(worker).morgue.fetch(["a"])]
     assert [[(0, 0.0)]] == [pairs(job) for job in notes.buried]
 
 
@@ -303,7 +301,7 @@ def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
     mortal.dies_before = second_settlement()
     mortal.drain()
     outlive(old, clock, worker)
-    old.operate.reshard(worker, to=2)
+    old.operate(worker).reshard(to=2)
     after = declare(new, queue_name, notes, shards_count=2, **fields)
     after.push_many([last])
     new.drain()
@@ -334,7 +332,7 @@ def test_the_third_strike_kills_a_head_too(
     notes.clear()
     counts = app.drain()
 
-    held = [payload for job in app.operate.queries(worker).held() for payload, _ in job.payloads]
+    held = [payload for job in app.operate(worker).waiting.blocked() for payload, _ in job.payloads]
     ran = [payload for batch in notes.batches for payload in batch["a"]]
     assert left == (held, ran, buried(app, worker).get("a", []))
     assert ("block" == dead_head, 1) == (bool(counters(app, worker).get("held")), counts["failed"])
@@ -347,7 +345,7 @@ def test_a_head_is_found_whatever_it_merged_with(app: Lowkiq, queue_name: str, m
     worker, notes = with_dead_head(app, queue_name, "block", payloads=2, merge=merge)
     worker.push_many([{"id": "a", "payload": 0, "score": score} for score in (-1, 8)])
 
-    app.operate.actions(worker).release(["a"], "skip")
+    app.operate(worker).unblock(["a"], "skip")
     left = look(app, worker, "a")
 
     assert [1, *([0, 0] if merge == "never" else [])] == sorted(
@@ -369,4 +367,4 @@ def test_a_release_is_one_of_two_words(app: Lowkiq, queue_name: str) -> None:
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(ValueError, match='"retry" or "skip", not \'later\''):
-        app.operate.actions(worker).release(["a"], "later")  # type: ignore[arg-type]  # that is the point
+        app.operate(worker).unblock(["a"], "later")  # type: ignore[arg-type]  # that is the point

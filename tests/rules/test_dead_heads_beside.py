@@ -73,7 +73,7 @@ def test_a_released_item_goes_where_its_head_goes(
     task.push_many(("a", 0, "head"), ("a", 1, "behind"))
     app.drain()
 
-    app.operate.actions(worker).release(["a"], how)
+    app.operate(worker).unblock(["a"], how)
     app.drain()
 
     assert {"head": item, "behind": "d"} == task.statuses
@@ -96,7 +96,7 @@ def test_a_held_job_with_a_cursor_goes_on_from_it(app: Lowkiq, queue_name: str) 
     app.drain()
     waiting = look(app, worker, "a")
 
-    app.operate.actions(worker).release(["a"], "retry")
+    app.operate(worker).unblock(["a"], "retry")
     app.drain()
 
     assert FAR == (waiting and waiting.due_at)
@@ -119,9 +119,9 @@ def test_a_skipped_job_with_a_cursor_takes_it_to_the_morgue(app: Lowkiq, queue_n
     app.drain()
     worker.push_many([{"id": "a", "payload": "second"}])
 
-    app.operate.actions(worker).release(["a"], "skip")
+    app.operate(worker).unblock(["a"], "skip")
     app.drain()
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
 
     assert [(None, ["first"]), (None, ["second"]), (2, ["first"])] == [(run.cursor, run.payloads) for run in items.runs]
@@ -141,7 +141,7 @@ def test_others_of_its_tenant_run(app: Lowkiq, clock: ManualClock, queue_name: s
     worker.push_many([{"id": "acme:1", "payload": 1}, {"id": "acme:2"}])
     clock.advance(2)
     app.drain()
-    app.operate.actions(worker).release(["acme:1"], "retry")
+    app.operate(worker).unblock(["acme:1"], "retry")
     app.drain()
 
     assert [["acme:1"], ["acme:2"], ["acme:1"]] == notes.ids
@@ -152,14 +152,14 @@ def test_repair_leaves_a_held_id_where_it_is(app: Lowkiq, queue_name: str) -> No
     """Damage elsewhere frees no head; and an id whose note was set aside can still be released."""
     worker, notes = held(app, queue_name)
     shard, client = shard_of(app, worker, "a"), app.core.backend.client
-    sound = app.operate.actions(worker).repair()
+    sound = app.operate(worker).repair()
     client.zrem(shard.key("due"), "a")
-    app.operate.actions(worker).repair()
-    still = ids_of(app.operate.queries(worker).held())
+    app.operate(worker).repair()
+    still = ids_of(app.operate(worker).waiting.blocked())
     client.hset(shard.key("trouble"), "a", b"\xc1")
-    app.operate.actions(worker).repair()
+    app.operate(worker).repair()
 
-    released = app.operate.actions(worker).release(["a"], "skip")
+    released = app.operate(worker).unblock(["a"], "skip")
     app.drain()
 
     assert (0, ["a"], 1, [["a"], ["a"]]) == (sound, still, released, notes.ids)
@@ -172,7 +172,7 @@ def test_the_page_of_a_held_job_says_why_it_does_not_run(app: Lowkiq, clock: Man
     at = clock.time()
     clock.advance(60)
 
-    explained = app.operate.queries(worker).explain("a")
+    explained = app.operate(worker).explain("a")
 
     assert (at, FAR) == (explained.held_since, explained.due_at)
 
@@ -180,14 +180,14 @@ def test_the_page_of_a_held_job_says_why_it_does_not_run(app: Lowkiq, clock: Man
 def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowkiq, queue_name: str) -> None:
     """A delete that has looked before the payload came leaves it, and its hold, alone."""
     worker, _ = held(app, queue_name)
-    before = app.operate.actions(worker)._snapshots()
+    before = app.operate(worker).runner.snapshots()
     worker.push_many(jobs_of("b"))
-    (snapshot,) = app.operate.actions(worker)._snapshots()
+    (snapshot,) = app.operate(worker).runner.snapshots()
     early = [one for one in before if one.arrival == snapshot.arrival - 1]
-    app.operate.actions(worker).release(["a"], "skip")
+    app.operate(worker).unblock(["a"], "skip")
     worker.push_many([{"id": "a", "payload": "later"}])
 
-    progress = app.operate.actions(worker)._call_once("delete", early[0], ["a"], 0)
+    progress = app.operate(worker).runner.call_once("delete", early[0], ["a"], 0)
 
     assert (0, True) == (progress.changed, look(app, worker, "a") is not None)
 
@@ -209,8 +209,8 @@ def test_a_release_leaves_a_head_that_died_after_its_look(
 
     monkeypatch.setattr(Backend, "run", die_and_run)
 
-    assert 0 == app.operate.actions(worker).release(["a"], "skip")
-    assert ["a"] == ids_of(app.operate.queries(worker).held())
+    assert 0 == app.operate(worker).unblock(["a"], "skip")
+    assert ["a"] == ids_of(app.operate(worker).waiting.blocked())
 
 
 @pytest.mark.parametrize(("tracked", "held_ids"), [("head", []), ("behind", ["a"])])
@@ -231,7 +231,7 @@ def test_cancelling_a_task_frees_an_id_only_with_its_head(
     app.drain()
 
     task.cancel()
-    found = ids_of(app.operate.queries(worker).held())
+    found = ids_of(app.operate(worker).waiting.blocked())
     app.drain()
 
     left = [name for name in ("head", "behind", "other") if name != tracked]

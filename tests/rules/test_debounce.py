@@ -155,7 +155,7 @@ def test_a_time_of_its_own_holds_also_where_it_is_that_of_an_earlier_gathering(
 ) -> None:
     """What was gathered and deleted leaves nothing to the id's next job."""
     due = push(worker, 1)
-    app.operate.actions(worker).delete(["a"])
+    app.operate(worker).waiting.delete(["a"])
     push(worker, 2, due_at=due)
     clock.advance(1.0)
 
@@ -185,7 +185,7 @@ def test_l20_a_retry_is_none_that_debounces_whatever_its_time_is(
     """L-20: also where it is due at the very moment at which its id would have been due."""
     worker = declare(app, queue_name, Notes(raising()), debounce=QUIET, retry_in=lambda _self, _count: QUIET.quiet)
     due = push(worker, 1)
-    app.operate.actions(worker).perform_all_jobs_now()
+    app.operate(worker).waiting.run_now(everything=True)
     app.drain()
     clock.advance(1.0)
 
@@ -198,7 +198,7 @@ def test_what_an_operator_makes_due_is_not_put_off_again(
     """Perform now is now."""
     push(worker, 1)
     clock.advance(0.5)
-    app.operate.actions(worker).perform_all_jobs_now()
+    app.operate(worker).waiting.run_now(everything=True)
 
     assert clock.time() >= push(worker, 2)
     app.drain()
@@ -210,7 +210,7 @@ def test_l34_what_comes_from_the_morgue_is_not_gathered(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
     """L-34: requeued is due now, also where its id debounces, and a push puts it off no more."""
-    app.operate.actions(worker)
+    app.operate(worker)
     worker.max_retry_count = 0
     notes.then = raising()
     for payload in range(2):
@@ -219,7 +219,7 @@ def test_l34_what_comes_from_the_morgue_is_not_gathered(
     notes.then = None
     push(worker, "newer", job_id="id-1")
 
-    app.operate.actions(worker).morgue_queue_up(["id-0", "id-1"])
+    app.operate(worker).morgue.requeue(["id-0", "id-1"])
 
     assert [clock.time()] * 2 == [push(worker, "last", job_id=job_id) for job_id in ("id-0", "id-1")]
     app.drain()
@@ -345,7 +345,7 @@ def test_a_deleted_id_begins_anew(app: Lowkiq, clock: ManualClock, worker: type[
     """Its limit counts from the first push behind that."""
     push(worker, 1)
     clock.advance(1.0)
-    app.operate.actions(worker).delete(["a"])
+    app.operate(worker).waiting.delete(["a"])
     due = [push(worker, 2)]
     for _ in range(6):
         clock.advance(1.5)
@@ -411,11 +411,11 @@ def test_lag_and_the_reason_tell_that_an_id_debounces(app: Lowkiq, clock: Manual
     due = push(worker, 2)
 
     assert 0.0 == app.operate.stats()["total"]["lag"]
-    explained = app.operate.queries(worker).explain("a")
+    explained = app.operate(worker).explain("a")
     assert (due, clock.time() + 9.0) == (explained.due_at, explained.debounced_until)
 
     clock.advance(2.0)
-    assert app.operate.queries(worker).explain("a").debounced_until is None
+    assert app.operate(worker).explain("a").debounced_until is None
 
 
 def test_what_is_kept_of_gathering_goes_by_itself(
@@ -461,8 +461,8 @@ def test_a_user_of_the_declared_keys_alone_may_debounce(
     clock.advance(1.0)
 
     assert clock.time() + 2.0 == push(worker, 2)
-    assert clock.time() + 9.0 == guarded.operate.queries(worker).explain("a").debounced_until
-    assert 0 == guarded.operate.actions(worker).repair()
+    assert clock.time() + 9.0 == guarded.operate(worker).explain("a").debounced_until
+    assert 0 == guarded.operate(worker).repair()
 
 
 def test_damage_to_what_is_kept_of_gathering_stops_no_push(
@@ -478,7 +478,7 @@ def test_damage_to_what_is_kept_of_gathering_stops_no_push(
 
     clock.advance(2.0)
     app.drain()
-    assert ([{"a": [1, 2]}], 1) == (notes.batches, len(app.operate.queries(worker).damaged()))
+    assert ([{"a": [1, 2]}], 1) == (notes.batches, len(app.operate(worker).damaged()))
 
 
 @pytest.mark.parametrize(

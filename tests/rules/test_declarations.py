@@ -224,8 +224,8 @@ def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
     foreign = Lowkiq().worker(worker_with(perform=perform))
 
     for ask in (
+        app.operate,
         app.operate.queries,
-        app.operate.actions,
         app.core.queue_of,
         lambda worker: app.push_many(worker, jobs_of("a")),
     ):

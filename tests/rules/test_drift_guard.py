@@ -88,14 +88,14 @@ def test_an_empty_queue_gets_another_merge_and_who_goes_by_the_old_one_is_refuse
     before.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
 
     with pytest.raises(QueueMismatch, match="still has jobs"):
-        new.operate.redeclare(after)
+        new.operate(after).redeclare()
     old.drain()
-    new.operate.redeclare(after)
+    new.operate(after).redeclare()
     after.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}])
 
     for use in (
         lambda: before.push_many(jobs_of("a")),
-        lambda: old.operate.actions(before).delete(["a"]),
+        lambda: old.operate(before).waiting.delete(["a"]),
         old.drain,
     ):
         with pytest.raises(QueueMismatch):
@@ -112,7 +112,7 @@ def test_a_queue_with_a_handler_at_work_stays_as_it_is(make_app: MakeApp, queue_
 
     def redeclare(_batch: object) -> None:
         with pytest.raises(QueueMismatch, match="still has jobs") as caught:
-            new.operate.redeclare(after)
+            new.operate(after).redeclare()
         refused.append(caught.value)
 
     before = declare(old, queue_name, Notes(redeclare), shards_count=2)
@@ -160,7 +160,7 @@ def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_d
 
     assert {job["id"] for job in MANY} == {job_id for ids in used.ids for job_id in ids}
     assert 0 == app.operate.stats()["total"]["length"]
-    assert [] == list(app.operate.queries(never).range_by_id())
+    assert [] == list(app.operate(never).waiting.list("id"))
     assert not own_server.admin.exists(declaration_key("a never used one"))
 
     own_server.admin.config_set("maxmemory", 0)
@@ -201,7 +201,7 @@ def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
     later = make_app()
     worker, other = declare(later, queue_name, performed), declare(later, f"{queue_name} beside", beside)
     with pytest.raises(QueueMismatch, match=f"declaration of queue '{queue_name}' cannot be read.*delete the key"):
-        later.operate.redeclare(worker)
+        later.operate(worker).redeclare()
     with pytest.raises(QueueMismatch, match="cannot be read"):
         later.drain()
     assert [["b"]] == beside.ids
@@ -235,7 +235,7 @@ def test_lb17_another_shards_count_is_refused(make_app: MakeApp, queue_name: str
     other = make_app()
     worker = declare(other, queue_name, Notes(), shards_count=3)
 
-    for call in (lambda: worker.push_many(jobs_of("a")), other.drain, lambda: other.operate.queries(worker)):
+    for call in (lambda: worker.push_many(jobs_of("a")), other.drain, other.operate(worker).shards):
         with pytest.raises(QueueMismatch, match=r"declared with shards_count=3, .* made with shards_count=5"):
             call()
 

@@ -172,7 +172,7 @@ def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_
     drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT)
 
     assert {"a": 1, "b": 1, "x": EXIT_LIMIT} == Counter(runs)
-    (waiting,) = app.operate.queries(worker).fetch(["x"])
+    (waiting,) = app.operate(worker).waiting.fetch(["x"])
     assert str(waiting.error).startswith(f"The handler exited {EXIT_LIMIT} times in a row")
 
 

@@ -191,7 +191,7 @@ def test_lb5_a_late_settling_touches_nothing_of_the_next_holder(
     other = declare(next_one, queue_name, run, batch_size=2)
     worker.push_many(jobs_of("ab"))
     counts = late.drain()
-    in_flight = [job.id for job in late.operate.queries(worker).processing()]
+    in_flight = [job.id for job in late.operate(worker).in_flight.list()]
     settled.set()
     thread.join()
 

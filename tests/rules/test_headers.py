@@ -181,7 +181,7 @@ def test_headers_outlive_a_burial(app: Lowkiq, clock: ManualClock, queue_name: s
     app.drain()
     told.notes.then = None
     clock.advance(3_600)
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
     assert [["1"], ["1"]] == told.traces()
 
@@ -235,7 +235,7 @@ def test_an_operator_moves_jobs_with_their_headers(
     told.notes.then = None
     push(worker, "2")
     clock.advance(1)
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
     assert ["1", "2"] == sorted(told.traces()[-1])
 

@@ -147,7 +147,7 @@ def test_lb3_an_id_deleted_meanwhile_harms_nobody(app: Lowkiq, queue_name: str) 
 
     def delete(_batch: Batch) -> None:
         if len(notes.batches) == 1:
-            app.operate.actions(worker).delete(["a", "b", "c"])
+            app.operate(worker).waiting.delete(["a", "b", "c"])
 
     notes = Notes(delete)
     worker = declare(app, queue_name, notes)

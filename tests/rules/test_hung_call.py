@@ -45,7 +45,7 @@ def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualCl
         budget.is_hard = True
         drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(budget)
         found.append((drain.reason, sum(done.values())))
-        app.operate.actions(worker).delete(["hung"])
+        app.operate(worker).waiting.delete(["hung"])
         worker.push_many([{"id": f"{number}"} for number in range(300)])
         clock.advance(40)
 
@@ -62,7 +62,7 @@ def test_a_call_that_hangs_keeps_no_ids_of_its_rate(make_app: MakeApp, clock: Ma
 
     def hang(_batch: Batch) -> None:
         # It has looked for more, and found nothing.
-        eventually(lambda: app.operate.limits(worker).explain().ids_left == len(more), TIMEOUT)
+        eventually(lambda: app.operate(worker).limits.explain().ids_left == len(more), TIMEOUT)
         worker.push_many([{"id": id} for id in more])
         other.core.drainer.visit(other.core.queue_of(worker).shards[shard_for(more[0], 2)], Budget(clock))
 

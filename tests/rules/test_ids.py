@@ -152,8 +152,8 @@ def test_e60_a_text_of_another_type_is_what_it_holds(app: Lowkiq, queue_name: st
     (pushed,) = worker.push_many([{"id": Stock.APPLE}])
 
     assert ("apple", str) == (pushed.id, type(pushed.id))
-    assert ["apple"] == [job.id for job in app.operate.queries(worker).fetch([Stock.APPLE])]
-    assert 1 == app.operate.actions(worker).delete([Stock.APPLE])
+    assert ["apple"] == [job.id for job in app.operate(worker).waiting.fetch([Stock.APPLE])]
+    assert 1 == app.operate(worker).waiting.delete([Stock.APPLE])
 
 
 class Shelf(IntEnum):
@@ -170,13 +170,13 @@ def test_e61_looks_and_actions_refuse_the_ids_that_a_push_refuses(app: Lowkiq, q
     """E-61: what cannot be an id is refused with one error and one sentence, wherever it is given."""
     given: Any = REFUSED[kind]
     worker = declare(app, queue_name, Notes())
-    queries, actions = app.operate.queries(worker), app.operate.actions(worker)
+    queries, actions = app.operate(worker), app.operate(worker)
     ways: list[partial[Any]] = [
-        partial(queries.fetch, [given]),
-        partial(queries.morgue_fetch, [given]),
-        partial(queries.range_by_id, given, "+"),
-        partial(actions.delete, [given]),
-        partial(actions.morgue_queue_up, [given]),
+        partial(queries.waiting.fetch, [given]),
+        partial(queries.morgue.fetch, [given]),
+        partial(partial(queries.waiting.list, "id"), given, "+"),
+        partial(actions.waiting.delete, [given]),
+        partial(actions.morgue.requeue, [given]),
     ]
     with pytest.raises(JobError) as pushed:
         worker.push_many([{"id": given}])

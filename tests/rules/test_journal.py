@@ -17,8 +17,8 @@ from tests.kit.workers import declare, jobs_of
 
 def entries(app: Lowkiq, worker: type[Worker]) -> list[JournalEntry]:
     """What is in the journals of the worker's shards."""
-    actions = app.operate.actions(worker)
-    return [entry for journal in read_journals(actions.reader, actions.reader.shards) for entry in journal]
+    queue = app.operate(worker)
+    return [entry for journal in read_journals(queue.reader, queue.reader.shards) for entry in journal]
 
 
 def told(app: Lowkiq, worker: type[Worker]) -> list[tuple[str, Any]]:
@@ -85,12 +85,12 @@ def test_what_operators_and_bounds_did_is_told(app: Lowkiq, clock: ManualClock, 
     worker = declare(app, queue_name, notes, max_retry_count=1)
     worker.push_many(jobs_of("ab"))
     app.drain()
-    app.operate.actions(worker).kill_failed_jobs(["a"])
+    app.operate(worker).waiting.kill(["a"])
     clock.advance(100)
     app.drain()
-    app.operate.actions(worker).morgue_queue_up(["a"])
-    app.operate.actions(worker).morgue_delete(["b"])
-    app.operate.actions(worker).delete(["a"])
+    app.operate(worker).morgue.requeue(["a"])
+    app.operate(worker).morgue.delete(["b"])
+    app.operate(worker).waiting.delete(["a"])
 
     assert [
         ("killed", [["a", 1]]),
@@ -119,7 +119,7 @@ def test_all_is_told_until_its_time_ends(app: Lowkiq, clock: ManualClock, queue_
     """Pushes with what they joined, claims, outcomes by name; then no more, and no key is passed that has no use."""
     worker = declare(app, queue_name, notes, batch_size=2)
     worker.push_many(jobs_of("a"))
-    app.operate.actions(worker).journal("all", seconds=600)
+    app.operate(worker).journal("all", seconds=600)
     worker.push_many([{"id": "a"}, {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
     notes.then = failing("a")
     app.drain()
@@ -145,21 +145,21 @@ def test_the_level_ends_by_hand_and_is_of_the_shards_that_were_named(
 ) -> None:
     """A level that nobody wants any more, or a shard that nobody asked about, writes nothing."""
     worker = declare(app, queue_name, notes, shards_count=2)
-    app.operate.actions(worker).journal("all", shards=[1])
+    app.operate(worker).journal("all", shards=[1])
     worker.push_many(jobs_of("abcdef"))
-    app.operate.actions(worker).journal("trouble")
+    app.operate(worker).journal("trouble")
     app.drain()
 
     assert [1] == [entry.shard for entry in entries(app, worker) if entry.kind != "level"]
     with pytest.raises(ValueError, match="at most 86400, not 100000"):
-        app.operate.actions(worker).journal("all", seconds=100_000)
+        app.operate(worker).journal("all", seconds=100_000)
 
 
 def test_e41_a_full_server_still_gets_its_journal(own_server: Server, queue_name: str, notes: Notes) -> None:
     """E-41: outcomes are written behind a command that frees, and what was refused is in no journal."""
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:
         worker = declare(app, queue_name, notes, max_retry_count=0)
-        app.operate.actions(worker).journal("all")
+        app.operate(worker).journal("all")
         worker.push_many(jobs_of("ab"))
         own_server.admin.config_set("maxmemory-policy", "noeviction")
         own_server.admin.config_set("maxmemory", "1mb")
@@ -171,7 +171,7 @@ def test_e41_a_full_server_still_gets_its_journal(own_server: Server, queue_name
         own_server.admin.config_set("maxmemory", "0")
 
         assert ["level", "pushed", "claimed", "dead", "claimed", "done"] == kinds
-        assert [] == app.operate.audit(worker).violations
+        assert [] == app.operate(worker).verify().violations
 
 
 def test_a_clock_that_goes_back_stops_no_journal(
@@ -180,7 +180,7 @@ def test_a_clock_that_goes_back_stops_no_journal(
     """Entries are numbered, so that the order stays; a level that ends in a far future counts as ended."""
     worker = declare(app, queue_name, notes)
     shard = app.core.queue_of(worker).shards[0]
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push_many(jobs_of("a"))
     clock.advance(-3_600)
     worker.push_many(jobs_of("b"))
@@ -198,7 +198,7 @@ def test_scripts_that_the_server_forgot_write_the_journal_once(
     """What is sent again with its text is one call, and one entry."""
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as mine:
         worker = declare(mine, queue_name, notes)
-        mine.operate.actions(worker).journal("all")
+        mine.operate(worker).journal("all")
         worker.push_many(jobs_of("a"))
         own_server.admin.script_flush()
         worker.push_many(jobs_of("b"))
@@ -206,14 +206,14 @@ def test_scripts_that_the_server_forgot_write_the_journal_once(
         mine.drain()
 
         assert [("pushed", [["a", 1]]), ("pushed", [["b", 2]])] == told(mine, worker)[1:3]
-        assert [] == mine.operate.audit(worker).violations
+        assert [] == mine.operate(worker).verify().violations
 
 
 def test_a_journal_without_its_numbers_begins_anew(app: Lowkiq, queue_name: str, notes: Notes) -> None:
     """A key of meta that somebody deleted must not stop what the journal tells of."""
     worker = declare(app, queue_name, notes)
     shard = app.core.queue_of(worker).shards[0]
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push_many(jobs_of("ab"))
     app.core.backend.client.hdel(shard.key("meta"), "journal_seq")
     app.drain()
@@ -226,11 +226,11 @@ def test_a_journal_keeps_some_two_thousand_events(app: Lowkiq, queue_name: str, 
     """Most of them are dropped as new ones come, and the verdict begins behind the gap."""
     worker = declare(app, queue_name, notes)
     shard = app.core.queue_of(worker).shards[0]
-    app.operate.actions(worker).journal("all")
+    app.operate(worker).journal("all")
     worker.push_many([{"id": "a", "payload": number} for number in range(64 * 40)])
     app.core.backend.client.xtrim(shard.key("journal"), 10, approximate=False)
     app.drain()
-    report = app.operate.audit(worker)
+    report = app.operate(worker).verify()
 
     assert [] == report.violations
     assert report.since is not None

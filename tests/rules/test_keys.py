@@ -172,7 +172,7 @@ def test_a_queue_that_is_declared_anew_forgets_its_keys(server: Server, clock: M
     before.drain()
     new = declare(after, queue_name, Notes(), shards_count=2)
 
-    after.operate.redeclare(new)
+    after.operate(new).redeclare()
 
     assert not server.admin.exists(shard_of(old).key("receipts"))
     assert not new.push_many([{"id": 1, "key": "k"}])[0].repeated
@@ -184,7 +184,7 @@ def test_u6_a_key_is_forgotten_by_name(app: Lowkiq, queue_name: str) -> None:
     jobs = [{"id": job_id, "payload": "v", "key": "evt"} for job_id in (1, 2, 3)]
     worker.push_many(jobs)
 
-    forgotten = app.operate.actions(worker).forget_keys([(1, "evt"), (2, "evt"), (2, "other"), ("never", "evt")])
+    forgotten = app.operate(worker).forget_keys([(1, "evt"), (2, "evt"), (2, "other"), ("never", "evt")])
 
     assert (2, [False, False, True]) == (forgotten, [one.repeated for one in worker.push_many(jobs)])
     assert 3 == app.operate.metrics()[queue_name].length
@@ -206,7 +206,7 @@ def test_u8_a_deleted_job_stays_pushed(app: Lowkiq, queue_name: str) -> None:
     """U-8: a key tells that the job was pushed, so deleting what waits forgets none; a merge needs nothing released."""
     worker = declare(app, queue_name, Notes())
     worker.push_many([{"id": 1, "payload": "v", "key": "evt"}])
-    app.operate.actions(worker).delete([1])
+    app.operate(worker).waiting.delete([1])
 
     (again,) = worker.push_many([{"id": 1, "payload": "v", "key": "evt"}])
     (without,) = worker.push_many([{"id": 1, "payload": "v"}])

@@ -72,7 +72,7 @@ def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, q
     """P9, LB-16: what is performed now lags from now on."""
     worker = declare(app, queue_name, Notes())
     worker.push_many(jobs_of("abc", delay=1_000))
-    app.operate.actions(worker).perform_all_jobs_now()
+    app.operate(worker).waiting.run_now(everything=True)
     at_once = lag_of(app, queue_name)
     clock.advance(7)
 
@@ -85,7 +85,7 @@ def test_p9_queued_up_from_the_morgue_lags_from_then_on(app: Lowkiq, clock: Manu
     worker.push_many(jobs_of("a"))
     app.drain()
     clock.advance(500)
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     clock.advance(4)
 
     assert 4 == lag_of(app, queue_name)
@@ -96,7 +96,7 @@ def test_p9_what_is_paused_lags_apart(app: Lowkiq, clock: ManualClock, queue_nam
     paused = declare(app, f"{queue_name}-paused", Notes(), shards_count=2)
     other = declare(app, f"{queue_name}-other", Notes())
     paused.push_many(jobs_of("abcd"))
-    app.operate.actions(paused).pause(100)
+    app.operate(paused).pause(100)
     clock.advance(50)
     other.push_many(jobs_of("a"))
     clock.advance(3)
@@ -135,7 +135,7 @@ def test_lb16_perform_now_fakes_no_lag(app: Lowkiq, clock: ManualClock, queue_na
     now = clock.time()
     worker.push_many({"id": job_id, "due_at": now + at} for job_id, at in (("c", 30), ("a", 10), ("b", 20)))
 
-    assert 3 == app.operate.actions(worker).perform_all_jobs_now()
+    assert 3 == app.operate(worker).waiting.run_now(everything=True)
     lag = app.operate.stats()["by_worker"][queue_name]["lag"]
     app.drain()
 

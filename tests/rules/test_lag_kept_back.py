@@ -27,7 +27,7 @@ def lags(app: Lowkiq, queue_name: str) -> tuple[float, float, float]:
 def test_a_paused_tenant_is_not_late(app: Lowkiq, clock: ManualClock, queue_name: str, tenants: str) -> None:
     """Its ids count for the pause, those of others for themselves, until it is resumed."""
     worker = declare(app, queue_name, Notes(), tenants=tenants, shards_count=3)
-    app.operate.actions(worker).pause_tenant("acme")
+    app.operate(worker).pause(tenant="acme")
     worker.push_many([{"id": f"acme:{n}"} for n in range(9)])
     clock.advance(600.0)
     alone = lags(app, queue_name)
@@ -36,7 +36,7 @@ def test_a_paused_tenant_is_not_late(app: Lowkiq, clock: ManualClock, queue_name
     beside = lags(app, queue_name)
     app.drain()
     drained = lags(app, queue_name)
-    app.operate.actions(worker).resume_tenant("acme")
+    app.operate(worker).resume(tenant="acme")
 
     assert (0.0, 0.0, 600.0) == alone
     assert (20.0, 0.0, 620.0) == beside
@@ -62,7 +62,7 @@ def test_many_ids_of_paused_tenants_hide_no_late_one(app: Lowkiq, clock: ManualC
     """However many lie before it, and however many tenants are paused or due later."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
     for n in range(150):
-        app.operate.actions(worker).pause_tenant(f"paused-{n}", None if n % 2 else 3_600.0)
+        app.operate(worker).pause(None if n % 2 else 3_600.0, tenant=f"paused-{n}")
     worker.push_many([{"id": f"paused-{n % 150}:{n}"} for n in range(1_500)])
     worker.push_many([{"id": f"later-{n}:1", "delay": 1_800} for n in range(150)])
     clock.advance(50.0)
@@ -125,7 +125,7 @@ def test_a_queue_whose_places_are_taken_is_limited(app: Lowkiq, clock: ManualClo
     seen = []
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=2, batch_size=1)
-    app.operate.limits(worker).set(max_running=1)
+    app.operate(worker).limits.set(max_running=1)
 
     def look(_batch: object) -> None:
         clock.advance(5.0)

@@ -95,7 +95,7 @@ def test_later_without_movement_waits_a_second(app: Lowkiq, clock: ManualClock, 
 
     for _ in range(4):
         app.drain()
-        assert look(app, worker, "a") is None or -1 == app.operate.queries(worker).fetch(["a"])[0].retry_count
+        assert look(app, worker, "a") is None or -1 == app.operate(worker).waiting.fetch(["a"])[0].retry_count
         clock.advance(1.0)
 
     # With a cursor the first run moved it, so the second could follow at once.
@@ -146,9 +146,9 @@ def test_movement_before_an_exit_counts_with_the_next_end(app: Lowkiq, clock: Ma
     clock.advance(20)
     with pytest.raises(SystemExit):
         app.drain()
-    (returned,) = app.operate.queries(worker).fetch(["a"])
+    (returned,) = app.operate(worker).waiting.fetch(["a"])
     counts = app.drain()
-    (put_off,) = app.operate.queries(worker).fetch(["a"])
+    (put_off,) = app.operate(worker).waiting.fetch(["a"])
 
     assert (0, -1, {"later": 1, "checkpointed": 1}) == (returned.retry_count, put_off.retry_count, nonzero(counts))
     assert [None, 1, 3] == items.cursors
@@ -167,7 +167,7 @@ def test_a_reason_may_be_any_text(app: Lowkiq, clock: ManualClock, queue_name: s
     worker = declare_items(app, queue_name, items)
     worker.push_many(jobs_of("a"))
     app.drain()
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
     clock.advance(5)
     app.drain()
 
@@ -213,7 +213,7 @@ def test_a_later_that_cannot_be_is_the_failure_of_its_job(
 
     assert 1 == app.drain()["retried"]
 
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
     assert 0 == job.retry_count
     assert (7 if kind == "with a cursor" else None) == (job.progress and job.progress.cursor)
 
@@ -233,7 +233,7 @@ def test_p6_a_later_that_cannot_be_costs_the_others_of_its_batch_no_retry(
     counts = app.drain()
 
     assert (2, 1) == (counts["done"], counts["retried"])
-    assert ["bad"] == [job.id for job in app.operate.queries(worker).fetch(["a", "b", "bad"])]
+    assert ["bad"] == [job.id for job in app.operate(worker).waiting.fetch(["a", "b", "bad"])]
 
 
 def test_a_reason_of_any_kind_and_length_is_cut(app: Lowkiq, queue_name: str) -> None:
@@ -244,7 +244,7 @@ def test_a_reason_of_any_kind_and_length_is_cut(app: Lowkiq, queue_name: str) ->
 
     app.drain()
 
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
     assert job.progress is not None
     assert (200, -1) == (len(job.progress.reason), job.retry_count)
 

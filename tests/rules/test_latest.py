@@ -159,8 +159,8 @@ def test_a_requeue_revives_no_older_version(app: Lowkiq, queue_name: str, newer:
     if newer == "done":
         app.drain()
 
-    changed = app.operate.actions(worker).morgue_queue_up(["a"])
-    in_morgue = [payload for job in app.operate.queries(worker).morgue_fetch(["a"]) for payload, _ in job.payloads]
+    changed = app.operate(worker).morgue.requeue(["a"])
+    in_morgue = [payload for job in app.operate(worker).morgue.fetch(["a"]) for payload, _ in job.payloads]
     app.drain()
 
     assert (len(left) == 0, left) == (changed == 1, in_morgue)
@@ -177,10 +177,10 @@ def test_of_what_lies_in_the_morgue_the_newest_comes_back(app: Lowkiq, queue_nam
     notes.clear()
     notes.then = None
 
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
     app.drain()
 
-    (job,) = app.operate.queries(worker).morgue_fetch(["a"])
+    (job,) = app.operate(worker).morgue.fetch(["a"])
     assert ([["v3"]], ["v1", "v2"]) == (ran(notes), [payload for payload, _ in job.payloads])
 
 
@@ -213,10 +213,10 @@ def test_forgotten_marks_accept_any_score_again(app: Lowkiq, queue_name: str) ->
     versions(worker, 10**12, job_id="b")
     app.drain()
 
-    assert 1 == app.operate.actions(worker).forget_marks(["a", "never"])
+    assert 1 == app.operate(worker).forget_marks(["a", "never"])
     assert [False, True] == [versions(worker, 7, job_id=job_id)[0].superseded for job_id in "ab"]
     with pytest.raises(ValueError, match="has marks"):
-        app.operate.actions(other).forget_marks(["a"])
+        app.operate(other).forget_marks(["a"])
 
 
 @pytest.mark.parametrize("job", [{"id": "a"}, {"id": "a", "payload": "x", "delay": 5}])
@@ -250,7 +250,7 @@ def test_entries_from_before_fire_no_more(app: Lowkiq, make_app: Any, clock: Man
     before = declare(earlier, queue_name, Notes())
     earlier.schedules.put("each minute", before, id="a", every=60)
     worker = latest(app, queue_name, Notes())
-    app.operate.redeclare(worker)
+    app.operate(worker).redeclare()
     clock.advance(120)
 
     ticked = app.schedules.tick()
@@ -379,10 +379,10 @@ def test_repair_sets_damaged_marks_aside(app: Lowkiq, queue_name: str) -> None:
     versions(worker, 7)
     versions(worker, 7, job_id="b")
     app.drain()
-    sound = app.operate.actions(worker).repair()
+    sound = app.operate(worker).repair()
     app.core.backend.client.hset(shard_of(app, worker, "a").key("marks_even"), "a", "seven")
 
-    found = app.operate.actions(worker).repair()
+    found = app.operate(worker).repair()
 
     assert (0, 1) == (sound, found)
     assert [False, True] == [versions(worker, 6, job_id=job_id)[0].superseded for job_id in "ab"]
@@ -398,7 +398,7 @@ def test_payloads_that_a_repair_put_into_the_box_are_one(app: Lowkiq, server: Se
     assert isinstance(record, bytes)
     versions(worker, 3)
     client.zadd(shard.key("box"), {(1).to_bytes(4) + b"a" + record[1:]: 0})
-    app.operate.actions(worker).repair()
+    app.operate(worker).repair()
     before = superseded(app, worker)
     app.drain()
 
@@ -412,8 +412,8 @@ def test_a_queue_changes_its_merge_only_while_it_is_empty(make_app: Any, queue_n
     versions(latest(apps[0], queue_name, Notes()), 7)
     apps[0].drain()
     back = declare(apps[1], queue_name, Notes())
-    apps[1].operate.redeclare(back)
+    apps[1].operate(back).redeclare()
     again = latest(apps[2], queue_name, Notes())
-    apps[2].operate.redeclare(again)
+    apps[2].operate(again).redeclare()
 
     assert not versions(again, 1)[0].superseded

@@ -272,9 +272,9 @@ def test_operators_end_visits_with_their_places(app: Lowkiq, queue_name: str, ho
     def steer(batch: Batch) -> None:
         during.append(running(app, worker))
         if how == "paused":
-            app.operate.actions(worker).pause(60.0)
+            app.operate(worker).pause(60.0)
         else:
-            end = app.operate.actions(worker).evict if how == "evicted" else app.operate.actions(worker).quiet
+            end = app.operate(worker).in_flight.evict if how == "evicted" else app.operate(worker).in_flight.quiet
             end(0, batch.token)
 
     worker = declare(app, queue_name, steer, max_running=1, batch_size=1)

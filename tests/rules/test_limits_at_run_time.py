@@ -34,7 +34,7 @@ def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: 
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=3, batch_size=10)
     worker.push_many(jobs_of("abcdefghi"))
-    app.operate.limits(worker).set(max_running=1)
+    app.operate(worker).limits.set(max_running=1)
     place = visit_place(app, worker, 2)
     place.enter(1, 0.0, 0.0)
 
@@ -45,7 +45,7 @@ def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: 
     place.leave(0.0, 0.0)
     assert "empty" == visit(app, worker).reason
     come(app, worker, 2)
-    app.operate.limits(worker).reset()
+    app.operate(worker).limits.reset()
     app.drain()
     assert {} == left_behind(app, worker)
 
@@ -62,7 +62,7 @@ def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_place(
         with lock:
             begun.append(clock.monotonic())
             if len(begun) == 5:
-                app.operate.limits(worker).set(rate=Rate(7, per=60))
+                app.operate(worker).limits.set(rate=Rate(7, per=60))
 
     worker = declare(app, queue_name, handle, **fields)
     worker.push_many(jobs_of([str(number) for number in range(2_000)]))
@@ -74,7 +74,7 @@ def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_place(
     first = len(begun)
     drain(app, 50.0)
     assert 7 == len(begun) - first
-    app.operate.limits(worker).reset()
+    app.operate(worker).limits.reset()
     drain(app)
     assert {} == left_behind(app, worker)
 
@@ -114,7 +114,7 @@ def test_x30_lowered_limits_count_under_load(server_url: str, queue_name: str) -
         drains = Thread(target=in_threads, args=apps)
         drains.start()
         handler.all_run.wait()
-        apps[0].operate.limits(workers[0]).set(max_running=2)
+        apps[0].operate(workers[0]).limits.set(max_running=2)
         handler.may_go.set()
         drains.join()
         apps[0].drain()
@@ -131,7 +131,7 @@ def test_x30_a_limit_below_those_who_run_makes_them_go(app: Lowkiq, clock: Manua
         ran.extend(batch)
         if len(ran) == 1:
             come(app, worker, 1, 2)
-            app.operate.limits(worker).set(max_running=2)
+            app.operate(worker).limits.set(max_running=2)
         clock.advance(2.0)
 
     worker = declare(app, queue_name, handle, shards_count=3, max_running=3)
@@ -194,7 +194,7 @@ def test_x32_all_queues_but_its_exceptions_wait_for_one_that_blocks(app: Lowkiq,
     for worker in workers.values():
         worker.push_many(jobs_of("abc"))
     visit(app, workers["payments"])
-    views = {name: app.operate.limits(worker).explain() for name, worker in workers.items()}
+    views = {name: app.operate(worker).limits.explain() for name, worker in workers.items()}
     waits = {name: [wait.queue_name for wait in view.waits_for] for name, view in views.items()}
     drain(app)
 

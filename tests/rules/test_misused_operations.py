@@ -18,90 +18,89 @@ class Misused(NamedTuple):
 
     app: Any
     worker: Any
-    actions: Any
-    queries: Any
+    queue: Any
 
 
 Call: TypeAlias = Callable[[Misused], object]
 
 CALLS: dict[str, tuple[Call, type[Exception], str]] = {
-    "actions.journal('all', shards=[9])": (
-        lambda at: at.actions.journal("all", shards=[9]),
+    "queue.journal('all', shards=[9])": (
+        lambda at: at.queue.journal("all", shards=[9]),
         ValueError,
         "A shard is one of the queue, or its number from 0 to 2, not 9",
     ),
-    "actions.journal('all', shards='x')": (
-        lambda at: at.actions.journal("all", shards="x"),
+    "queue.journal('all', shards='x')": (
+        lambda at: at.queue.journal("all", shards="x"),
         ValueError,
         "A shard is one of the queue, or its number from 0 to 2, not 'x'",
     ),
-    "actions.journal('all', shards=5)": (
-        lambda at: at.actions.journal("all", shards=5),
+    "queue.journal('all', shards=5)": (
+        lambda at: at.queue.journal("all", shards=5),
         TypeError,
         "shards are given as a list, not as one int",
     ),
-    "actions.journal('all', shards=[of another queue])": (
-        lambda at: at.actions.journal("all", shards=[ShardRef("another", 3, 0)]),
+    "queue.journal('all', shards=[of another queue])": (
+        lambda at: at.queue.journal("all", shards=[ShardRef("another", 3, 0)]),
         ValueError,
         "A shard is one of the queue, or its number from 0 to 2, not ShardRef(queue_name='another'",
     ),
-    "actions.journal('all', seconds='x')": (
-        lambda at: at.actions.journal("all", seconds="x"),
+    "queue.journal('all', seconds='x')": (
+        lambda at: at.queue.journal("all", seconds="x"),
         ValueError,
         "seconds must be more than 0 and at most 86400, not 'x'",
     ),
-    "actions.pause('x')": (
-        lambda at: at.actions.pause("x"),
+    "queue.pause('x')": (
+        lambda at: at.queue.pause("x"),
         ValueError,
         "seconds must be more than 0, or None",
     ),
-    "actions.bury(['a'], error=None)": (
-        lambda at: at.actions.bury(["a"], error=None),
+    "queue.waiting.kill(['a'], error=5)": (
+        lambda at: at.queue.waiting.kill(["a"], error=5),
         TypeError,
-        "error must be a text, not NoneType",
+        "error must be a text, not int",
     ),
-    "actions.bury('a', error='e')": (
-        lambda at: at.actions.bury("a", error="e"),
+    "queue.waiting.kill('a', error='e')": (
+        lambda at: at.queue.waiting.kill("a", error="e"),
         TypeError,
         "ids are given as a list, not as one str",
     ),
-    "actions.delete(5)": (
-        lambda at: at.actions.delete(5),
+    "queue.waiting.delete(5)": (
+        lambda at: at.queue.waiting.delete(5),
         TypeError,
         "ids are given as a list, not as one int",
     ),
-    "actions.release(5, 'retry')": (
-        lambda at: at.actions.release(5, "retry"),
+    "queue.unblock(5, 'retry')": (
+        lambda at: at.queue.unblock(5, "retry"),
         TypeError,
         "ids are given as a list, not as one int",
     ),
-    "actions.forget_keys(5)": (
-        lambda at: at.actions.forget_keys(5),
+    "queue.forget_keys(5)": (
+        lambda at: at.queue.forget_keys(5),
         TypeError,
         "forget_keys takes pairs of an id and a key, not 5",
     ),
-    "actions.forget_keys(['a'])": (
-        lambda at: at.actions.forget_keys(["a"]),
+    "queue.forget_keys(['a'])": (
+        lambda at: at.queue.forget_keys(["a"]),
         TypeError,
         "forget_keys takes pairs of an id and a key, not 'a'",
     ),
-    "queries.fetch(5)": (
-        lambda at: at.queries.fetch(5),
+    "queue.waiting.fetch(5)": (
+        lambda at: at.queue.waiting.fetch(5),
         TypeError,
         "ids are given as a list, not as one int",
     ),
-    "queries.held(after=5)": (
-        lambda at: at.queries.held(after=5),
+    "queue.waiting.blocked(after=5)": (
+        lambda at: at.queue.waiting.blocked(after=5),
         ValueError,
         "after=5 is not the `next` of a page",
     ),
-    "app.operate.recovered(worker, limit='x')": (
-        lambda at: at.app.operate.recovered(at.worker, limit="x"),
+    "queue.recovered(limit='x')": (
+        lambda at: at.queue.recovered(limit="x"),
         ValueError,
         "limit must be from 1 to 10,000, not 'x'",
     ),
-    "app.operate.redrive(worker, 5)": (
-        lambda at: at.app.operate.redrive(at.worker, 5),
+    "queue.morgue.requeue(5)": (
+        lambda at: at.queue.morgue.requeue(5),
         TypeError,
         "ids are given as a list, not as one int",
     ),
@@ -121,18 +120,18 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
         TypeError,
         "A process is one of those listed, or its id, not None",
     ),
-    "app.operate.reshard(worker, to='x')": (
-        lambda at: at.app.operate.reshard(at.worker, to="x"),
+    "queue.reshard(to='x')": (
+        lambda at: at.queue.reshard(to="x"),
         ValueError,
         "The number of shards is a whole number from 1 to 100,000",
     ),
-    "app.operate.reshard(worker, to=0)": (
-        lambda at: at.app.operate.reshard(at.worker, to=0),
+    "queue.reshard(to=0)": (
+        lambda at: at.queue.reshard(to=0),
         ValueError,
         "The number of shards is a whole number from 1 to 100,000",
     ),
-    "app.operate.resharding(worker).accept(5.5)": (
-        lambda at: at.app.operate.resharding(at.worker).accept(5.5),
+    "queue.resharding().accept(5.5)": (
+        lambda at: at.queue.resharding().accept(5.5),
         ValueError,
         "The number of shards is a whole number from 1 to",
     ),
@@ -159,7 +158,7 @@ def test_a_mistake_is_refused_in_a_sentence(
     before = left_behind(app, worker)
 
     with pytest.raises(kind, match=re.escape(sentence)):
-        call(Misused(app, worker, app.operate.actions(worker), app.operate.queries(worker)))
+        call(Misused(app, worker, app.operate(worker)))
 
     assert before == left_behind(app, worker)
     assert 2 == app.drain()["done"]

@@ -1,8 +1,12 @@
 """The morgue: the way in and the way back (L-23, L-29, L-31 to L-34, LN-5, LN-11, D-2, D-3, E-76, LB-11)."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes, failing, raising
@@ -76,7 +80,7 @@ def test_ln11_error_goes_to_the_morgue_and_stays_with_the_rest(app: Lowkiq, queu
 
 def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:
     """Payloads with scores in the morgue, by id."""
-    jobs = app.operate.queries(worker).morgue_range_by_id("-", "+")
+    jobs = app.operate(worker).morgue.list("id", "-", "+")
     return {job.id: [(payload, score) for payload, score in job.payloads] for job in jobs}
 
 
@@ -112,10 +116,10 @@ def test_l33_morgue_jobs_sort_by_change_or_by_id(app: Lowkiq, clock: ManualClock
     worker.push_many(jobs_of("b", payload="again"))
     app.drain()
 
-    queries = app.operate.queries(worker)
-    assert list("cab") == [job.id for job in queries.morgue_range_by_updated_at("-inf", "+inf")]
-    assert list("abc") == [job.id for job in queries.morgue_range_by_id("-", "+")]
-    assert clock.time() == queries.morgue_fetch(["b"])[0].updated_at
+    queue = app.operate(worker)
+    assert list("cab") == [job.id for job in queue.morgue.list("updated_at", "-inf", "+inf")]
+    assert list("abc") == [job.id for job in queue.morgue.list("id", "-", "+")]
+    assert clock.time() == queue.morgue.fetch(["b"])[0].updated_at
 
 
 def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -126,7 +130,7 @@ def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock
     app.drain()
     clock.advance(100)
 
-    assert 1 == app.operate.actions(worker).morgue_queue_up(["a", "nobody"])
+    assert 1 == app.operate(worker).morgue.requeue(["a", "nobody"])
 
     assert ([("v", 7.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
     assert {} == lying(app, worker)
@@ -149,7 +153,7 @@ def test_l29_a_morgue_job_meets_one_in_retry(app: Lowkiq, clock: ManualClock, qu
     assert waiting is not None
     assert 0.0 == waiting.retry_count
 
-    app.operate.actions(worker).morgue_queue_up(["a"])
+    app.operate(worker).morgue.requeue(["a"])
 
     assert ([("older", 0.0), ("old", 1.0), ("new", 2.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
 
@@ -162,7 +166,7 @@ def test_l29_an_equal_payload_keeps_the_smaller_score(app: Lowkiq, queue_name: s
     app.drain()
     worker.push_many(jobs_of("a", payload="v", score=5, delay=50))
 
-    app.operate.actions(worker).morgue_queue_up_all_jobs()
+    app.operate(worker).morgue.requeue(everything=True)
 
     waiting = look(app, worker, "a")
     assert waiting is not None
@@ -180,7 +184,7 @@ def test_e76_queued_up_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: Man
 
     def queue_up(_batch: object) -> None:
         notes.then = None
-        app.operate.actions(worker).morgue_queue_up(["a"])
+        app.operate(worker).morgue.requeue(["a"])
 
     notes.then = queue_up
     worker.push_many(jobs_of("a", payload="running", score=2))
@@ -204,24 +208,31 @@ def test_p2_a_burial_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: st
     assert ({"a": [(1, 1.0)]}, None, 1) == (lying(app, worker), look(app, worker, "a"), len(notes.buried))
 
 
-@pytest.mark.parametrize(("action", "buried"), [("delete_all_failed_jobs", 0), ("kill_all_failed_jobs", 1)])
+@pytest.mark.parametrize(
+    ("act", "buried"),
+    [
+        (lambda queue: queue.waiting.delete(filter={"least_count": "0"}), 0),
+        (lambda queue: queue.waiting.kill(everything=True), 1),
+    ],
+    ids=["delete", "kill"],
+)
 def test_lb11_an_action_spares_what_was_pushed_after_its_look(
-    app: Lowkiq, queue_name: str, action: str, buried: int, monkeypatch: pytest.MonkeyPatch
+    app: Lowkiq, queue_name: str, act: Callable[[QueueOperations], int], buried: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LB-11, E-80: a payload pushed between the action's look and its write stays queued."""
     worker = declare(app, queue_name, raising())
     worker.push_many(jobs_of("a", payload="old", score=1))
     app.drain()
-    actions = app.operate.actions(worker)
-    look_first = actions._snapshots
+    queue = app.operate(worker)
+    look_first = queue.runner.snapshots
 
-    def look_and_let_push() -> object:
-        looks = look_first()
+    def look_and_let_push(*shards: Any) -> object:
+        looks = look_first(*shards)
         worker.push_many(jobs_of("a", payload="new", score=2))
         return looks
 
-    monkeypatch.setattr(actions, "_snapshots", look_and_let_push)
-    assert 1 == getattr(actions, action)()
+    monkeypatch.setattr(queue.runner, "snapshots", look_and_let_push)
+    assert 1 == act(queue)
 
     waiting = look(app, worker, "a")
     assert waiting is not None

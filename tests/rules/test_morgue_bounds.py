@@ -15,7 +15,7 @@ from tests.kit.workers import declare, jobs_of, shard_of
 def lying(app: Lowkiq, queue_name: str) -> dict[str, list[object]]:
     """Payloads in the morgue by id."""
     (worker,) = (worker for worker in app.workers if worker.queue_name == queue_name)
-    jobs = app.operate.queries(worker).morgue_range_by_id("-", "+")
+    jobs = app.operate(worker).morgue.list("id", "-", "+")
     return {job.id: [payload for payload, _ in job.payloads] for job in jobs}
 
 
@@ -97,11 +97,11 @@ def test_what_is_in_the_morgue_is_counted_to_the_byte(make_app: MakeApp, clock: 
         for _ in range(3):
             app.drain()
             clock.advance(100)
-        app.operate.actions(worker).kill_all_failed_jobs()
+        app.operate(worker).waiting.kill(everything=True)
     assert 0 < counters(app, worker)["morgue_bytes"] <= 30_000
 
-    queued = app.operate.actions(worker).morgue_queue_up(list("abcde"))
-    deleted = app.operate.actions(worker).morgue_delete_all_jobs()
+    queued = app.operate(worker).morgue.requeue(list("abcde"))
+    deleted = app.operate(worker).morgue.delete(everything=True)
 
     assert queued + deleted > 0
     assert 0 == counters(app, worker)["morgue_bytes"]
@@ -154,7 +154,7 @@ def test_the_morgue_is_within_its_bounds_however_many_are_killed_at_once(
     worker.push_many([*({"id": n} for n in range(2_000)), *({"id": "many", "payload": n} for n in range(1_500))])
     app.drain()
 
-    assert 2_001 == app.operate.actions(worker).kill_all_failed_jobs()
+    assert 2_001 == app.operate(worker).waiting.kill(everything=True)
 
     found = stored(server.admin, shard_of(app, worker, "a"))
     assert 100 == sum(len(entries) for _, _, entries in found["morgue"].values())
@@ -185,7 +185,7 @@ def test_one_large_payload_in_the_morgue_makes_room_for_itself(make_app: MakeApp
     bury(app, worker, [{"id": "large", "payload": "x" * 290_000}])
 
     assert counters(app, worker)["morgue_bytes"] <= 300_000
-    assert ["large"] == [job.id for job in app.operate.queries(worker).morgue_fetch(["large"])]
+    assert ["large"] == [job.id for job in app.operate(worker).morgue.fetch(["large"])]
 
 
 def test_what_is_too_old_leaves_the_morgue_however_much_it_is(
@@ -199,7 +199,7 @@ def test_what_is_too_old_leaves_the_morgue_however_much_it_is(
 
     bury(app, worker, [{"id": "new"}])
 
-    assert ["new"] == [job.id for job in app.operate.queries(worker).morgue_range_by_updated_at()]
+    assert ["new"] == [job.id for job in app.operate(worker).morgue.list()]
 
 
 def test_an_error_that_many_have_is_counted_once(make_app: MakeApp, queue_name: str) -> None:

@@ -17,7 +17,7 @@ from tests.kit.workers import declare, shard_of
 
 def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:
     """Payloads with their scores by id."""
-    jobs = app.operate.queries(worker).morgue_range_by_id("-", "+", limit=10_000)
+    jobs = app.operate(worker).morgue.list("id", "-", "+", limit=10_000)
     return {job.id: [(payload, score) for payload, score in job.payloads] for job in jobs}
 
 
@@ -40,7 +40,7 @@ def test_l26_equal_payloads_of_an_id_meet_in_the_morgue(
         clock.advance(1)
 
     assert {"a": [("v1", 10 if merge == "min" else 20)]} == lying(app, worker)
-    (job,) = app.operate.queries(worker).morgue_fetch(["a"])
+    (job,) = app.operate(worker).morgue.fetch(["a"])
     assert clock.time() - 1 == pytest.approx(job.updated_at)
     # Raises where the keys of the shard contradict each other.
     assert (2, 0) == (counters(app, worker)["buried"], counters(app, worker).get("trimmed", 0))
@@ -64,7 +64,7 @@ def test_equal_payloads_meet_among_others_of_their_id(make_app: MakeApp, server:
     bury_each(app, worker, [{"id": "a", "payload": p, "score": n} for n, p in enumerate(payloads)])
     assert {"a": [("v1", 0), ("v2", 1), ("x" * 100, 2)]} == lying(app, worker)
 
-    assert 1 == app.operate.actions(worker).morgue_delete(["a"])
+    assert 1 == app.operate(worker).morgue.delete(["a"])
     bury_each(app, worker, [{"id": "a", "payload": "v1", "score": n} for n in (8, 7, 9)])
 
     assert {"a": [("v1", 7)]} == lying(app, worker)

@@ -66,20 +66,21 @@ def app(confined: Confined) -> Lowkiq:
 def test_what_features_keep(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Limits, debounced jobs, merging by the latest payload, a journal, headers, receipts, pauses, and a new count."""
     limited = declare(app, f"{queue_name}-limited", FailingHandler(), max_running=1, rate=Rate(10, per=60.0))
-    gathering = declare(app, f"{queue_name}-gathering", FailingHandler(), debounce=Debounce(2.0), merge="latest")
+    debounced = declare(app, f"{queue_name}-gathering", FailingHandler(), debounce=Debounce(2.0), merge="latest")
     score = clock.time()
-    for worker in (limited, gathering):
+    for worker in (limited, debounced):
         worker.push_many(jobs_of("abc", payload=1, score=score, key="once", headers={"trace": "1"}))
     operate = app.operate
-    operate.limits(limited).set(max_running=2)
-    operate.actions(limited).journal("all")
-    operate.actions(limited).pause(5.0)
-    operate.actions(limited).resume()
+    queue = operate(limited)
+    queue.limits.set(max_running=2)
+    queue.journal("all")
+    queue.pause(5.0)
+    queue.resume()
     clock.advance(5.0)
 
     assert 6 == app.drain()["done"]
     limited.shards_count = 3
-    operate.redeclare(limited)
+    operate(limited).redeclare()
     limited.push_many(jobs_of("d", payload=1))
     assert "d" in [found.id for found in operate.find("d").exact]
     with operate.overview() as seen:
@@ -91,8 +92,8 @@ def test_tasks(app: Lowkiq, queue_name: str) -> None:
     """A task is followed to its end, listed, and cancelled."""
     worker = declare(app, queue_name, FailingHandler())
     task, other = app.task("import", on_complete=(worker, "all done")), app.task("export")
-    task.push(worker, jobs_of("ab", payload=1))
-    other.push(worker, jobs_of("cd", payload=1))
+    task.push_many(worker, jobs_of("ab", payload=1))
+    other.push_many(worker, jobs_of("cd", payload=1))
     task.close()
     other.cancel()
     app.drain()
@@ -157,7 +158,7 @@ def test_two_apps_of_equal_queues_see_nothing_of_each_other(confined: Confined, 
     mine, other = (declare(app, queue_name, FailingHandler()) for app in (shop, stage))
     mine.push_many(jobs_of("ab", payload=1))
     task = shop.task("import")
-    task.push(mine, jobs_of("c", payload=1))
+    task.push_many(mine, jobs_of("c", payload=1))
 
     assert {} == declared_queues(stage.core.backend, 1.0)
     assert {} == stage.drain()

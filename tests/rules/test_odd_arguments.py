@@ -36,17 +36,17 @@ def test_a_span_that_is_none_is_named(app: Lowkiq, queue_name: str) -> None:
 def test_a_pause_longer_than_time_has_no_end(app: Lowkiq, queue_name: str) -> None:
     """Also of a number that no float holds."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
-    actions = app.operate.actions(worker)
+    queue = app.operate(worker)
 
-    assert actions.pause() == actions.pause(HUGE) == actions.pause_tenant("acme", HUGE)
+    assert queue.pause() == queue.pause(HUGE) == queue.pause(HUGE, tenant="acme")
 
 
 def test_a_tenant_that_is_no_text_is_named(app: Lowkiq, queue_name: str) -> None:
     """And nothing is paused."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
-    for tenant in (timedelta(1), 7, None):
+    for tenant in (timedelta(1), 7):
         with pytest.raises(TypeError, match="tenant must be a text"):
-            app.operate.actions(worker).pause_tenant(tenant)  # type: ignore[arg-type]  # what cannot be
+            app.operate(worker).pause(tenant=tenant)  # type: ignore[arg-type]  # what cannot be
 
 
 @pytest.mark.parametrize("seconds", ["x", -1, float("nan"), None, True])
@@ -91,8 +91,8 @@ def test_what_no_queue_can_be_called_names_none(app: Lowkiq, name: object) -> No
 
 def test_a_search_for_what_is_no_text_is_refused_by_name(app: Lowkiq, queue_name: str) -> None:
     """Prefix and text, in the queue and in the morgue; and an id that no shard can hold."""
-    queries = app.operate.queries(declare(app, queue_name, Notes()))
-    for search in (queries.search, queries.morgue_search):
+    queue = app.operate(declare(app, queue_name, Notes()))
+    for search in (queue.waiting.search, queue.morgue.search):
         for name in ("prefix", "text"):
             with pytest.raises(TypeError, match=f"{name} must be a text"):
                 search(**{name: 1.5})  # type: ignore[arg-type]  # what cannot be
@@ -108,9 +108,9 @@ def test_numbers_and_texts_of_any_class_are_their_values(app: Lowkiq, queue_name
 
     worker.push_many(jobs_of(["a"]))
 
-    app.operate.reshard(worker, to=Number(2))
-    app.operate.limits(worker).set(max_running=Number(2), rate=Rate(Number(2), per=Seconds(1)))
+    app.operate(worker).reshard(to=Number(2))
+    app.operate(worker).limits.set(max_running=Number(2), rate=Rate(Number(2), per=Seconds(1)))
 
     assert 2 == len(app.operate.metrics()[queue_name].shards)
-    assert 2 == app.operate.limits(worker).explain().max_running
+    assert 2 == app.operate(worker).limits.explain().max_running
     assert "import" == app.task(TextSubclass("import")).progress().name

@@ -51,7 +51,7 @@ def test_p3_order(make_app: MakeApp, clock: ManualClock, queue_name: str, seed: 
 
     assert [oldest for oldest, _ in handed_over] == [payloads for _, payloads in handed_over]
     assert {} == left_behind(app, worker)
-    assert [] == app.operate.queries(worker).morgue_fetch(["a"])
+    assert [] == app.operate(worker).morgue.fetch(["a"])
 
 
 def test_l10_an_older_change_never_overwrites_a_newer(make_app: MakeApp, queue_name: str) -> None:

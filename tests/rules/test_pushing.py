@@ -89,7 +89,7 @@ def test_a_job_that_people_look_at_reads_as_a_mapping(app: Lowkiq, queue_name: s
     worker.push("a", 17, score=2)
     app.drain()
 
-    (shown,) = app.operate.queries(worker).fetch(["a"])
+    (shown,) = app.operate(worker).waiting.fetch(["a"])
 
     assert ("a", [(17, 2.0)], "17") == (shown["id"], shown["payloads"], shown["error"])
     assert dict(shown) == {**shown}
@@ -126,7 +126,7 @@ def test_client_middlewares_see_jobs_as_dicts(app: Lowkiq, queue_name: str) -> N
 
     worker.push_many([Job("a", 1), {"id": "a", "payload": 2}])
 
-    (job,) = app.operate.queries(worker).fetch(["a"])
+    (job,) = app.operate(worker).waiting.fetch(["a"])
     assert [2, 3] == [payload for payload, _ in job.payloads]
 
 
@@ -341,7 +341,7 @@ def test_e13_a_call_that_comes_twice_is_applied_once_and_answered_alike(
     worker.push_many([{"id": "a", "payload": 2}])
 
     def payloads() -> list[Any]:
-        return [(job.id, job.payloads) for job in app.operate.queries(worker).fetch(["a", "b"])]
+        return [(job.id, job.payloads) for job in app.operate(worker).waiting.fetch(["a", "b"])]
 
     was = payloads()
 

@@ -30,7 +30,7 @@ def test_c16_x43_what_a_dead_holder_left_is_listed(
     app.drain()
     worker.push_many([{"id": "c", "due_at": clock.time() + 60}])
 
-    (recovered,) = app.operate.recovered(worker)
+    (recovered,) = app.operate(worker).recovered()
     assert ("died", ["a", "b", "c"], 0) == (recovered.how, sorted(recovered.ids), recovered.more)
     assert {"a": "gone", "b": "morgue", "c": "waiting"} == recovered.now
     assert ([], [], 0) == (recovered.struck, recovered.buried, recovered.shard)
@@ -52,7 +52,7 @@ def test_x41_a_third_strike_is_listed_with_what_it_buried(
         mortal.drain()
         outlive(app, clock, worker)
 
-    newest, *_, oldest = app.operate.recovered(worker)
+    newest, *_, oldest = app.operate(worker).recovered()
     assert ((["a"], ["a"]), ([], [])) == ((newest.struck, newest.buried), (oldest.struck, oldest.buried))
     assert {"a": "morgue"} == newest.now
 
@@ -67,15 +67,15 @@ def test_x42_what_was_recovered_can_be_hurried_or_deleted(
     worker.push_many(jobs_of("ab"))
     mortal.drain()
     outlive(app, clock, worker)
-    app.operate.actions(worker).pause(60)
+    app.operate(worker).pause(60)
     notes.then = failing("a", "b")
     clock.advance(61)
     app.drain()
-    (recovered,) = app.operate.recovered(worker)
+    (recovered,) = app.operate(worker).recovered()
 
-    assert 1 == app.operate.actions(worker).perform_jobs_now([job_id for job_id in recovered.ids if job_id == "a"])
-    assert 1 == app.operate.actions(worker).delete([job_id for job_id in recovered.ids if job_id == "b"])
-    assert {"a": "waiting", "b": "gone"} == app.operate.recovered(worker)[0].now
+    assert 1 == app.operate(worker).waiting.run_now([job_id for job_id in recovered.ids if job_id == "a"])
+    assert 1 == app.operate(worker).waiting.delete([job_id for job_id in recovered.ids if job_id == "b"])
+    assert {"a": "waiting", "b": "gone"} == app.operate(worker).recovered()[0].now
 
 
 def test_an_evicted_holder_and_one_that_stopped_are_told_apart(
@@ -84,7 +84,7 @@ def test_an_evicted_holder_and_one_that_stopped_are_told_apart(
     """What is put back after an eviction is the operator's doing, and no crash."""
 
     def evict(batch: Batch) -> None:
-        app.operate.actions(worker).evict(0, batch.token)
+        app.operate(worker).in_flight.evict(0, batch.token)
 
     notes.then = evict
     worker = declare(app, queue_name, notes)
@@ -94,7 +94,7 @@ def test_an_evicted_holder_and_one_that_stopped_are_told_apart(
     outlive(app, clock, worker)
     app.drain()
 
-    assert ["evicted"] == [recovered.how for recovered in app.operate.recovered(worker)]
+    assert ["evicted"] == [recovered.how for recovered in app.operate(worker).recovered()]
 
 
 def test_a_biography_tells_what_happened_to_an_id(
@@ -102,8 +102,8 @@ def test_a_biography_tells_what_happened_to_an_id(
 ) -> None:
     """Pushes and what they joined, claims with their token, outcomes, and from when on that is complete."""
     worker = declare(app, queue_name, notes, batch_size=2)
-    before = app.operate.queries(worker).biography("a")
-    app.operate.actions(worker).journal("all")
+    before = app.operate(worker).biography("a")
+    app.operate(worker).journal("all")
     worker.push_many([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}, {"id": "b"}])
     notes.then = failing("a")
     app.drain()
@@ -112,7 +112,7 @@ def test_a_biography_tells_what_happened_to_an_id(
     app.drain()
     worker.push_many(jobs_of("a"))
 
-    life = app.operate.queries(worker).biography("a")
+    life = app.operate(worker).biography("a")
     assert ("gone", [], None, None) == (before.now, before.events, before.since, before.trouble_since)
     assert [
         ("pushed", [1]),
@@ -143,6 +143,6 @@ def test_a_biography_tells_of_deaths_and_of_failures(
     notes.then = failing("a")
     app.drain()
 
-    life = app.operate.queries(worker).biography("a")
+    life = app.operate(worker).biography("a")
     assert ["recovered", "dead"] == [event.kind for event in life.events]
     assert ("morgue", 1, None) == (life.now, len(life.failures), life.since)

@@ -41,7 +41,7 @@ def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, de
         app.drain()
 
     assert {(job_id, n) for job_id in "abc" for n in range(2)} == set(done)
-    (buried,) = app.operate.queries(worker).morgue_fetch(["bad"])
+    (buried,) = app.operate(worker).morgue.fetch(["bad"])
     assert ([0, 1], "bad") == ([payload for payload, _ in buried.payloads], buried.error)
     assert {} == left_behind(app, worker)
 

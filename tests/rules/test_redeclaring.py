@@ -43,7 +43,7 @@ def test_l68_a_drained_queue_gets_other_shards(make_app: MakeApp, queue_name: st
 
     with pytest.raises(QueueMismatch, match=r"call app\.redeclare"):
         after.push_many(JOBS)
-    new.operate.redeclare(after)
+    new.operate(after).redeclare()
     after.push_many(JOBS)
 
     assert {"done": len(JOBS)} == new.drain()
@@ -58,7 +58,7 @@ def test_l68_nothing_is_left_in_shards_of_the_old_number(make_app: MakeApp, serv
     old.drain()
     shard = ShardRef(queue_name, 3, 1)
     server.admin.hset(shard.key("failures"), "left", b"\x90")
-    new.operate.redeclare(after)
+    new.operate(after).redeclare()
 
     assert [name for name in SHARD_KEYS if server.admin.exists(shard.key(name))] == ["meta"]
 
@@ -69,7 +69,7 @@ def test_l68_who_goes_by_the_old_number_is_refused(make_app: MakeApp, queue_name
     before, after = declared(old, queue_name, 3), declared(new, queue_name, 8)
     before.push_many(JOBS)
     old.drain()
-    new.operate.redeclare(after)
+    new.operate(after).redeclare()
 
     with pytest.raises(QueueMismatch, match="made with shards_count=8"):
         before.push_many(JOBS)
@@ -91,7 +91,7 @@ def test_l68_a_queue_with_jobs_stays_as_it_is(
         old.server_middlewares.clear()
 
     with pytest.raises(QueueMismatch, match=r"still has jobs.*\(shards \d\)"):
-        new.operate.redeclare(after)
+        new.operate(after).redeclare()
 
     before.push_many([{"id": "b"}, {"id": "c"}, {"id": "d"}])
     old.drain()
@@ -104,9 +104,9 @@ def test_l68_and_back_again(make_app: MakeApp, queue_name: str) -> None:
     before, after = declared(old, queue_name, 3), declared(new, queue_name, 8)
     before.push_many(JOBS)
     old.drain()
-    new.operate.redeclare(after)
+    new.operate(after).redeclare()
 
-    old.operate.redeclare(before)
+    old.operate(before).redeclare()
 
     before.push_many(JOBS)
     with pytest.raises(QueueMismatch):
@@ -127,16 +127,16 @@ def test_l68_what_broke_off_is_finished_by_another_call(
         with monkeypatch.context() as patch:
             patch.setattr(Backend, "run", breaking_off(Backend.run, after=calls))
             with pytest.raises(BackendUnavailable):
-                new.operate.redeclare(workers[8])
+                new.operate(workers[8]).redeclare()
         with pytest.raises(QueueMismatch):
             workers[8].push_many([{"id": "too early"}])
         if finisher == 3:
-            old.operate.redeclare(workers[3])
+            old.operate(workers[3]).redeclare()
             workers[3].push_many(JOBS)
             assert {"done": len(JOBS)} == old.drain()
     app = {3: old, 8: new}[finisher]
 
-    app.operate.redeclare(workers[finisher])
+    app.operate(workers[finisher]).redeclare()
 
     workers[finisher].push_many(JOBS)
     assert {"done": len(JOBS)} == app.drain()
@@ -165,4 +165,4 @@ def test_another_codec_is_no_matter_of_shards(make_app: MakeApp, queue_name: str
     after = declared(new, queue_name, 8)
 
     with pytest.raises(QueueMismatch, match="codec"):
-        new.operate.redeclare(after)
+        new.operate(after).redeclare()

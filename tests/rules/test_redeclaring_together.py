@@ -52,7 +52,7 @@ class World:
     def become(self, count: int) -> None:
         """Give the queue that many shards, and nobody disturbs."""
         app, worker = self._pairs[count]
-        app.operate.redeclare(worker)
+        app.operate(worker).redeclare()
 
     def push(self) -> list[int]:
         """One payload more for each id from each process; the counts under which any was accepted."""
@@ -114,7 +114,7 @@ class Callers:
     def __call__(self, number: int, count: int, *, twice: bool = False) -> Caller:
         """One of them, which has not begun."""
         app, worker = self._apps[number][count], self._workers[number][count]
-        return Caller(app.core.backend, lambda: app.operate.redeclare(worker), twice=twice)
+        return Caller(app.core.backend, lambda: app.operate(worker).redeclare(), twice=twice)
 
 
 @pytest.fixture

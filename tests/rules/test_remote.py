@@ -109,7 +109,7 @@ def test_a_queue_that_is_declared_anew_is_pushed_to_by_its_new_terms(
     remote.push_many(jobs_of(IDS))
     app.drain()
     other, notes = make_app(), Notes()
-    other.operate.redeclare(declare(other, queue_name, notes, shards_count=5, merge="max"))
+    other.operate(declare(other, queue_name, notes, shards_count=5, merge="max")).redeclare()
 
     with pytest.raises(QueueMismatch):
         worker.push(1)

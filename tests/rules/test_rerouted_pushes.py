@@ -55,7 +55,7 @@ def sent(both: Both, chunk: Chunk) -> list[str]:
 def test_a_producer_that_was_frozen_over_a_whole_move_is_sent_on_in_order(both: Both) -> None:
     """What it pushes comes behind what it pushed before, though that has moved, and it knew nothing of a move."""
     both.worker.push_many(jobs_of(IDS, payload=1))
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     for payload in (2, 3):
         both.worker.push_many(jobs_of(IDS, payload=payload))
 
@@ -66,7 +66,7 @@ def test_a_push_of_several_waves_keeps_its_order(both: Both) -> None:
     """Of a push that is too large for one call no later part is written before an earlier one has arrived."""
     count = CHUNK_JOBS + 100
     both.worker.push_many([{"id": "1", "payload": -1}])
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     both.worker.push_many([{"id": "1", "payload": number} for number in range(count)])
 
     assert {"1": [*range(-1, count)]} == performed(both)
@@ -76,7 +76,7 @@ def test_a_push_whose_answer_was_lost_is_answered_by_the_closed_shard(both: Both
     """A closed shard looks at the token first: what it took before its jobs moved is not written to another one too."""
     chunk = chunk_of(both, b"lost answer!")
     assert ["1"] == sent(both, chunk)
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
 
     assert ["1"] == sent(both, chunk)
     assert {"1": ["once"]} == performed(both)
@@ -100,7 +100,7 @@ def test_a_push_is_known_by_its_token_in_the_next_minute_too(both: Both, clock: 
 def test_a_push_that_is_sent_on_twice_is_written_once(both: Both) -> None:
     """The parts of a push that was turned away have the same tokens each time, whoever sends them on."""
     chunk = chunk_of(both, b"sent on, two")
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
 
     assert [["1"], ["1"]] == [sent(both, chunk), sent(both, chunk)]
     assert {"1": ["once"]} == performed(both)
@@ -124,12 +124,12 @@ def test_a_later_push_has_no_smaller_default_score(both: Both, server: Server) -
 def test_a_refused_push_lets_the_closed_shards_rest_anew(both: Both, clock: ManualClock) -> None:
     """Who was refused may have sent the push twice: no move takes the shard up while the other may be on its way."""
     both.worker.push_many(jobs_of(IDS))
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     clock.advance(REST - 20)
     both.worker.push_many(jobs_of(IDS))
     clock.advance(30)
     began = clock.time()
 
-    both.there.operate.reshard(both.mover, to=4)
+    both.there.operate(both.mover).reshard(to=4)
 
     assert REST - 30 <= clock.time() - began <= REST

@@ -31,20 +31,20 @@ def test_a_reader_follows_within_seconds(both: Both, clock: ManualClock) -> None
     """Who only reads, and knows the old shards, finds all jobs in the new ones a little later, and in all lists."""
     both.worker.push_many(jobs_of(IDS))
     assert len(IDS) == both.here.operate.stats()["total"]["length"]
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     clock.advance(KNOWN_FOR)
 
-    queries = both.here.operate.queries(both.worker)
-    assert sorted(IDS) == sorted(job.id for job in queries.fetch(IDS))
-    assert len(IDS) == len(queries.range_by_id()) == both.here.operate.stats()["total"]["length"]
-    assert [0, 1, 2, 3, 4, 5] == [shard.index for shard in queries.shards()]
+    queue = both.here.operate(both.worker)
+    assert sorted(IDS) == sorted(job.id for job in queue.waiting.fetch(IDS))
+    assert len(IDS) == len(queue.waiting.list("id")) == both.here.operate.stats()["total"]["length"]
+    assert [0, 1, 2, 3, 4, 5] == [shard.index for shard in queue.shards()]
     assert 6 == len(both.here.operate.metrics()[both.name].shards)
 
 
 def test_an_overview_learns_of_the_new_shards(both: Both) -> None:
     """The first page reads the declaration anyway, and shows the shards that the queue has, as the next one does."""
     both.worker.push_many(jobs_of(IDS))
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     seen = []
     for _ in range(2):
         with both.here.operate.overview() as overview:
@@ -63,30 +63,30 @@ def test_a_job_is_found_on_either_side_of_a_move(both: Both, server: Server) -> 
     both.worker.push_many(jobs_of(IDS, payload="new"))
     both.here.drain()
 
-    queries = both.here.operate.queries(both.worker)
-    assert 8 + 4 == len(queries.shards())
+    queue = both.here.operate(both.worker)
+    assert 8 + 4 == len(queue.shards())
     pushed_there = [job_id for job_id in IDS if both.here.core.queues[both.name].shards.home_of(job_id).index == 1]
-    found = {job.id: [one.payload for one in job.payloads] for job in queries.fetch(pushed_there)}
-    explained = [queries.explain(job_id).due_at is not None for job_id in pushed_there]
+    found = {job.id: [one.payload for one in job.payloads] for job in queue.waiting.fetch(pushed_there)}
+    explained = [queue.explain(job_id).due_at is not None for job_id in pushed_there]
 
     assert pushed_there
     assert [[""]] * len(pushed_there) == [found[job_id] for job_id in pushed_there]
     assert all(explained)
     with pytest.raises(ShardMoving):
-        both.here.operate.actions(both.worker).delete(pushed_there)
+        both.here.operate(both.worker).waiting.delete(pushed_there)
 
 
 def test_a_job_that_has_moved_since_the_shards_were_read_is_found(both: Both, clock: ManualClock) -> None:
     """A reader goes by what it knew when it began: an id that is not where it was is looked up where it will be."""
     both.worker.push_many(jobs_of(IDS))
-    resharding = both.there.operate.resharding(both.mover)
+    resharding = both.there.operate(both.mover).resharding()
     resharding.begin(8)
     clock.advance(KNOWN_FOR)
-    queries = both.here.operate.queries(both.worker)
+    queue = both.here.operate(both.worker)
 
     assert not resharding.go_on(lambda *_: None, lambda: 0.0 if resharding.layout.moved else 1.0)
 
-    assert sorted(IDS) == sorted(job.id for job in queries.fetch(IDS))
+    assert sorted(IDS) == sorted(job.id for job in queue.waiting.fetch(IDS))
 
 
 def test_an_id_that_two_shards_have_is_found_once(
@@ -100,10 +100,10 @@ def test_an_id_that_two_shards_have_is_found_once(
         receive(shards, brought)
         found.append(both.there.operate.find("job"))
 
-    both.there.operate.resharding(both.mover).begin(8)
+    both.there.operate(both.mover).resharding().begin(8)
     clock.advance(KNOWN_FOR)
     monkeypatch.setattr(MovingShards, "receive", receive_and_look)
-    both.there.operate.reshard(both.mover, to=8)
+    both.there.operate(both.mover).reshard(to=8)
 
     assert found
     for at_once in found:
@@ -120,9 +120,9 @@ def test_an_operators_order_passes_over_shards_that_have_moved(both: Both, serve
     moving.open(0)
     both.here.drain()
 
-    both.here.operate.actions(both.worker).pause()
+    both.here.operate(both.worker).pause()
 
-    paused = [shard.index for shard in both.here.operate.queries(both.worker).shards() if shard.is_paused]
+    paused = [shard.index for shard in both.here.operate(both.worker).shards() if shard.is_paused]
     assert [1, 2, 3, *range(4, 12)] == paused
 
 
@@ -132,15 +132,15 @@ def test_a_sweep_that_began_before_is_to_be_begun_again(both: Both, server: Serv
     both.worker.push_many(jobs_of(IDS))
     moving.begin(8)
     both.here.core.queue_of(both.worker).doubt()
-    actions = both.here.operate.actions(both.worker)
-    action = prepare(actions, "expedite")
+    runner = both.here.operate(both.worker).runner
+    action = prepare(runner, "expedite")
     for group in (0, 1):
         moving.close(group)
         moving.open(group)
     both.here.core.queue_of(both.worker).doubt()
 
     with pytest.raises(ValueError, match="begin it again"):
-        next(steps(both.here.operate.actions(both.worker), action))
+        next(steps(both.here.operate(both.worker).runner, action))
 
 
 def test_a_task_is_not_complete_while_its_items_move(both: Both) -> None:
@@ -148,7 +148,7 @@ def test_a_task_is_not_complete_while_its_items_move(both: Both) -> None:
     task = both.here.task("enrol")
     with task:
         task.push_many(both.worker, jobs_of(IDS))
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
 
     states = [task.progress().state]
     progress = task.progress()
@@ -166,7 +166,7 @@ def test_entries_fire_from_the_shard_that_their_id_has_moved_to(both: Both, cloc
     both.here.schedules.tick()
     at_noon(clock, MINUTE)
     first = fired(both.here.schedules.tick())
-    both.there.operate.reshard(both.mover, to=6)
+    both.there.operate(both.mover).reshard(to=6)
     at_noon(clock, 2 * MINUTE)
     while_learning = fired(both.here.schedules.tick())
     again = fired(both.here.schedules.tick())

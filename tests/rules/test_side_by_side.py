@@ -231,7 +231,7 @@ def test_a_stop_lets_what_runs_end_and_returns_what_waits(
     def end(batch: Batch) -> None:
         debounce(batch)
         if how == "paused":
-            app.operate.actions(worker).pause()
+            app.operate(worker).pause()
             clock.advance(1.0)
         stop.set()
         move_until(clock, lambda: batch.stopping)

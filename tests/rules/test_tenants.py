@@ -241,13 +241,13 @@ def test_b12_a_home_queue_may_be_redeclared_with_other_shards(app: Lowkiq, make_
     app.drain()
     anew = make_app()
     worker = declare(anew, queue_name, notes, tenants="home", shards_count=7)
-    anew.operate.redeclare(worker)
+    anew.operate(worker).redeclare()
     worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
 
     assert 7 == len(anew.core.queue_of(worker).shards)
-    assert ["a:1", "a:2"] == [job.id for job in anew.operate.queries(worker).fetch(["a:1", "a:2"])]
+    assert ["a:1", "a:2"] == [job.id for job in anew.operate(worker).waiting.fetch(["a:1", "a:2"])]
     homes = Counter(crc32(tenant.encode()) % 7 for tenant in ("a", "a", "b"))
-    assert homes == {shard.index: shard.length for shard in anew.operate.queries(worker).shards() if shard.length}
+    assert homes == {shard.index: shard.length for shard in anew.operate(worker).shards() if shard.length}
     anew.drain()
     assert ["a:1", "a:2", "b:1"] == sorted(job_id for ids in notes.ids for job_id in ids)
 
@@ -281,7 +281,7 @@ def test_repair_mends_lanes(app: Lowkiq, server: Server, clock: ManualClock, que
 
     clock.advance(1.0)
 
-    assert 2 <= app.operate.actions(worker).repair()
+    assert 2 <= app.operate(worker).repair()
 
     assert [b"a", b"b"] == sorted(server.admin.zrange(lanes, 0, -1))
     assert 3 == server.admin.zcard(lines)

@@ -21,7 +21,7 @@ def handler(batch: Batch) -> None:
 
 def told(app: Lowkiq, worker: Any, job_id: str = "a") -> Diagnosis:
     """The answer for the id."""
-    return why(app.operate, worker, app.operate.queries(worker).explain(job_id))
+    return why(app.operate, worker, app.operate(worker).explain(job_id))
 
 
 def test_a_failed_job_tells_its_error_and_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -77,8 +77,8 @@ def test_a_buried_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualCl
     worker.push_many([*jobs_of("a"), {"id": "b", "delay": 60}])
     app.drain()
     clock.advance(1.0)
-    app.operate.actions(worker).kill_all_failed_jobs()
-    app.operate.actions(worker).bury(["b"], error="not wanted")
+    app.operate(worker).waiting.kill(everything=True)
+    app.operate(worker).waiting.kill(["b"], error="not wanted")
 
     assert "an operator buried it; before, it had failed with a is broken." in told(app, worker).sentence
     assert "an operator buried it before it had ever failed." in told(app, worker, "b").sentence

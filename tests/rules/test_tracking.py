@@ -256,11 +256,11 @@ def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Tra
     handler.failing = {"1"}
     task.push_many((1, "a", "one"))
     app.drain()
-    actions = app.operate.actions(worker)
+    queue = app.operate(worker)
 
-    actions.kill_all_failed_jobs()
+    queue.waiting.kill(everything=True)
     killed = task.statuses
-    actions.morgue_queue_up(["1"])
+    queue.morgue.requeue(["1"])
 
     assert {"one": "x"} == killed
     messages = ("1 is broken", "killed by an operator", "put back from the morgue")
@@ -279,8 +279,8 @@ def test_what_is_deleted_is_cancelled(app: Lowkiq, track: Track) -> None:
     task.push_many((2, "b", "two"), (2, "c", "three"))
     before = task.statuses
 
-    app.operate.actions(worker).delete(["2"])
-    app.operate.actions(worker).morgue_delete(["1"])
+    app.operate(worker).waiting.delete(["2"])
+    app.operate(worker).morgue.delete(["1"])
 
     assert {"one": "x", "two": "e", "three": "e"} == before
     assert {"one": "c", "two": "c", "three": "c"} == task.statuses
@@ -299,7 +299,7 @@ def test_what_the_bounds_of_the_morgue_remove_stays_dead(
     task.push_many((1, "a", "one"), (2, "b", "two"))
 
     app.drain()
-    app.operate.actions(worker).morgue_delete(["1", "2"])
+    app.operate(worker).morgue.delete(["1", "2"])
 
     assert ["c", "x"] == sorted(task.statuses.values())
     assert not task.is_in_use

@@ -132,7 +132,7 @@ def test_d6_a_payload_that_is_not_of_the_type_fails_its_id_alone(app: Lowkiq, qu
 
     assert 9 == counts["done"]
     assert [[OrderChanged("paid")]] * 9 == got
-    (dead,) = app.operate.queries(worker).morgue_fetch(["9"])
+    (dead,) = app.operate(worker).morgue.fetch(["9"])
     assert "payload 1 of 1 is not of the type OrderChanged: Object missing required field `status`" == dead.error
 
 

@@ -145,7 +145,7 @@ def test_p6_an_error_that_cannot_be_read_is_blamed_on_its_id_alone(
     worker.push_many(jobs_of([*NEIGHBOURS, "bad"]))
     drained(app, clock, drains=2)
 
-    (dead,) = app.operate.queries(worker).morgue_range_by_id()
+    (dead,) = app.operate(worker).morgue.list("id")
     assert ("bad", True) == (dead.id, bool(dead.error))
     assert all(runs[job_id] <= 2 for job_id in [*NEIGHBOURS, "bad"])
     assert {} == left_behind(app, worker)
@@ -181,7 +181,7 @@ def test_p6_a_hook_that_raises_what_cannot_be_read_costs_no_other_id_a_run(
     drained(app, clock, seconds=0.0, drains=3)
 
     assert Counter(NEIGHBOURS) == Counter(runs) - Counter({"bad": 3})
-    (job,) = app.operate.queries(worker).fetch(["bad"])
+    (job,) = app.operate(worker).waiting.fetch(["bad"])
     assert (0, True) == (job.retry_count, bool(job.error))
 
 
@@ -203,7 +203,7 @@ def test_p6_an_odd_delay_is_a_default_one(app: Lowkiq, clock: ManualClock, queue
     drained(app, clock, seconds=0.0, drains=3)
 
     assert Counter([*NEIGHBOURS, "bad"]) == runs
-    (job,) = app.operate.queries(worker).fetch(["bad"])
+    (job,) = app.operate(worker).waiting.fetch(["bad"])
     assert (0, "odd", True) == (job.retry_count, job.error, job.due_at > clock.time())
 
 
@@ -243,7 +243,7 @@ def test_a_fault_of_the_engine_ends_with_the_id_that_causes_it(  # noqa: PLR0913
     worker.push_many(jobs_of([*NEIGHBOURS, "bad"]))
     drained(app, clock)
 
-    (dead,) = app.operate.queries(worker).morgue_range_by_id()
+    (dead,) = app.operate(worker).morgue.list("id")
     assert "bad" == dead.id
     assert {} == left_behind(app, worker)
     assert max(runs[job_id] for job_id in NEIGHBOURS) <= 1 + concurrency

@@ -35,9 +35,7 @@ def test_a_damaged_record_is_set_aside(app: Lowkiq, clock: ManualClock, queue_na
     clock.advance(60.0)
     seen.append(fired(app.schedules.tick()))
     assert [[("well", 60.0, "pushed")], [("ill", 120.0, "pushed"), ("well", 120.0, "merged")]] == seen
-    assert {("timetable", "ill", damage)} == {
-        (one.key, one.id, one.data) for one in app.operate.queries(worker).damaged()
-    }
+    assert {("timetable", "ill", damage)} == {(one.key, one.id, one.data) for one in app.operate(worker).damaged()}
 
 
 def test_a_key_of_another_type_is_set_aside(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -67,4 +65,4 @@ def test_a_record_that_only_scripts_can_read_is_set_aside(
     (shard,) = with_timetable(app.core.queue_of(worker).shards)
     app.core.backend.client.hset(shard.key("timetable"), "ill", damage)
     assert ["well"] == [view.name for view in app.schedules.all()]
-    assert [("ill", damage)] == [(one.id, one.data) for one in app.operate.queries(worker).damaged()]
+    assert [("ill", damage)] == [(one.id, one.data) for one in app.operate(worker).damaged()]

@@ -26,7 +26,7 @@ def test_x4_each_planned_time_is_pushed_once_by_processes_that_die(server: Serve
     began_at = time.monotonic()
     app, worker = ticking_app(server.url, queue_name, began_at)
     app.schedules.tick()
-    first = app.operate.queries(worker)
+    first = app.operate(worker)
 
     def live(death: tuple[int, str]) -> int:
         arguments = [server.url, queue_name, str(began_at), *map(str, death)]
@@ -40,7 +40,7 @@ def test_x4_each_planned_time_is_pushed_once_by_processes_that_die(server: Serve
     while last.next_in == 0.0:
         last = app.schedules.tick()
 
-    (job,) = first.fetch(["poll"])
+    (job,) = first.waiting.fetch(["poll"])
     scores = [payload.score for payload in job.payloads]
     planned = [scores[0] + number for number in range(len(scores))]
     assert planned == scores

@@ -80,7 +80,7 @@ def test_x23_the_job_has_the_planned_time_as_its_score(app: Lowkiq, clock: Manua
     app.schedules.tick()
     clock.advance(90.0)
     app.schedules.tick()
-    (job,) = app.operate.queries(worker).fetch(["poll"])
+    (job,) = app.operate(worker).waiting.fetch(["poll"])
     assert ([({"full": True}, NOON + 60.0)], NOON + 60.0) == ([*job.payloads], job.due_at)
     assert {"done": 1} == {name: count for name, count in app.drain().items() if count}
 
@@ -109,7 +109,7 @@ def test_a_firing_into_a_waiting_id_merges(app: Lowkiq, clock: ManualClock, queu
         clock.advance(60.0)
         app.schedules.tick()
     assert [(60.0, "pushed"), (120.0, "merged")] == outcomes(app, worker, "poll")
-    (job,) = app.operate.queries(worker).fetch(["poll"])
+    (job,) = app.operate(worker).waiting.fetch(["poll"])
     assert (1, NOON + 60.0) == (len(job.payloads), job.due_at)
 
 
@@ -122,7 +122,7 @@ def test_jitter_moves_the_job_and_not_the_score(app: Lowkiq, clock: ManualClock,
     clock.advance(60.0)
     app.schedules.tick()
     (entry,) = app.schedules.declared
-    (job,) = app.operate.queries(worker).fetch(["poll"])
+    (job,) = app.operate(worker).waiting.fetch(["poll"])
     assert (NOON + 60.0, NOON + 60.0 + entry.jitter_of(NOON + 60.0)) == (job.payloads[0].score, job.due_at)
 
 

@@ -80,7 +80,7 @@ def test_entries_go_with_their_queue_to_other_shards(make_app: MakeApp, clock: M
     apps[3].drain()
     clock.advance(60.0)
 
-    apps[8].operate.redeclare(workers[8])
+    apps[8].operate(workers[8]).redeclare()
     assert [(name, 120.0, "pushed") for name in "acdef"] == sorted(fired(apps[8].schedules.tick()))
     assert [(60.0, "pushed"), (120.0, "pushed")] == outcomes(apps[8], workers[8], "a")
     apps[8].schedules.remove(workers[8], "a")
@@ -88,7 +88,7 @@ def test_entries_go_with_their_queue_to_other_shards(make_app: MakeApp, clock: M
 
     back = make_app()
     worker = declare(back, queue_name, Notes(), shards_count=3)
-    back.operate.redeclare(worker)
+    back.operate(worker).redeclare()
     assert [*"bcdef"] == [view.name for view in back.schedules.all()]
     assert [] == fired(back.schedules.tick())
 
@@ -113,7 +113,7 @@ def test_of_two_records_of_a_name_the_one_that_holds_goes_to_the_new_shard(
     assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
     app.drain()
     app, worker = deployed(job_id, 1)
-    app.operate.redeclare(worker)
+    app.operate(worker).redeclare()
     assert [] == fired(app.schedules.tick())
     clock.advance(60.0)
     assert [("poll", 120.0, "pushed")] == fired(app.schedules.tick())
@@ -128,7 +128,7 @@ def test_a_process_with_the_old_shards_takes_no_turn_from_the_others(
     for app, shards_count in zip(apps, (3, 8), strict=True):
         worker = declare(app, queue_name, Notes(), shards_count=shards_count)
         app.every(MINUTE, worker, id="poll")
-        app.operate.redeclare(worker)
+        app.operate(worker).redeclare()
     looked: list[list[int]] = []
     for _ in range(2):
         looked.append([])

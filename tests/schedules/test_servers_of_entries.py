@@ -31,7 +31,7 @@ def test_x11_scripts_of_entries_touch_only_keys_of_their_shard(
             clock.advance(60.0)
             assert 3 == len(fired(app.schedules.tick()))
             app.core.drainer.shards()
-            app.operate.actions(worker).repair()
+            app.operate(worker).repair()
         app.schedules.run_now(worker, "made")
         app.schedules.disable_all(worker)
         app.schedules.enable_all(worker)

@@ -28,7 +28,7 @@ def test_x24_an_entry_made_at_run_time_fires_in_every_process(
     one.schedules.put("poll", workers[0], every=MINUTE, id="7", payload=[1])
     clock.advance(60.0)
     assert [("poll", 60.0, "pushed")] == fired(other.schedules.tick())
-    (job,) = other.operate.queries(workers[1]).fetch(["7"])
+    (job,) = other.operate(workers[1]).waiting.fetch(["7"])
     assert [1] == job.payloads[0].payload
 
     other.schedules.remove(workers[1], "poll")
@@ -168,7 +168,7 @@ def test_a_note_that_fails_undoes_no_run(
     monkeypatch.setattr(EntryStore, "note_run", fail)
     assert "poll" == app.schedules.run_now(worker, "poll").id
     assert [] == outcomes(app, worker, "poll")
-    assert ["poll"] == [job.id for job in app.operate.queries(worker).fetch(["poll"])]
+    assert ["poll"] == [job.id for job in app.operate(worker).waiting.fetch(["poll"])]
     assert f"the history of Entry 'poll' of {queue_name!r} lacks that it was run now: is away" in caplog.messages
 
 
@@ -216,7 +216,7 @@ def test_code_and_run_time_share_no_name(make_app: MakeApp, clock: ManualClock, 
     assert [
         f"entry 'poll' of {queue_name!r}: it was made at run time, which counts, and code declares it too: remove one"
     ] == ticked.problems
-    (job,) = without.operate.queries(workers[1]).fetch(["7"])
+    (job,) = without.operate(workers[1]).waiting.fetch(["7"])
     assert "run time" == job.payloads[0].payload
 
     without.schedules.remove(workers[1], "poll")
@@ -268,7 +268,7 @@ def test_what_is_no_worker_is_refused_in_a_sentence(app: Lowkiq, queue_name: str
             lambda worker: app.schedules.put("poll", worker, every=60, id="poll"),
             lambda worker: app.schedules.enable(worker, "poll"),
             app.schedules.all,
-            app.operate.limits,
+            app.operate,
             app.operate.actions,
             app.operate.queries,
             lambda worker: app.push_many(worker, [{"id": 1}]),

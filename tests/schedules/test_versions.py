@@ -203,7 +203,7 @@ def test_a_full_server_decides_nothing(own_server: Server, clock: ManualClock, q
     assert ([], 1) == (ticked.fired, len(ticked.problems))
     assert "memory" in ticked.problems[0]
     assert before == records(app, worker)
-    assert [] == app.operate.queries(worker).fetch(["poll"])
+    assert [] == app.operate(worker).waiting.fetch(["poll"])
     own_server.admin.config_set("maxmemory", 0)
     assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
     close_app(app)

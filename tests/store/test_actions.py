@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import BackendError, JobError
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER
 from tests.kit.looks import ids_of, pairs
 
-Act = Callable[[Actions], int]
+Act = Callable[[QueueOperations], int]
 
 
 def test_delete_leaves_nothing_behind(desk: Desk) -> None:
@@ -19,19 +19,19 @@ def test_delete_leaves_nothing_behind(desk: Desk) -> None:
     desk.push([{"id": "single", "delay": 9}, {"id": "twice", "payload": "x"}, {"id": "twice", "payload": "x"}])
     desk.push([{"id": "many", "payload": n} for n in range(5)] + [{"id": "stays"}])
 
-    assert 4 == desk.actions.delete(["failed", "single", "twice", "many", "unknown", "many"])
+    assert 4 == desk.queue.waiting.delete(["failed", "single", "twice", "many", "unknown", "many"])
     assert ["stays"] == list(desk.state()["waiting"])
-    assert 1 == desk.actions.delete(["stays"])
+    assert 1 == desk.queue.waiting.delete(["stays"])
     assert desk.is_empty()
 
 
 def test_delete_refuses_what_is_no_list_of_ids(desk: Desk) -> None:
     """Nothing is deleted because of a slip."""
     with pytest.raises(TypeError, match="as a list"):
-        desk.actions.delete("abc")
+        desk.queue.waiting.delete("abc")
     with pytest.raises(JobError, match="must be a str"):
-        desk.actions.morgue_delete([None])
-    assert 0 == desk.actions.delete([])
+        desk.queue.morgue.delete([None])
+    assert 0 == desk.queue.waiting.delete([])
 
 
 def test_delete_leaves_what_is_in_flight(desk: Desk) -> None:
@@ -41,11 +41,11 @@ def test_delete_leaves_what_is_in_flight(desk: Desk) -> None:
 
     def meanwhile() -> None:
         desk.push([{"id": "a", "payload": "waits", "score": 2}])
-        deleted.append(desk.actions.delete(["a"]))
+        deleted.append(desk.queue.waiting.delete(["a"]))
 
     desk.handler.meanwhile, desk.handler.failing = meanwhile, {"a"}
     desk.drain()
-    (job,) = desk.queries.fetch(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
 
     assert ([1], [("runs", 1.0)], 0.0, "a is broken") == (deleted, pairs(job), job.retry_count, job.error)
     assert ["a"] == list(desk.state()["waiting"])
@@ -61,7 +61,7 @@ def test_what_is_suspected_in_flight_stays_suspected(desk: Desk) -> None:
 
     def delete_meanwhile() -> None:
         desk.push([{"id": "a"}])
-        desk.actions.delete(["a"])
+        desk.queue.waiting.delete(["a"])
         seen.append(desk.state())
 
     def then() -> None:
@@ -81,7 +81,7 @@ def test_a_suspect_can_be_deleted(desk: Desk) -> None:
     """Whoever is to run alone next may be gone by then; the others run, and no group of suspects is left over."""
 
     def raise_in_company() -> None:
-        desk.handler.meanwhile = lambda: desk.actions.delete(["b", "c"])
+        desk.handler.meanwhile = lambda: desk.queue.waiting.delete(["b", "c"])
         raise ValueError("somebody is broken")
 
     desk.push([{"id": job_id} for job_id in "abcd"])
@@ -93,9 +93,9 @@ def test_a_suspect_can_be_deleted(desk: Desk) -> None:
 
 
 EVERY_DELETION: dict[str, tuple[str, Act]] = {
-    "delete": ("delete", lambda actions: actions.delete(["a"])),
-    "delete all failed": ("delete", lambda actions: actions.delete_all_failed_jobs()),
-    "kill all failed": ("kill", lambda actions: actions.kill_all_failed_jobs()),
+    "delete": ("delete", lambda actions: actions.waiting.delete(["a"])),
+    "delete all failed": ("delete", lambda actions: actions.waiting.delete(filter={"least_count": "0"})),
+    "kill all failed": ("kill", lambda actions: actions.waiting.kill(everything=True)),
 }
 
 
@@ -109,15 +109,15 @@ def test_what_is_pushed_after_the_look_survives(desk: Desk, payloads: int, name:
         script,
         lambda: desk.push([{"id": "a", "payload": "new", "score": 1.5}, {"id": "b", "delay": 7}]),
     )
-    queries = desk.queries
+    queries = desk.queue
 
-    assert 1 == act(desk.actions)
-    (job,) = queries.fetch(["a"])
+    assert 1 == act(desk.queue)
+    (job,) = queries.waiting.fetch(["a"])
     assert [("new", 1.5)] == pairs(job)
     assert (desk.clock.time(), -1.0, None) == (job.due_at, job.retry_count, job.error)
-    assert ["b"] == ids_of(queries.fetch(["b"]))
+    assert ["b"] == ids_of(queries.waiting.fetch(["b"]))
     dead = [(n, n) for n in range(payloads)] if script == "kill" else []
-    assert dead == [pair for job in queries.morgue_fetch(["a"]) for pair in pairs(job)]
+    assert dead == [pair for job in queries.morgue.fetch(["a"]) for pair in pairs(job)]
     desk.drain()
     assert {"a": ["new"]} == desk.handler.batches[-1]
 
@@ -130,8 +130,8 @@ def test_an_equal_payload_pushed_after_the_look_survives(desk: Desk, payloads: i
     desk.fail([{"id": "a", "payload": n, "score": n} for n in range(payloads)])
     desk.before(script, lambda: desk.push([{"id": "a", "payload": 0, "score": 9}]))
 
-    assert 0 == act(desk.actions)
-    (job,) = desk.queries.fetch(["a"])
+    assert 0 == act(desk.queue)
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert [(n, n) for n in range(payloads)] == pairs(job)
     assert (desk.clock.time() + LATER, 0.0, "a is broken") == (job.due_at, job.retry_count, job.error)
 
@@ -143,7 +143,7 @@ def test_an_id_that_is_new_since_the_look_is_left(desk: Desk) -> None:
         "delete", lambda: desk.push([{"id": "new"}, {"id": "newer", "payload": 1}, {"id": "newer", "payload": 2}])
     )
 
-    assert 1 == desk.actions.delete(["old", "new", "newer"])
+    assert 1 == desk.queue.waiting.delete(["old", "new", "newer"])
     assert ["new", "newer"] == list(desk.state()["waiting"])
 
 
@@ -152,8 +152,8 @@ def test_a_job_that_did_not_fail_keeps_its_time(desk: Desk) -> None:
     desk.push([{"id": "a", "payload": "old", "delay": 70}])
     desk.before("delete", lambda: desk.push([{"id": "a", "payload": "new"}]))
 
-    assert 1 == desk.actions.delete(["a"])
-    (job,) = desk.queries.fetch(["a"])
+    assert 1 == desk.queue.waiting.delete(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert (["new"], desk.clock.time() + 70) == ([payload for payload, _ in job.payloads], job.due_at)
 
 
@@ -164,12 +164,12 @@ def test_deletion_forgets_what_was_merged(make_desk: MakeDesk, merge: str) -> No
     jobs = [{"id": "a", "payload": str(n) * (50 * n), "score": n} for n in range(4)]
     desk.push(jobs)
     desk.before("delete", lambda: desk.push([{"id": "a", "payload": "new", "score": 2.5}]))
-    desk.actions.delete(["a"])
-    assert ["new"] == [payload for payload, _ in desk.queries.fetch(["a"])[0].payloads]
+    desk.queue.waiting.delete(["a"])
+    assert ["new"] == [payload for payload, _ in desk.queue.waiting.fetch(["a"])[0].payloads]
 
     desk.push(jobs)
-    assert [0, 1, 2, 2.5, 3] == [score for _, score in pairs(desk.queries.fetch(["a"])[0])]
-    assert 1 == desk.actions.delete(["a"])
+    assert [0, 1, 2, 2.5, 3] == [score for _, score in pairs(desk.queue.waiting.fetch(["a"])[0])]
+    assert 1 == desk.queue.waiting.delete(["a"])
     assert desk.is_empty()
 
 
@@ -179,12 +179,12 @@ def test_kill_sends_what_failed_to_the_morgue(desk: Desk) -> None:
     desk.push([{"id": "fresh"}])
     desk.clock.advance(5)
 
-    assert 2 == desk.actions.kill_all_failed_jobs()
-    (job,) = desk.queries.morgue_fetch(["a"])
+    assert 2 == desk.queue.waiting.kill(everything=True)
+    (job,) = desk.queue.morgue.fetch(["a"])
     assert ([(1, 1.0), (2, 2.0)], desk.clock.time(), "a is broken") == (pairs(job), job.updated_at, job.error)
     found = desk.state()
     assert (["fresh"], {"a", "b"}) == (list(found["waiting"]), set(found["morgue"]))
-    assert 0 == desk.actions.kill_all_failed_jobs()
+    assert 0 == desk.queue.waiting.kill(everything=True)
 
 
 def test_kill_keeps_the_morgue_within_its_limits(make_desk: MakeDesk) -> None:
@@ -193,7 +193,7 @@ def test_kill_keeps_the_morgue_within_its_limits(make_desk: MakeDesk) -> None:
     desk.fail([{"id": n} for n in range(2_000)])
     desk.fail([{"id": "big", "payload": n, "score": n} for n in range(20_000)])
 
-    assert 2_001 == desk.actions.kill_all_failed_jobs()
+    assert 2_001 == desk.queue.waiting.kill(everything=True)
     found = desk.state()
     assert desk.is_empty()
     assert 100 == sum(len(entries) for _, _, entries in found["morgue"].values())
@@ -212,11 +212,11 @@ def test_an_id_with_very_many_payloads_is_deleted_in_parts(desk: Desk) -> None:
     desk.before("delete", look, calls=50)
     desk.before("delete", lambda: desk.push([{"id": "big", "payload": "new", "score": -1}]), calls=30)
 
-    assert 1 == desk.actions.delete(["big", "other"])
+    assert 1 == desk.queue.waiting.delete(["big", "other"])
     assert [True] == [50_000 < length < 52_000 for length in lengths]
-    (job,) = desk.queries.fetch(["big"])
+    (job,) = desk.queue.waiting.fetch(["big"])
     assert ([("new", -1.0)], -1.0) == (pairs(job), job.retry_count)
-    assert 1 == desk.actions.delete(["big"])
+    assert 1 == desk.queue.waiting.delete(["big"])
     assert desk.is_empty()
 
 
@@ -228,8 +228,8 @@ def test_parts_of_any_size_end_alike(desk: Desk, payloads: int) -> None:
     for call in range(1, 9):
         desk.before("delete", desk.state, calls=call)
 
-    assert 2 == desk.actions.delete_all_failed_jobs()
-    (job,) = desk.queries.fetch(["a", "b"])
+    assert 2 == desk.queue.waiting.delete(filter={"least_count": "0"})
+    (job,) = desk.queue.waiting.fetch(["a", "b"])
     assert ("b", [("new", 9_999.0)], -1.0, None) == (job.id, pairs(job), job.retry_count, job.error)
     assert ["b"] == list(desk.state()["waiting"])
 
@@ -243,7 +243,7 @@ def test_large_payloads_end_a_call_early(desk: Desk) -> None:
     for number in range(1, 10):
         desk.before("delete", lambda number=number: calls.append(number), calls=number)  # type: ignore[misc]  # mypy sees no type of the default
 
-    assert 21 == desk.actions.delete([*range(20), "many"])
+    assert 21 == desk.queue.waiting.delete([*range(20), "many"])
     assert 4 <= len(calls) <= 7
     assert desk.is_empty()
 
@@ -255,10 +255,10 @@ def test_perform_now_keeps_the_order(desk: Desk) -> None:
     desk.clock.advance(3)
     desk.push([{"id": "due"}])
 
-    assert 4 == desk.actions.perform_all_jobs_now()
-    assert 0 == desk.actions.perform_all_jobs_now()
+    assert 4 == desk.queue.waiting.run_now(everything=True)
+    assert 0 == desk.queue.waiting.run_now(everything=True)
     assert desk.app.operate.stats()["total"]["lag"] < 0.001
-    jobs = desk.queries.range_by_due_at()
+    jobs = desk.queue.waiting.list()
     assert all(desk.clock.time() - 0.001 < job.due_at <= desk.clock.time() for job in jobs)
     assert ["due", "retry", "later 2", "later 1", "later 0"] == ids_of(jobs)
     assert [0.0] == [job.retry_count for job in jobs if job.id == "retry"]
@@ -270,11 +270,11 @@ def test_perform_now_keeps_the_order_of_very_many(desk: Desk) -> None:
     """Over many calls, with a clock that stands still as with one that goes on, and with equal times too."""
     desk.push([{"id": f"{n:05}", "delay": 5000 - n // 2} for n in range(5_000)])
     desk.push([{"id": f"due {n:03}"} for n in range(300)])
-    expected = ids_of(desk.queries.range_by_due_at(limit=10_000))
+    expected = ids_of(desk.queue.waiting.list(limit=10_000))
     desk.before("expedite", lambda: desk.clock.advance(0.5), calls=4)
 
-    assert 5_000 == desk.actions.perform_all_jobs_now()
-    assert expected == ids_of(desk.queries.range_by_due_at(max=desk.clock.time(), limit=10_000))
+    assert 5_000 == desk.queue.waiting.run_now(everything=True)
+    assert expected == ids_of(desk.queue.waiting.list(max=desk.clock.time(), limit=10_000))
     assert 0.5 <= desk.app.operate.stats()["total"]["lag"] < 0.51
 
 
@@ -293,10 +293,10 @@ def test_perform_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:
         ),
     )
 
-    assert 2 == desk.actions.perform_all_jobs_now()
-    waiting = desk.queries.range_by_due_at("-inf", desk.clock.time())
+    assert 2 == desk.queue.waiting.run_now(everything=True)
+    waiting = desk.queue.waiting.list("due_at", "-inf", desk.clock.time())
     assert ["old", "old too"] == ids_of(waiting)
-    assert ["new", "new too"] == ids_of(desk.queries.range_by_due_at(desk.clock.time() + 1))
+    assert ["new", "new too"] == ids_of(desk.queue.waiting.list("due_at", desk.clock.time() + 1))
 
 
 @pytest.mark.parametrize("name", ["delete", "kill", "perform now"])
@@ -310,13 +310,13 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
         subscription.get_message(timeout=5)
         match name:
             case "perform now":
-                desk.actions.perform_all_jobs_now()
+                desk.queue.waiting.run_now(everything=True)
             case "delete":
                 desk.before("delete", push)
-                desk.actions.delete(["a"])
+                desk.queue.waiting.delete(["a"])
             case _:
                 desk.before("kill", push)
-                desk.actions.kill_all_failed_jobs()
+                desk.queue.waiting.kill(everything=True)
         heard = subscription.get_message(timeout=5)
 
     (shard,) = {one.shard for one in desk.push([{"id": "a"}])}
@@ -330,7 +330,7 @@ def test_nothing_is_rung_for_what_became_due_no_sooner(desk: Desk) -> None:
     with desk.admin.pubsub(ignore_subscribe_messages=True) as subscription:
         subscription.subscribe(f"lowkiq:{desk.worker.queue_name}:notify")
         subscription.get_message(timeout=5)
-        desk.actions.delete(["a"])
+        desk.queue.waiting.delete(["a"])
         desk.admin.publish(f"lowkiq:{desk.worker.queue_name}:notify", "the end")
         heard = subscription.get_message(timeout=5)
 
@@ -347,7 +347,7 @@ def test_an_action_that_broke_off_says_how_far_it_came(desk: Desk) -> None:
     desk.push([{"id": n, "delay": 9} for n in range(1_700)])
     desk.before("delete", fail_once, calls=3)
     with pytest.raises(BackendError, match="the network is down") as caught:
-        desk.actions.delete(range(1_700))
+        desk.queue.waiting.delete(range(1_700))
 
     assert ["1,000 ids were changed before; call the action again to go on."] == caught.value.__notes__
-    assert 700 == desk.actions.delete(range(1_700))
+    assert 700 == desk.queue.waiting.delete(range(1_700))

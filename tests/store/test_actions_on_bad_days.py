@@ -1,13 +1,14 @@
 """Actions where replies get lost, memory is full, keys are guarded and shards lie on several nodes."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda import BackendError, BackendFull
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
@@ -17,15 +18,15 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
 from tests.kit.workers import declare
 
-Act = Callable[[Actions], int]
+Act = Callable[[QueueOperations], int]
 
 EVERY_ACTION: dict[str, tuple[str, Act]] = {
-    "delete": ("delete", lambda actions: actions.delete(["failed", "fresh", "later"])),
-    "delete all failed": ("delete", lambda actions: actions.delete_all_failed_jobs()),
-    "kill all failed": ("kill", lambda actions: actions.kill_all_failed_jobs()),
-    "perform now": ("expedite", lambda actions: actions.perform_all_jobs_now()),
-    "queue up all": ("requeue", lambda actions: actions.morgue_queue_up_all_jobs()),
-    "delete all dead": ("delete_morgue", lambda actions: actions.morgue_delete_all_jobs()),
+    "delete": ("delete", lambda actions: actions.waiting.delete(["failed", "fresh", "later"])),
+    "delete all failed": ("delete", lambda actions: actions.waiting.delete(filter={"least_count": "0"})),
+    "kill all failed": ("kill", lambda actions: actions.waiting.kill(everything=True)),
+    "perform now": ("expedite", lambda actions: actions.waiting.run_now(everything=True)),
+    "queue up all": ("requeue", lambda actions: actions.morgue.requeue(everything=True)),
+    "delete all dead": ("delete_morgue", lambda actions: actions.morgue.delete(everything=True)),
 }
 
 
@@ -46,13 +47,13 @@ def test_a_call_whose_reply_is_lost_is_applied_once(
     name_of_script, act = EVERY_ACTION[name]
     fresh = make_desk({"queue_name": f"{queue_name}-1"})
     fill(fresh)
-    expected = act(fresh.actions)
+    expected = act(fresh.queue)
     desk = make_desk({"queue_name": f"{queue_name}-2"}, redis_url=fault_proxy.url)
     fill(desk)
     fault_proxy.drop_reply_after(script(name_of_script).sha.encode())
 
     assert expected > 0
-    assert expected == act(desk.actions)
+    assert expected == act(desk.queue)
     fault_proxy.wait_dropped()
     assert _but_for_clocks(fresh) == _but_for_clocks(desk)
 
@@ -68,11 +69,11 @@ def test_an_action_ends_with_an_error_where_redis_is_gone(make_desk: MakeDesk, f
 
     desk.before("delete", go_away, calls=2)
     with pytest.raises(BackendError) as caught:
-        desk.actions.delete(range(1_200))
+        desk.queue.waiting.delete(range(1_200))
     fault_proxy.heal()
 
     assert ["500 ids were changed before; call the action again to go on."] == caught.value.__notes__
-    assert 700 == desk.actions.delete(range(1_200))
+    assert 700 == desk.queue.waiting.delete(range(1_200))
 
 
 def test_actions_go_on_where_memory_is_full(make_desk: MakeDesk, make_server: MakeServer) -> None:
@@ -81,19 +82,19 @@ def test_actions_go_on_where_memory_is_full(make_desk: MakeDesk, make_server: Ma
     desk = make_desk(redis_url=full.url)
     fill(desk)
     for act in (act for _, act in EVERY_ACTION.values()):
-        act(desk.actions)
+        act(desk.queue)
     fill(desk)
     full.admin.config_set("maxmemory", 1)
 
     with pytest.raises(BackendFull):
         desk.push([{"id": "more"}])
     assert [1, 1, 2, 3] == [
-        desk.actions.kill_all_failed_jobs(),
-        desk.actions.perform_all_jobs_now(),
-        desk.actions.morgue_queue_up_all_jobs(),
-        desk.actions.delete(["fresh", "failed", "dead"]),
+        desk.queue.waiting.kill(everything=True),
+        desk.queue.waiting.run_now(everything=True),
+        desk.queue.morgue.requeue(everything=True),
+        desk.queue.waiting.delete(["fresh", "failed", "dead"]),
     ]
-    assert 1 == desk.actions.delete(["later"])
+    assert 1 == desk.queue.waiting.delete(["later"])
 
 
 def test_every_call_stays_within_the_keys_of_its_shard(make_desk: MakeDesk, server: Server, queue_name: str) -> None:
@@ -104,16 +105,20 @@ def test_every_call_stays_within_the_keys_of_its_shard(make_desk: MakeDesk, serv
     desk = make_desk(redis_url=url)
     for _, act in EVERY_ACTION.values():
         fill(desk)
-        assert act(desk.actions) > 0
+        assert act(desk.queue) > 0
     fill(desk)
-    queries = desk.queries
+    queue = desk.queue
 
-    assert queries.fetch(["failed"])
-    assert queries.morgue_fetch(["dead"])
-    assert queries.processing() == []
-    for query in (queries.range_by_id, queries.range_by_due_at, queries.range_by_retry_count):
+    assert queue.waiting.fetch(["failed"])
+    assert queue.morgue.fetch(["dead"])
+    assert queue.in_flight.list() == []
+    for query in (
+        partial(queue.waiting.list, "id"),
+        queue.waiting.list,
+        partial(queue.waiting.list, "retry_count"),
+    ):
         assert 3 == len(query())
-    assert queries.morgue_range_by_id() == queries.morgue_range_by_updated_at()
+    assert queue.morgue.list("id") == queue.morgue.list()
     assert 3 == desk.app.operate.stats()["total"]["length"]
 
 
@@ -124,10 +129,10 @@ def test_actions_on_a_cluster(cluster: Cluster, make_app: MakeApp, clock: Manual
     desk.bury([{"id": n} for n in range(40)])
     desk.fail([{"id": n} for n in range(40, 60)])
 
-    assert 20 == desk.actions.perform_all_jobs_now()
-    assert 20 == desk.actions.delete_all_failed_jobs()
-    assert 40 == desk.actions.morgue_queue_up_all_jobs()
-    assert 40 == desk.actions.delete(range(100))
+    assert 20 == desk.queue.waiting.run_now(everything=True)
+    assert 20 == desk.queue.waiting.delete(filter={"least_count": "0"})
+    assert 40 == desk.queue.morgue.requeue(everything=True)
+    assert 40 == desk.queue.waiting.delete(range(100))
     assert {"length": 0, "morgue_length": 0, "lag": 0.0} == app.operate.stats()["total"]
 
 
@@ -159,15 +164,15 @@ def test_whatever_is_done_leaves_a_sound_shard(make_desk: MakeDesk, merge: str, 
         desk.drain()
 
     def act() -> None:
-        actions = desk.actions
+        actions = desk.queue
         choices: list[Callable[[], object]] = [
-            lambda: actions.delete(some()),
-            actions.perform_all_jobs_now,
-            actions.kill_all_failed_jobs,
-            actions.delete_all_failed_jobs,
-            lambda: actions.morgue_queue_up(some()),
-            actions.morgue_queue_up_all_jobs,
-            lambda: actions.morgue_delete(some()),
+            lambda: actions.waiting.delete(some()),
+            lambda: actions.waiting.run_now(everything=True),
+            lambda: actions.waiting.kill(everything=True),
+            lambda: actions.waiting.delete(filter={"least_count": "0"}),
+            lambda: actions.morgue.requeue(some()),
+            lambda: actions.morgue.requeue(everything=True),
+            lambda: actions.morgue.delete(some()),
         ]
         rng.choice(choices)()
 
@@ -176,7 +181,7 @@ def test_whatever_is_done_leaves_a_sound_shard(make_desk: MakeDesk, merge: str, 
         rng.choice(steps)()
         desk.state()
     desk.handler.failing, desk.handler.meanwhile = set(), None
-    desk.actions.perform_all_jobs_now()
+    desk.queue.waiting.run_now(everything=True)
     desk.drain()
 
     assert desk.is_empty()

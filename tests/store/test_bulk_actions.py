@@ -9,13 +9,13 @@ from tests.kit.desk import Desk
 
 def progress(desk: Desk, sweep: BulkAction) -> list[tuple[int, int]]:
     """How many ids were looked at, and changed, after each call."""
-    return [(at.handled, at.changed) for at in steps(desk.actions, sweep)]
+    return [(at.handled, at.changed) for at in steps(desk.queue.runner, sweep)]
 
 
 def test_what_a_call_changed_it_has_finished(desk: Desk) -> None:
     """Each call that changes ids counts them as looked at, too, and no other call is made for them."""
     desk.bury([{"id": n} for n in range(1_200)])
-    sweep = prepare(desk.actions, "requeue")
+    sweep = prepare(desk.queue.runner, "requeue")
 
     told = progress(desk, sweep)
 
@@ -27,7 +27,7 @@ def test_what_a_call_changed_it_has_finished(desk: Desk) -> None:
 def test_an_id_that_is_half_done_was_looked_at(desk: Desk) -> None:
     """However many calls an id takes, it counts once, from the first of them on."""
     desk.push([{"id": job_id, "payload": n} for n in range(2_500) for job_id in ("large", "other")])
-    told = progress(desk, prepare(desk.actions, "delete", chosen=["large", "other"]))
+    told = progress(desk, prepare(desk.queue.runner, "delete", chosen=["large", "other"]))
 
     assert told == sorted(told)
     assert (1, 1) in told
@@ -44,9 +44,9 @@ def test_only_what_has_failed_is_counted_where_only_that_is_meant(
     """Who is asked is told how many ids will be changed."""
     desk.fail([{"id": "a1"}, {"id": "b1"}])
     desk.push([{"id": "a2"}, {"id": "b2"}])
-    sweep = prepare(desk.actions, "kill", filter=wanted)
+    sweep = prepare(desk.queue.runner, "kill", filter=wanted)
 
-    assert (len(found), True) == count(desk.actions, sweep, lambda: True)
+    assert (len(found), True) == count(desk.queue.runner, sweep, lambda: True)
     assert len(found) == progress(desk, sweep)[-1][1]
     assert found == sorted(desk.state()["morgue"])
 
@@ -56,8 +56,8 @@ def test_bounds_of_a_retry_count_are_read_as_others_are(desk: Desk) -> None:
     desk.fail([{"id": "failed"}])
     desk.push([{"id": "fresh"}])
     for bound, found in (("+", 0), ("+inf", 0), ("[0", 1), ("(0", 0), ("(-1", 1), ("-", 2), ("-inf", 2), ("1e0", 0)):
-        sweep = prepare(desk.actions, "delete", filter=IdFilter(least_count=bound), whole_list=True)
-        assert (found, True) == count(desk.actions, sweep, lambda: True), bound
+        sweep = prepare(desk.queue.runner, "delete", filter=IdFilter(least_count=bound), whole_list=True)
+        assert (found, True) == count(desk.queue.runner, sweep, lambda: True), bound
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_a_filter_that_finds_everything_is_none(desk: Desk, fields: dict[str, st
     """However it is written: all waiting jobs, failed or not, are deleted only where somebody asks for all."""
     desk.push([{"id": "a"}])
     with pytest.raises(WholeListError):
-        prepare(desk.actions, "delete", filter=IdFilter(**fields))
-    assert 1 == prepare(desk.actions, "delete", filter=IdFilter(**fields), whole_list=True).total
-    assert 1 == prepare(desk.actions, "delete", filter=IdFilter(**{**fields, "prefix": "b"})).total
+        prepare(desk.queue.runner, "delete", filter=IdFilter(**fields))
+    assert 1 == prepare(desk.queue.runner, "delete", filter=IdFilter(**fields), whole_list=True).total
+    assert 1 == prepare(desk.queue.runner, "delete", filter=IdFilter(**{**fields, "prefix": "b"})).total

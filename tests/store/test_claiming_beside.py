@@ -103,7 +103,7 @@ def test_p6_nothing_is_claimed_beside_a_lone_suspect(shard: ClaimedShard) -> Non
     shard.take()
     shard.die()
     holder, left = shard.take()
-    shard.operator.delete(["a"])
+    shard.operator.waiting.delete(["a"])
     shard.push("b")
 
     assert [] == ids_of(holder.write_more(left))
@@ -130,7 +130,7 @@ def test_a_holder_that_is_to_let_go_claims_nothing_beside(shard: ClaimedShard) -
     """An operator has asked it to."""
     shard.push("a", "b")
     holder, left = shard.take(ids=1)
-    assert shard.operator.quiet(shard.shard, holder.token)
+    assert shard.operator.in_flight.quiet(shard.shard, holder.token)
     assert [] == ids_of(holder.write_more(left))
     assert "quiet" == holder.stop_request
 

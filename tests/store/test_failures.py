@@ -24,13 +24,13 @@ def fail_again(desk: Desk, times: int = 1) -> list[float]:
 
 def waiting(desk: Desk) -> tuple[Failure, ...]:
     """What is told of "a", which waits."""
-    (job,) = desk.queries.fetch(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     return job.failures
 
 
 def buried(desk: Desk) -> tuple[Failure, ...]:
     """What is told of "a", which lies in the morgue."""
-    (job,) = desk.queries.morgue_fetch(["a"])
+    (job,) = desk.queue.morgue.fetch(["a"])
     return job.failures
 
 
@@ -45,7 +45,7 @@ def test_the_last_failures_are_told_newest_first(desk: Desk) -> None:
     texts = ["a is worse"] * 4 + ["a is broken"]
     counts = [6.0, 5.0, 4.0, 3.0, 2.0]
     assert tuple(map(Failure, moments[:5], counts, texts)) == waiting(desk)
-    assert [()] == [job.failures for job in desk.queries.fetch(["b"])]
+    assert [()] == [job.failures for job in desk.queue.waiting.fetch(["b"])]
 
 
 def test_they_are_told_of_what_runs_and_not_in_lists(desk: Desk) -> None:
@@ -55,10 +55,10 @@ def test_they_are_told_of_what_runs_and_not_in_lists(desk: Desk) -> None:
     seen: list[tuple[Failure, ...]] = []
 
     def look() -> None:
-        (job,), (listed,) = desk.queries.processing_fetch(["a"]), desk.queries.processing()
+        (job,), (listed,) = desk.queue.in_flight.fetch(["a"]), desk.queue.in_flight.list()
         seen.extend((job.failures, listed.failures))
 
-    assert [()] == [job.failures for job in desk.queries.range_by_id()]
+    assert [()] == [job.failures for job in desk.queue.waiting.list("id")]
     desk.clock.advance(LATER)
     desk.handler.meanwhile = look
     desk.drain()
@@ -73,14 +73,14 @@ def test_they_go_into_the_morgue_and_back(make_desk: MakeDesk) -> None:
     told = [Failure(at, count, "a is broken") for at, count in ((third, 2.0), (second, 1.0), (first, 0.0))]
     assert tuple(told) == buried(desk)
 
-    desk.actions.morgue_queue_up(["a"])
+    desk.queue.morgue.requeue(["a"])
     assert tuple(told) == waiting(desk)
     (fourth,) = fail_again(desk)
     told.insert(0, Failure(fourth, 0.0, "a is broken"))
     assert tuple(told) == waiting(desk)
-    desk.actions.kill_all_failed_jobs()
+    desk.queue.waiting.kill(everything=True)
     assert tuple(told) == buried(desk)
-    desk.actions.morgue_queue_up_all_jobs()
+    desk.queue.morgue.requeue(everything=True)
     desk.drain()
 
     assert {} == desk.state()["failures"]
@@ -89,9 +89,9 @@ def test_they_go_into_the_morgue_and_back(make_desk: MakeDesk) -> None:
 @pytest.mark.parametrize(
     "end",
     [
-        lambda desk: desk.actions.delete(["a"]),
-        lambda desk: desk.actions.delete_all_failed_jobs(),
-        lambda desk: (desk.actions.kill_all_failed_jobs(), desk.actions.morgue_delete(["a"])),
+        lambda desk: desk.queue.waiting.delete(["a"]),
+        lambda desk: desk.queue.waiting.delete(filter={"least_count": "0"}),
+        lambda desk: (desk.queue.waiting.kill(everything=True), desk.queue.morgue.delete(["a"])),
         lambda desk: (desk.clock.advance(LATER), desk.drain()),
     ],
     ids=["deleted", "deleted as failed", "deleted from the morgue", "done"],
@@ -102,7 +102,7 @@ def test_what_is_over_leaves_nothing(desk: Desk, end: Callable[[Desk], object], 
     desk.push([{"id": "dead"}])
     desk.handler.failing = {"dead"}
     desk.drain()
-    desk.actions.kill_all_failed_jobs()
+    desk.queue.waiting.kill(everything=True)
     desk.fail([{"id": job_id} for job_id in ("a", *others)])
     desk.handler.failing = set(others)
     end(desk)
@@ -122,7 +122,7 @@ def test_what_is_done_leaves_those_of_what_is_buried(desk: Desk) -> None:
     desk.drain()
 
     assert [second] == [failure.at for failure in buried(desk)[:1]]
-    desk.actions.morgue_delete(["a"])
+    desk.queue.morgue.delete(["a"])
     assert {} == desk.state()["failures"]
 
 
@@ -136,7 +136,7 @@ def test_of_a_long_error_the_beginning_and_the_end_are_kept(make_desk: MakeDesk,
     desk.handler.words = "é" * 500 + " at last"
     desk.fail([{"id": "a"}])
 
-    (job,) = desk.queries.fetch(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     (brief,) = [failure.error for failure in job.failures]
     assert "a " + "é" * 500 + " at last" == job.error
     assert (200, "a é", " [of 510 characters] ", "é at last") == (len(brief), brief[:3], brief[89:110], brief[-9:])

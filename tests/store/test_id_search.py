@@ -20,7 +20,7 @@ def all_found(desk: Desk, limit: int, **sought: str) -> list[str]:
     found = list[str]()
     after: str | None = None
     while True:
-        page = desk.queries.search_ids("waiting", limit=limit, after=after, **sought)
+        page = desk.queue.waiting.reader.search_ids(sought.get("prefix", ""), sought.get("text", ""), limit, after)
         assert len(page) <= limit
         found += page
         after = page.next
@@ -48,7 +48,7 @@ def test_a_search_ends_after_a_bounded_look_and_goes_on(desk: Desk, monkeypatch:
     pages: list[Page[JobView]] = []
     after: str | None = None
     while after or not pages:
-        pages.append(desk.queries.search("needle", after=after))
+        pages.append(desk.queue.waiting.search(prefix="needle", after=after))
         after = pages[-1].next
     assert len(pages) > 5
     assert ["needle"] == [job_id for page in pages for job_id in ids_of(page)]
@@ -61,21 +61,21 @@ def test_errors_are_searched_by_a_text(desk: Desk) -> None:
     desk.push([{"id": "c"}])
 
     for text in ("timeout", "%D [", "Größe", "A %"):
-        assert "a" in ids_of(desk.queries.search(text=text)), text
-    assert [] == desk.queries.search(text="t.meout")
-    assert ["b"] == ids_of(desk.queries.search("b", "timeout"))
-    assert [] == desk.queries.morgue_search(text="timeout")
-    desk.actions.kill_all_failed_jobs()
-    assert ["a", "b"] == ids_of(desk.queries.morgue_search(text="timeout"))
-    assert [] == desk.queries.search(text="timeout")
+        assert "a" in ids_of(desk.queue.waiting.search(text=text)), text
+    assert [] == desk.queue.waiting.search(text="t.meout")
+    assert ["b"] == ids_of(desk.queue.waiting.search("timeout", prefix="b"))
+    assert [] == desk.queue.morgue.search(text="timeout")
+    desk.queue.waiting.kill(everything=True)
+    assert ["a", "b"] == ids_of(desk.queue.morgue.search(text="timeout"))
+    assert [] == desk.queue.waiting.search(text="timeout")
 
 
 def test_errors_of_what_is_in_flight_are_not_of_what_waits(desk: Desk) -> None:
     """Its error is kept until it succeeds, but it waits no more."""
     desk.fail([{"id": "a"}])
-    desk.actions.perform_all_jobs_now()
+    desk.queue.waiting.run_now(everything=True)
     seen: list[object] = []
-    desk.handler.meanwhile = lambda: seen.append(desk.queries.search(text="broken"))
+    desk.handler.meanwhile = lambda: seen.append(desk.queue.waiting.search(text="broken"))
     desk.drain()
     assert [[]] == seen
 
@@ -86,7 +86,7 @@ def test_errors_of_what_is_in_flight_are_not_of_what_waits(desk: Desk) -> None:
 def test_what_is_no_cursor_is_refused(desk: Desk, after: str) -> None:
     """With a sentence."""
     with pytest.raises(ValueError, match="is not the `next` of a search"):
-        desk.queries.search(after=after)
+        desk.queue.waiting.search(after=after)
 
 
 def test_jobs_in_flight_come_page_by_page(make_desk: MakeDesk) -> None:
@@ -97,9 +97,9 @@ def test_jobs_in_flight_come_page_by_page(make_desk: MakeDesk) -> None:
     fetched: list[JobView] = []
 
     def look() -> None:
-        pages.append(desk.queries.processing_page(6))
-        pages.append(desk.queries.processing_page(6, after=pages[0].next))
-        fetched.extend(desk.queries.processing_fetch(["03", "unknown"]))
+        pages.append(desk.queue.in_flight.list(6))
+        pages.append(desk.queue.in_flight.list(6, after=pages[0].next))
+        fetched.extend(desk.queue.in_flight.fetch(["03", "unknown"]))
 
     desk.handler.meanwhile = look
     desk.drain()
@@ -108,7 +108,7 @@ def test_jobs_in_flight_come_page_by_page(make_desk: MakeDesk) -> None:
     ]
     assert pages[1].next is None
     assert ["03"] == ids_of(fetched)
-    assert [] == desk.queries.processing_page()
+    assert [] == desk.queue.in_flight.list()
 
 
 def test_a_glimpse_shows_the_first_payload_if_it_is_small(desk: Desk) -> None:
@@ -118,7 +118,7 @@ def test_a_glimpse_shows_the_first_payload_if_it_is_small(desk: Desk) -> None:
     desk.push([{"id": "large", "payload": large}, {"id": "mixed", "payload": large, "score": 1}])
     desk.push([{"id": "mixed", "payload": 2, "score": 2}])
 
-    small, one, mixed = desk.queries.glimpse().fetch(["small", "large", "mixed"])
+    small, one, mixed = desk.queue.glimpse().waiting.fetch(["small", "large", "mixed"])
     assert ([(0, 0.0)], 4) == (pairs(small), small.more_payloads)
     assert ([], 1) == (pairs(one), one.more_payloads)
     assert ([], 2) == (pairs(mixed), mixed.more_payloads)

@@ -57,15 +57,15 @@ def test_a_started_job_takes_its_items_along(
     starter.put_off(clock.time())
     waiting = task.statuses
     Starter(app, worker, "1", JobProgress(b"2")).fail(clock.time() + 60)
-    actions = app.operate.actions(worker)
-    actions.kill_all_failed_jobs()
+    queue = app.operate(worker)
+    queue.waiting.kill(everything=True)
     buried = task.statuses
 
-    actions.morgue_queue_up(["1"])
+    queue.morgue.requeue(["1"])
 
     assert [{"one": "r"}, {"one": "e"}, {"one": "x"}] == [running, waiting, buried]
     assert {"one": "e"} == task.statuses
-    actions.delete(["1"])
+    queue.waiting.delete(["1"])
     assert {"one": "c"} == task.statuses
 
 
@@ -123,7 +123,7 @@ def test_what_an_evicted_holder_had_is_interrupted(
     shard = app.core.queue_of(worker).shards[0]
     holder = new_holder(app, server, worker, clock)
     holder.take()
-    app.operate.actions(worker).evict(shard, holder.token)
+    app.operate(worker).in_flight.evict(shard, holder.token)
     evicted = task.statuses
     outlive(app, clock, worker)
 
@@ -159,21 +159,21 @@ def test_an_item_whose_payload_is_set_aside_is_lost(
 ) -> None:
     """Repair ends it, and makes anew what follows from the rest: the index, and that something is tracked."""
     task.push_many((1, "a", "before"))
-    app.operate.actions(worker).delete(["1"])
+    app.operate(worker).waiting.delete(["1"])
     task.push_many((1, "a", "one"), (2, "b", "two"), (3, "c", "three"), (3, "d", "four"))
     shard = tracked_shard(app, worker)
     server.admin.hset(shard.key("jobs"), "1", b"garbage")
     server.admin.hdel(shard.key("meta"), "in_use")
     server.admin.delete(shard.key("items"))
 
-    app.operate.actions(worker).repair()
+    app.operate(worker).repair()
     mended = task.statuses
     app.drain()
 
     before = {"before": "c", "one": "l"}
     assert {**before, "two": "e", "three": "e", "four": "e"} == mended
     assert {**before, "two": "d", "three": "d", "four": "d"} == task.statuses
-    assert [0, False] == [app.operate.actions(worker).repair(), task.is_in_use]
+    assert [0, False] == [app.operate(worker).repair(), task.is_in_use]
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,9 @@ def test_what_is_no_row_and_no_ref_is_set_aside(  # noqa: PLR0913, PLR0917 - wha
     task.push_many((1, "a", "one"))
     server.admin.hset(tracked_shard(app, worker).key(key), field, value)
 
-    app.operate.actions(worker).repair()
+    app.operate(worker).repair()
 
-    (kept,) = app.operate.queries(worker).damaged()
+    (kept,) = app.operate(worker).damaged()
     assert (key, value) == (kept.key, kept.data)
     assert {"one": "e"} == task.statuses
 
@@ -206,7 +206,7 @@ def test_keys_of_another_type_stop_no_shard(
     app.drain()
 
     assert [{"1": ["a"]}] == notes.batches
-    assert {"refs", "rows", "items"} == {kept.key for kept in app.operate.queries(worker).damaged()}
+    assert {"refs", "rows", "items"} == {kept.key for kept in app.operate(worker).damaged()}
 
 
 def test_rows_go_when_a_queue_is_declared_anew(
@@ -218,7 +218,7 @@ def test_rows_go_when_a_queue_is_declared_anew(
     shard = tracked_shard(app, worker)
 
     worker.shards_count = 2
-    app.operate.redeclare(worker)
+    app.operate(worker).redeclare()
 
     assert 0 == server.admin.exists(*(shard.key(name) for name in ("refs", "rows", "items")))
 
@@ -233,7 +233,7 @@ def test_a_damaged_row_does_not_stop_its_job(
     notes.then = raising(Broken("no luck"))
 
     app.drain()
-    app.operate.actions(worker).repair()
+    app.operate(worker).repair()
 
     assert {"two": Item("e", "1", 1, ("no luck",))} == task.items
 
@@ -246,9 +246,9 @@ def test_a_kill_beside_a_running_id_ends_nothing_of_it(app: Lowkiq, server: Serv
     handler.failing = {"1"}
     task.push_many((1, "a", "one"), (1, "b", "two"))
     app.drain()
-    app.operate.actions(worker).perform_all_jobs_now()
+    app.operate(worker).waiting.run_now(everything=True)
     handler.failing = set()
-    handler.meanwhile = lambda: (task.push_many((1, "c", "three")), app.operate.actions(worker).kill_all_failed_jobs())
+    handler.meanwhile = lambda: (task.push_many((1, "c", "three")), app.operate(worker).waiting.kill(everything=True))
 
     app.drain()
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs
 
-Act = Callable[[Actions], int]
+Act = Callable[[QueueOperations], int]
 
 
 def test_d3_a_job_comes_back_from_the_morgue_as_new(desk: Desk) -> None:
@@ -16,11 +16,11 @@ def test_d3_a_job_comes_back_from_the_morgue_as_new(desk: Desk) -> None:
     desk.bury([{"id": "a", "payload": n, "score": n} for n in (2, 1)] + [{"id": "b"}])
     desk.clock.advance(5)
 
-    assert 1 == desk.actions.morgue_queue_up(["a", "unknown"])
-    (job,) = desk.queries.fetch(["a"])
+    assert 1 == desk.queue.morgue.requeue(["a", "unknown"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert [(1, 1.0), (2, 2.0)] == pairs(job)
     assert (desk.clock.time(), -1.0, "a is broken") == (job.due_at, job.retry_count, job.error)
-    assert ["b"] == ids_of(desk.queries.morgue_range_by_id())
+    assert ["b"] == ids_of(desk.queue.morgue.list("id"))
     desk.drain()
     assert {"a": [1, 2]} == desk.handler.batches[-1]
     assert desk.is_empty()
@@ -33,8 +33,8 @@ def test_it_merges_into_what_waits(desk: Desk) -> None:
     desk.fail([{"id": "a", "payload": payload, "score": n} for n, payload in ((0.5, "w"), (9, "y"))])
     desk.clock.advance(1)
 
-    assert 1 == desk.actions.morgue_queue_up(["a"])
-    (job,) = desk.queries.fetch(["a"])
+    assert 1 == desk.queue.morgue.requeue(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert [("x", 0.0), ("w", 0.5), ("y", 1.0), ("z", 2.0)] == pairs(job)
     assert (desk.clock.time(), -1.0, "a is broken still") == (job.due_at, job.retry_count, job.error)
 
@@ -43,10 +43,10 @@ def test_it_waits_for_what_is_in_flight(desk: Desk) -> None:
     """E-76: an id that comes back while it runs is performed afterwards; were it to fail, both wait for its retry."""
     desk.bury([{"id": "a", "payload": "dead", "score": 1}])
     desk.push([{"id": "a", "payload": "runs", "score": 2}])
-    desk.handler.meanwhile, desk.handler.failing = lambda: desk.actions.morgue_queue_up(["a"]), {"a"}
+    desk.handler.meanwhile, desk.handler.failing = lambda: desk.queue.morgue.requeue(["a"]), {"a"}
     desk.drain()
 
-    (job,) = desk.queries.fetch(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert ([("dead", 1.0), ("runs", 2.0)], 0.0) == (pairs(job), job.retry_count)
     assert {} == desk.state()["morgue"]
 
@@ -61,7 +61,7 @@ def test_it_is_due_now_whatever_waits_under_it(make_desk: MakeDesk) -> None:
 
     def bring_back() -> None:
         desk.clock.advance(5)
-        desk.actions.morgue_queue_up_all_jobs()
+        desk.queue.morgue.requeue(everything=True)
         seen.append((desk.state(), desk.clock.time()))
 
     desk.handler.meanwhile = bring_back
@@ -86,7 +86,7 @@ def test_it_runs_in_company_again(desk: Desk) -> None:
     """What failed alone ran alone; what starts anew shares batches with fresh ones."""
     desk.bury([{"id": "a", "payload": 1}])
     desk.fail([{"id": "a", "payload": 2}, {"id": "z"}])
-    desk.actions.morgue_queue_up(["a"])
+    desk.queue.morgue.requeue(["a"])
     desk.push([{"id": "fresh"}])
     desk.drain()
 
@@ -98,35 +98,35 @@ def test_what_was_buried_twice_comes_back_whole(desk: Desk) -> None:
     for later, payloads in enumerate(([3, 1], [2, 1])):
         desk.bury([{"id": "a", "payload": n, "score": n + later * 0.5 * (n == 1)} for n in payloads])
         desk.clock.advance(1)
-    assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queries.morgue_fetch(["a"])[0])
+    assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queue.morgue.fetch(["a"])[0])
 
-    assert 1 == desk.actions.morgue_queue_up_all_jobs()
-    assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queries.fetch(["a"])[0])
+    assert 1 == desk.queue.morgue.requeue(everything=True)
+    assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queue.waiting.fetch(["a"])[0])
 
 
 def test_what_operators_kill_meets_equal_payloads_in_the_morgue(desk: Desk) -> None:
     """L-26: a payload that is killed joins the one of its id that lies there, at the smaller score."""
     for score in (5, 3):
         desk.fail([{"id": "a", "payload": 1, "score": score}])
-        assert 1 == desk.actions.kill_all_failed_jobs()
+        assert 1 == desk.queue.waiting.kill(everything=True)
 
-    assert [(1, 3)] == pairs(desk.queries.morgue_fetch(["a"])[0])
+    assert [(1, 3)] == pairs(desk.queue.morgue.fetch(["a"])[0])
 
 
 def test_ties_keep_their_order_of_arrival_through_the_morgue(desk: Desk) -> None:
     """E-63: equal scores stand as they were pushed, also between what came back and what waits."""
     desk.bury([{"id": "a", "payload": payload, "score": 1} for payload in "zx"])
     desk.push([{"id": "a", "payload": "a", "score": 1}])
-    desk.actions.morgue_queue_up(["a"])
+    desk.queue.morgue.requeue(["a"])
 
-    assert ["z", "x", "a"] == [payload for payload, _ in desk.queries.fetch(["a"])[0].payloads]
+    assert ["z", "x", "a"] == [payload for payload, _ in desk.queue.waiting.fetch(["a"])[0].payloads]
 
 
 EVERY_ACTION: dict[str, tuple[str, Act]] = {
-    "queue up": ("requeue", lambda actions: actions.morgue_queue_up(["a"])),
-    "queue up all": ("requeue", lambda actions: actions.morgue_queue_up_all_jobs()),
-    "delete": ("delete_morgue", lambda actions: actions.morgue_delete(["a"])),
-    "delete all": ("delete_morgue", lambda actions: actions.morgue_delete_all_jobs()),
+    "queue up": ("requeue", lambda actions: actions.morgue.requeue(["a"])),
+    "queue up all": ("requeue", lambda actions: actions.morgue.requeue(everything=True)),
+    "delete": ("delete_morgue", lambda actions: actions.morgue.delete(["a"])),
+    "delete all": ("delete_morgue", lambda actions: actions.morgue.delete(everything=True)),
 }
 
 
@@ -142,8 +142,8 @@ def test_what_is_buried_after_the_look_stays(desk: Desk, name: str) -> None:
 
     desk.before(script, bury_another)
 
-    assert 0 == act(desk.actions)
-    a, b = desk.queries.morgue_fetch(["a", "b"])
+    assert 0 == act(desk.queue)
+    a, b = desk.queue.morgue.fetch(["a", "b"])
     assert ([("old", 1.0), ("new", 2.0)], [("new", 2.0)]) == (pairs(a), pairs(b))
 
 
@@ -154,11 +154,11 @@ def test_payloads_pushed_after_the_look_stay_in_the_morgue(desk: Desk, name: str
     desk.bury([{"id": "a", "payload": "old", "score": 2}])
     desk.before(script, lambda: desk.bury([{"id": "a", "payload": "new", "score": 1}]))
 
-    assert 1 == act(desk.actions)
-    (job,) = desk.queries.morgue_fetch(["a"])
+    assert 1 == act(desk.queue)
+    (job,) = desk.queue.morgue.fetch(["a"])
     assert ([("new", 1.0)], "a is broken") == (pairs(job), job.error)
     back = [("old", 2.0)] if script == "requeue" else []
-    assert back == [pair for job in desk.queries.fetch(["a"]) for pair in pairs(job)]
+    assert back == [pair for job in desk.queue.waiting.fetch(["a"]) for pair in pairs(job)]
 
 
 def test_a_burial_by_a_clock_that_is_ahead_was_seen(desk: Desk) -> None:
@@ -167,16 +167,16 @@ def test_a_burial_by_a_clock_that_is_ahead_was_seen(desk: Desk) -> None:
     desk.bury([{"id": "a"}])
     desk.clock.advance(-0.3)
 
-    assert 1 == desk.actions.morgue_queue_up(["a"])
+    assert 1 == desk.queue.morgue.requeue(["a"])
 
 
 def test_what_came_back_is_a_push_to_other_operators(desk: Desk) -> None:
     """Who looked before an id came back does not delete it."""
     desk.bury([{"id": "a", "payload": n, "score": n} for n in range(2)] + [{"id": "b"}])
-    desk.before("delete", lambda: desk.actions.morgue_queue_up(["a", "b"]))
+    desk.before("delete", lambda: desk.queue.morgue.requeue(["a", "b"]))
 
-    assert 0 == desk.actions.delete(["a", "b"])
-    assert 2 == desk.actions.delete(["a", "b"])
+    assert 0 == desk.queue.waiting.delete(["a", "b"])
+    assert 2 == desk.queue.waiting.delete(["a", "b"])
 
 
 @pytest.mark.parametrize("name", EVERY_ACTION)
@@ -185,9 +185,9 @@ def test_the_second_of_two_operators_changes_nothing(desk: Desk, name: str) -> N
     script, act = EVERY_ACTION[name]
     desk.bury([{"id": "a", "payload": n, "score": n} for n in range(2)])
     first: list[int] = []
-    desk.before(script, lambda: first.append(act(desk.actions)))
+    desk.before(script, lambda: first.append(act(desk.queue)))
 
-    assert (0, [1]) == (act(desk.actions), first)
+    assert (0, [1]) == (act(desk.queue), first)
 
 
 def test_delete_leaves_nothing_behind(desk: Desk) -> None:
@@ -195,9 +195,9 @@ def test_delete_leaves_nothing_behind(desk: Desk) -> None:
     desk.bury([{"id": job_id, "payload": n, "score": n} for job_id in "abc" for n in range(2)])
     desk.push([{"id": "b", "payload": "waits"}])
 
-    assert 1 == desk.actions.morgue_delete(["a"])
+    assert 1 == desk.queue.morgue.delete(["a"])
     assert {"b", "c"} == set(desk.state()["morgue"])
-    assert 2 == desk.actions.morgue_delete_all_jobs()
+    assert 2 == desk.queue.morgue.delete(everything=True)
     found = desk.state()
     assert ({}, 0, ["b"]) == (found["morgue"], found["morgue_bytes"], list(found["waiting"]))
 
@@ -209,12 +209,12 @@ def test_very_much_comes_back_in_parts(make_desk: MakeDesk) -> None:
     jobs = [{"id": "big", "payload": n, "score": n} for n in range(30_000)] + [{"id": n} for n in range(3_000)]
     desk.bury(jobs)
 
-    assert 3_001 == desk.actions.morgue_queue_up_all_jobs()
+    assert 3_001 == desk.queue.morgue.requeue(everything=True)
     found = desk.state()
     assert ({}, 3_001, 30_000) == (found["morgue"], len(found["waiting"]), len(found["waiting"]["big"][0]))
     desk.fail(jobs[:1])
-    desk.actions.kill_all_failed_jobs()
-    assert 1 == desk.actions.morgue_delete_all_jobs()
+    desk.queue.waiting.kill(everything=True)
+    assert 1 == desk.queue.morgue.delete(everything=True)
     assert {} == desk.state()["morgue"]
 
 
@@ -224,7 +224,7 @@ def test_who_comes_back_is_heard_of(desk: Desk) -> None:
     with desk.admin.pubsub(ignore_subscribe_messages=True) as subscription:
         subscription.subscribe(f"lowkiq:{desk.worker.queue_name}:notify")
         subscription.get_message(timeout=5)
-        desk.actions.morgue_queue_up(["a"])
+        desk.queue.morgue.requeue(["a"])
         heard = subscription.get_message(timeout=5)
 
     assert heard is not None

@@ -27,21 +27,21 @@ def let_the_lease_end(desk: Desk) -> None:
 def evict(desk: Desk, token: int | None = None) -> bool:
     """Evict the holder of the only shard: the one there is, or that of a token."""
     (shard,) = desk.app.core.queue_of(desk.worker).shards
-    (seen,) = desk.queries.shards()
-    return desk.actions.evict(shard, seen.token if token is None else token)
+    (seen,) = desk.queue.shards()
+    return desk.queue.in_flight.evict(shard, seen.token if token is None else token)
 
 
 def test_nobody_takes_a_paused_shard(desk: Desk) -> None:
     """Pushes go on; a pause ends when it is resumed, and who waits for work is told."""
-    assert FOREVER == desk.actions.pause()
+    assert FOREVER == desk.queue.pause()
     desk.push(JOBS[:3])
     desk.drain()
     assert ([], 3) == (desk.handler.batches, len(desk.state()["waiting"]))
 
     sent: list[tuple[Any, ...]] = []
     desk.app.core.backend.publish = lambda *message: sent.append(message)  # type: ignore[method-assign]  # to be heard here
-    desk.actions.resume()
-    desk.actions.resume()
+    desk.queue.resume()
+    desk.queue.resume()
     assert {(f"lowkiq:{desk.worker.queue_name}:notify", "0")} == {*sent}
     desk.drain()
     assert desk.is_empty()
@@ -50,9 +50,9 @@ def test_nobody_takes_a_paused_shard(desk: Desk) -> None:
 def test_a_timed_pause_ends_by_itself(desk: Desk) -> None:
     """E-86: it counts from the last call."""
     desk.push(JOBS[:1])
-    desk.actions.pause(10.0)
+    desk.queue.pause(10.0)
     desk.clock.advance(5.0)
-    assert desk.clock.time() + 10.0 == desk.actions.pause(10.0)
+    assert desk.clock.time() + 10.0 == desk.queue.pause(10.0)
     desk.clock.advance(9.0)
     desk.drain()
     assert [] == desk.handler.batches
@@ -64,11 +64,11 @@ def test_a_timed_pause_ends_by_itself(desk: Desk) -> None:
 def test_a_pause_lasts_some_time(desk: Desk) -> None:
     """What is no time to come is refused, and ends no pause that was set before."""
     desk.push(JOBS[:1])
-    desk.actions.pause(60.0)
+    desk.queue.pause(60.0)
 
     for seconds in (0, -1, math.nan):
         with pytest.raises(ValueError, match="seconds must be more than 0"):
-            desk.actions.pause(seconds)
+            desk.queue.pause(seconds)
     desk.drain()
     assert [] == desk.handler.batches
 
@@ -76,10 +76,10 @@ def test_a_pause_lasts_some_time(desk: Desk) -> None:
 def test_a_pause_during_a_drain(desk: Desk) -> None:
     """E-86: what was claimed is finished, nothing more is claimed, and the shard is let go of."""
     desk.push(JOBS)
-    desk.handler.meanwhile = lambda: desk.actions.pause(60.0)
+    desk.handler.meanwhile = lambda: desk.queue.pause(60.0)
     desk.drain()
     assert 1 == len(desk.handler.batches)
-    (shard,) = desk.queries.shards()
+    (shard,) = desk.queue.shards()
     assert (False, True, 0) == (shard.is_held, shard.is_paused, shard.in_flight)
 
     desk.clock.advance(60.0)
@@ -95,14 +95,14 @@ def test_a_pause_between_batches_that_were_claimed_together(desk: Desk) -> None:
     desk.handler.batches.clear()
 
     def meanwhile() -> None:
-        desk.actions.pause(60.0)
+        desk.queue.pause(60.0)
         desk.clock.advance(1.0)
 
     desk.push(JOBS)
     desk.handler.meanwhile = meanwhile
     desk.drain()
     assert 1 == len(desk.handler.batches)
-    (shard,) = desk.queries.shards()
+    (shard,) = desk.queue.shards()
     assert (False, 0, 30, 0) == (shard.is_held, shard.in_flight, shard.length, shard.retries)
 
     desk.clock.advance(60.0)
@@ -115,12 +115,12 @@ def test_a_pause_holds_for_other_processes_and_all_shards(make_app: MakeApp, mak
     """E-86: it lies in Redis, so it survives a deploy."""
     desk = make_desk({"shards_count": 3})
     desk.push(JOBS)
-    desk.actions.pause()
+    desk.queue.pause()
     successor = make_app()
     declare(successor, desk.worker.queue_name, desk.handler, shards_count=3)
     assert {} == {outcome: n for outcome, n in successor.drain().items() if n}
-    assert [True] * 3 == [shard.is_paused for shard in successor.operate.queries(successor.workers[0]).shards()]
-    desk.actions.resume()
+    assert [True] * 3 == [shard.is_paused for shard in successor.operate(successor.workers[0]).shards()]
+    desk.queue.resume()
     assert 40 == successor.drain()["done"]
 
 
@@ -177,7 +177,7 @@ def test_a_holder_is_evicted_by_the_number_of_its_shard(desk: Desk) -> None:
     """As stats and pages tell it."""
     desk.push(JOBS[:1])
     evicted: list[bool] = []
-    desk.handler.meanwhile = lambda: evicted.append(desk.actions.evict(0, desk.queries.shards()[0].token))
+    desk.handler.meanwhile = lambda: evicted.append(desk.queue.in_flight.evict(0, desk.queue.shards()[0].token))
     desk.drain()
     assert [True] == evicted
 
@@ -190,7 +190,7 @@ def test_only_the_holder_that_was_seen_is_evicted(desk: Desk) -> None:
     assert not evict(desk)
     desk.push(JOBS[:1])
     seen: list[bool] = []
-    desk.handler.meanwhile = lambda: seen.append(evict(desk, desk.queries.shards()[0].token - 1))
+    desk.handler.meanwhile = lambda: seen.append(evict(desk, desk.queue.shards()[0].token - 1))
     desk.drain()
     assert [False] == seen
     assert desk.is_empty()
@@ -216,11 +216,11 @@ def during_a_batch(desk: Desk, act: Callable[[], object], undo: Callable[[], obj
 
 def test_a_batch_that_runs_long_sees_a_pause(desk: Desk) -> None:
     """E-86: with the next renewal of its lease, not only when it is settled; what was not begun goes back."""
-    stopping = during_a_batch(desk, lambda: desk.actions.pause(60.0))
+    stopping = during_a_batch(desk, lambda: desk.queue.pause(60.0))
     desk.drain()
 
     assert ([False, False, True], 1) == (stopping, len(desk.handler.batches))
-    (shard,) = desk.queries.shards()
+    (shard,) = desk.queue.shards()
     assert (False, True, 30, 0) == (shard.is_held, shard.is_paused, shard.length, shard.retries)
 
 
@@ -228,12 +228,12 @@ def test_a_pause_that_ended_while_a_batch_ran_ends_no_drain(desk: Desk) -> None:
     """The last that was told counts: a settling, or a renewal."""
 
     def pause() -> None:
-        desk.actions.pause(60.0)
+        desk.queue.pause(60.0)
         desk.clock.advance(TTL / 3)
         desk.renew_leases()
 
     # Looked at before the pause ends: the renewer's own thread may be on its way, and its answer counts as well.
-    stopping = during_a_batch(desk, pause, desk.actions.resume)
+    stopping = during_a_batch(desk, pause, desk.queue.resume)
     desk.drain()
 
     assert [False, True, False] == stopping[:3]
@@ -245,7 +245,7 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
     asked: list[bool] = []
 
     def ask() -> None:
-        asked.extend(desk.actions.quiet(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
+        asked.extend(desk.queue.in_flight.quiet(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
 
     (shard,) = desk.app.core.queue_of(desk.worker).shards
     stopping = during_a_batch(desk, ask)
@@ -253,7 +253,7 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
 
     assert ([False, True], [False, False, True]) == (asked, stopping)
     assert ("stopping", {"done": 10}, 30) == (result.reason, {**result.counts}, len(desk.state()["waiting"]))
-    assert not desk.actions.quiet(0, holder_of(desk))
+    assert not desk.queue.in_flight.quiet(0, holder_of(desk))
     desk.handler.then = None
     desk.drain()
     assert desk.is_empty()
@@ -261,7 +261,7 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
 
 def holder_of(desk: Desk) -> int:
     """The token of the only shard's last holder."""
-    (seen,) = desk.queries.shards()
+    (seen,) = desk.queue.shards()
     return seen.token
 
 
@@ -275,7 +275,7 @@ def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowk
 
         def perform_job(self, job: BatchJob) -> None:
             performed.append(job.id)
-            app.operate.actions(Each).pause()
+            app.operate(Each).pause()
             for kept in app.core.drainer._renewers.of(app.core.queue_of(Each).shards[0])._kept:
                 kept.renew()
 
@@ -285,5 +285,5 @@ def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowk
     assert {"done": 1, "returned": 2} == {outcome: n for outcome, n in app.drain().items() if n}
     assert (["00"], [-1, -1]) == (
         performed,
-        [job.retry_count for job in app.operate.queries(Each).range_by_due_at()],
+        [job.retry_count for job in app.operate(Each).waiting.list()],
     )

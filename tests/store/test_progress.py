@@ -33,16 +33,16 @@ def test_a_started_job_shows_its_progress_in_each_list(desk: Desk) -> None:
     desk.push([{"id": "8"}])
 
     for jobs in (
-        desk.queries.fetch(["7", "8"]),
-        desk.queries.range_by_id(),
-        desk.queries.range_by_due_at(),
-        desk.queries.range_by_retry_count(),
-        desk.queries.glimpse().range_by_due_at(),
-        desk.queries.search("7") + desk.queries.search("8"),
+        desk.queue.waiting.fetch(["7", "8"]),
+        desk.queue.waiting.list("id"),
+        desk.queue.waiting.list(),
+        desk.queue.waiting.list("retry_count"),
+        desk.queue.glimpse().waiting.list(),
+        desk.queue.waiting.search(prefix="7") + desk.queue.waiting.search(prefix="8"),
     ):
         assert {"7": SHOWN, "8": None} == {job.id: job.progress for job in jobs}
-    assert SHOWN == desk.queries.explain("7").progress
-    assert desk.queries.explain("8").progress is None
+    assert SHOWN == desk.queue.explain("7").progress
+    assert desk.queue.explain("8").progress is None
 
 
 def test_a_started_job_in_flight_shows_what_it_saved_last(desk: Desk) -> None:
@@ -51,13 +51,13 @@ def test_a_started_job_in_flight_shows_what_it_saved_last(desk: Desk) -> None:
     Starter(desk.app, desk.worker, "7", HALFWAY)
 
     for jobs in (
-        desk.queries.processing(),
-        desk.queries.processing_page(),
-        desk.queries.processing_fetch(["7"]),
+        desk.queue.in_flight.list(),
+        desk.queue.in_flight.list(),
+        desk.queue.in_flight.fetch(["7"]),
     ):
         assert [SHOWN] == [job.progress for job in jobs]
-    assert SHOWN == desk.queries.explain("7").progress
-    assert 0 == desk.queries.shards()[0].started
+    assert SHOWN == desk.queue.explain("7").progress
+    assert 0 == desk.queue.shards()[0].started
 
 
 def test_a_job_in_the_morgue_keeps_its_progress(desk: Desk) -> None:
@@ -66,7 +66,7 @@ def test_a_job_in_the_morgue_keeps_its_progress(desk: Desk) -> None:
     desk.push([{"id": "7"}])
     Starter(desk.app, desk.worker, "7", HALFWAY).settle(("7", "buried", b"no", "s", b"no"))
 
-    for jobs in (desk.queries.morgue_fetch(["7", "dead"]), desk.queries.morgue_range_by_id()):
+    for jobs in (desk.queue.morgue.fetch(["7", "dead"]), desk.queue.morgue.list("id")):
         assert {"7": SHOWN, "dead": None} == {job.id: job.progress for job in jobs}
 
 
@@ -78,10 +78,10 @@ def test_started_jobs_that_wait_are_counted(desk: Desk) -> None:
     metrics = desk.app.operate.metrics()[desk.worker.queue_name]
 
     assert (2, 2, 1, 0) == (metrics.length, metrics.started, metrics.checkpointed, metrics.failed)
-    assert [2] == [shard.started for shard in desk.queries.shards()]
+    assert [2] == [shard.started for shard in desk.queue.shards()]
     Starter(desk.app, desk.worker, "7", HALFWAY).settle()
     assert 0 == desk.app.operate.metrics()[desk.worker.queue_name].started
-    assert [0] == [shard.started for shard in desk.queries.shards()]
+    assert [0] == [shard.started for shard in desk.queue.shards()]
 
 
 def test_started_jobs_are_counted_only_where_there_were_some(desk: Desk) -> None:
@@ -90,8 +90,8 @@ def test_started_jobs_are_counted_only_where_there_were_some(desk: Desk) -> None
     def counts() -> int:
         before = _calls(desk, "zlexcount")
         desk.app.operate.metrics()
-        desk.queries.shards()
-        desk.queries.explain("7")
+        desk.queue.shards()
+        desk.queue.explain("7")
         return _calls(desk, "zlexcount") - before
 
     desk.push([{"id": "7", "payload": payload} for payload in "ab"])
@@ -120,11 +120,11 @@ def test_a_progress_that_cannot_be_read_is_shown_as_its_bytes(desk: Desk, kept: 
     """It breaks no list, and says so."""
     desk.push([{"id": "7"}])
     put_off(desk.app, desk.worker, "7", kept)
-    [job] = desk.queries.range_by_due_at()
+    [job] = desk.queue.waiting.list()
 
     assert ProgressView(cursor=kept) == job.progress
     assert job.progress.is_unreadable
-    assert job.progress == desk.queries.explain("7").progress
+    assert job.progress == desk.queue.explain("7").progress
 
 
 @pytest.mark.parametrize("cursor", [None, 0, "<b>", {"a": [1, None]}, "x" * 60_000])
@@ -132,7 +132,7 @@ def test_a_cursor_is_shown_as_it_was_saved(desk: Desk, cursor: Any) -> None:
     """Any JSON is a cursor."""
     desk.push([{"id": "7"}])
     put_off(desk.app, desk.worker, "7", JobProgress(cursor=dump_json(cursor), items=1, reason="r" * 500))
-    [job] = desk.queries.range_by_due_at()
+    [job] = desk.queue.waiting.list()
 
     assert ProgressView(cursor=cursor, items=1, reason="r" * 200) == job.progress
     assert not job.progress.is_unreadable
@@ -147,9 +147,9 @@ def test_a_page_of_started_jobs_is_read_in_bounded_parts(desk: Desk, monkeypatch
         *((str(number), "saved", long.dump()) for number in range(1, 5)),
         *((str(number), "later", "", 1) for number in range(5)),
     )
-    desk.queries.fetch(["0"])
+    desk.queue.waiting.fetch(["0"])
     before = _calls(desk, "evalsha")
-    jobs = desk.queries.fetch(range(5))
+    jobs = desk.queue.waiting.fetch(range(5))
 
     assert [60_000] * 5 == [len(str(job.progress and job.progress.cursor)) for job in jobs]
     assert 3 == _calls(desk, "evalsha") - before

@@ -1,7 +1,8 @@
 """What people see of jobs."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -71,19 +72,19 @@ def test_fetch_shows_what_waits(make_desk: MakeDesk) -> None:
         JobView("bad", [ScoredPayload(None, -2.5)], now + LATER, 0.0, "bad is broken", 0, failures),
         JobView("1", [ScoredPayload({"n": n}, n) for n in (1, 2, 3)], now, -1.0, None),
         JobView(str(UUID(int=1)), [ScoredPayload("", now)], now + 5, -1.0, None),
-    ] == desk.queries.fetch(["bad", 1, "unknown", UUID(int=1), "1", "bad"])
+    ] == desk.queue.waiting.fetch(["bad", 1, "unknown", UUID(int=1), "1", "bad"])
 
 
 def test_fetch_tells_an_id_from_a_list_of_ids(app: Lowkiq, queue_name: str) -> None:
     """A lone text is no list of letters, and what can be no id is refused as a push refuses it."""
-    queries = app.operate.queries(declare(app, queue_name, FailingHandler()))
+    queue = app.operate(declare(app, queue_name, FailingHandler()))
 
     with pytest.raises(TypeError, match="as a list"):
-        queries.fetch("abc")
+        queue.waiting.fetch("abc")
     for wrong in (1.5, True, None, "\ud800"):
         with pytest.raises(JobError, match="id"):
-            queries.fetch([wrong])
-    assert [] == queries.fetch([])
+            queue.waiting.fetch([wrong])
+    assert [] == queue.waiting.fetch([])
 
 
 @pytest.mark.parametrize("job_id", WEIRD, ids=range(len(WEIRD)))
@@ -94,12 +95,12 @@ def test_any_text_can_be_an_id(make_desk: MakeDesk, job_id: str) -> None:
     desk.push([{"id": job_id, "payload": n, "score": n} for n in range(3)])
     desk.push([{"id": f"{job_id}{job_id}!"}])
 
-    assert [job_id] == ids_of(desk.queries.fetch([job_id]))
-    assert [(n, n) for n in range(3)] == pairs(desk.queries.fetch([job_id])[0])
-    assert [job_id] == ids_of(desk.queries.range_by_id("[" + job_id, "[" + job_id))
-    assert [job_id] == ids_of(desk.queries.morgue_fetch([job_id]))
-    assert [job_id] == ids_of(desk.queries.morgue_range_by_id())
-    assert {job_id, f"{job_id}{job_id}!"} == set(all_of(desk.queries.range_by_due_at, limit=1))
+    assert [job_id] == ids_of(desk.queue.waiting.fetch([job_id]))
+    assert [(n, n) for n in range(3)] == pairs(desk.queue.waiting.fetch([job_id])[0])
+    assert [job_id] == ids_of(desk.queue.waiting.list("id", "[" + job_id, "[" + job_id))
+    assert [job_id] == ids_of(desk.queue.morgue.fetch([job_id]))
+    assert [job_id] == ids_of(desk.queue.morgue.list("id"))
+    assert {job_id, f"{job_id}{job_id}!"} == set(all_of(desk.queue.waiting.list, limit=1))
 
 
 def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
@@ -108,7 +109,7 @@ def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
     ids = [str(n) for n in range(3 * id_ranges.IDS_AT_ONCE)] + [f"{n:060000}" for n in range(40)]
     worker.push_many([{"id": job_id} for job_id in ids])
 
-    assert ids == ids_of(app.operate.queries(worker).fetch(ids))
+    assert ids == ids_of(app.operate(worker).waiting.fetch(ids))
 
 
 @pytest.mark.nightly("pages of many payloads are part of each check")
@@ -117,7 +118,7 @@ def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name:
     worker = declare(app, queue_name, FailingHandler())
     worker.push_many([{"id": "many", "payload": n, "score": n} for n in range(100_000)])
     worker.push_many([{"id": "few", "payload": n, "score": n} for n in range(3)])
-    many, few = app.operate.queries(worker).fetch(["many", "few"])
+    many, few = app.operate(worker).waiting.fetch(["many", "few"])
 
     assert list(range(PAYLOADS_SHOWN)) == [payload for payload, _ in many.payloads]
     assert 100_000 - PAYLOADS_SHOWN == many.more_payloads
@@ -130,7 +131,7 @@ def test_large_payloads_are_shown_as_far_as_they_fit(app: Lowkiq, queue_name: st
     large = "x" * BYTES_SHOWN
     jobs = [{"id": job_id, "payload": large + str(n), "score": n} for job_id in range(80) for n in range(2)]
     worker.push_many(jobs)
-    found = app.operate.queries(worker).fetch(range(80))
+    found = app.operate(worker).waiting.fetch(range(80))
 
     assert [([large + "0"], 1)] * 80 == [([payload for payload, _ in job.payloads], job.more_payloads) for job in found]
 
@@ -146,7 +147,7 @@ def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch:
         return ask(reader, name, *args)
 
     monkeypatch.setattr(ShardReader, "ask_each", count)
-    found = desk.queries.fetch(range(30))
+    found = desk.queue.waiting.fetch(range(30))
 
     assert [1_000] * 30 == [len(job.payloads) for job in found]
     assert ["read_jobs"] * 3 == calls
@@ -160,12 +161,12 @@ def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str)
 
     app = make_app(dump_payload=lambda payload: str(payload).encode(), load_payload=refuse, load_error=refuse)
     worker = declare(app, queue_name, FailingHandler(), max_retry_count=0)
-    queries = app.operate.queries(worker)
+    queue = app.operate(worker)
     worker.push_many([{"id": "a", "payload": "dead", "score": 1}])
     app.drain()
     worker.push_many([{"id": "a", "payload": "waiting", "score": 2}])
 
-    (dead,), (waiting,) = queries.morgue_fetch(["a"]), queries.range_by_id()
+    (dead,), (waiting,) = queue.morgue.fetch(["a"]), queue.waiting.list("id")
     assert [(b"dead", 1.0)] == pairs(dead)
     assert "RuntimeError" in str(dead.error)
     assert [(b"waiting", 2.0)] == pairs(waiting)
@@ -178,13 +179,15 @@ def test_processing_shows_what_is_in_flight(make_desk: MakeDesk) -> None:
     desk.clock.advance(LATER)
     desk.push([{"id": "many", "payload": n, "score": n} for n in range(2)])
     seen: list[tuple[list[JobView], list[JobView]]] = []
-    desk.handler.meanwhile = lambda: seen.append((desk.queries.processing(), desk.queries.fetch(["again", "many"])))
+    desk.handler.meanwhile = lambda: seen.append(
+        (desk.queue.in_flight.list(), desk.queue.waiting.fetch(["again", "many"]))
+    )
     desk.drain()
 
     again = JobView("again", [ScoredPayload("x", 1.0)], desk.clock.time(), 0.0, "again is broken")
     many = JobView("many", [ScoredPayload(0, 0.0), ScoredPayload(1, 1.0)], desk.clock.time(), -1.0, None)
     assert [([again, many], [])] == seen
-    assert [] == desk.queries.processing()
+    assert [] == desk.queue.in_flight.list()
 
 
 def test_s22_what_is_taken_moves_from_what_waits_to_what_is_in_flight(make_desk: MakeDesk) -> None:
@@ -193,7 +196,7 @@ def test_s22_what_is_taken_moves_from_what_waits_to_what_is_in_flight(make_desk:
     desk.push([{"id": job_id} for job_id in "abc"])
 
     def looked() -> tuple[list[str], list[str]]:
-        return ids_of(desk.queries.range_by_id("-", "+")), ids_of(desk.queries.processing())
+        return ids_of(desk.queue.waiting.list("id", "-", "+")), ids_of(desk.queue.in_flight.list())
 
     during: list[tuple[list[str], list[str]]] = []
     desk.handler.meanwhile = lambda: during.append(looked())
@@ -218,12 +221,12 @@ def test_morgue_jobs_show_when_they_came_and_why(make_desk: MakeDesk) -> None:
         for job_id, at in dates.items()
     }
 
-    fetched = desk.queries.morgue_fetch(["b", "x", "c"])
+    fetched = desk.queue.morgue.fetch(["b", "x", "c"])
     assert [jobs["b"], jobs["c"]] == [replace(job, failures=()) for job in fetched]
-    assert [jobs["c"], jobs["a"], jobs["b"]] == desk.queries.morgue_range_by_updated_at()
-    assert [jobs["b"], jobs["a"]] == desk.queries.morgue_range_by_updated_at(dates["a"], reverse=True)
-    assert [jobs["a"], jobs["b"], jobs["c"]] == desk.queries.morgue_range_by_id()
-    assert [jobs["b"]] == desk.queries.morgue_range_by_id("(a", "(c", reverse=True)
+    assert [jobs["c"], jobs["a"], jobs["b"]] == desk.queue.morgue.list()
+    assert [jobs["b"], jobs["a"]] == desk.queue.morgue.list("updated_at", dates["a"], reverse=True)
+    assert [jobs["a"], jobs["b"], jobs["c"]] == desk.queue.morgue.list("id")
+    assert [jobs["b"]] == desk.queue.morgue.list("id", "(a", "(c", reverse=True)
 
 
 @pytest.fixture
@@ -258,27 +261,28 @@ def test_bounds_are_as_in_redis(
         digits = str(bound).lstrip("([")
         return str(bound).replace(digits, repr(NOW + float(digits))) if digits.isdigit() else bound
 
-    queries, ids = app.operate.queries(scheduled), [f"t{n}" for n in expected]
+    queue, ids = app.operate(scheduled), [f"t{n}" for n in expected]
 
-    assert ids == ids_of(queries.range_by_due_at(absolute(least), absolute(most)))
-    assert ids[::-1] == ids_of(queries.range_by_due_at(absolute(least), absolute(most), reverse=True))
+    assert ids == ids_of(queue.waiting.list("due_at", absolute(least), absolute(most)))
+    assert ids[::-1] == ids_of(queue.waiting.list("due_at", absolute(least), absolute(most), reverse=True))
 
 
-@pytest.mark.parametrize("bound", ["", "soon", "((1", "-nan", float("nan"), None, True, "1 2", 10**400], ids=str)
+@pytest.mark.parametrize("bound", ["", "soon", "((1", "-nan", float("nan"), True, "1 2", 10**400], ids=str)
 def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:
     """A sentence says what a bound is."""
-    queries = app.operate.queries(scheduled)
-    for query in (queries.range_by_due_at, queries.range_by_retry_count, queries.morgue_range_by_updated_at):
+    queue = app.operate(scheduled)
+    lists = (queue.waiting.list, partial(queue.waiting.list, "retry_count"), queue.morgue.list)
+    for query in cast("tuple[PagedBy, ...]", lists):
         with pytest.raises(ValueError, match="is not a bound"):
-            query(bound, "+inf")
+            query(min=bound, max="+inf")
         with pytest.raises(ValueError, match="is not a bound"):
-            query("-inf", bound)
+            query(min="-inf", max=bound)
 
 
 def test_a_bad_limit_or_cursor_is_refused(app: Lowkiq, scheduled: type[Worker]) -> None:
     """A page has from 1 to 10,000 jobs, and goes on behind a page's `next` only."""
-    queries = app.operate.queries(scheduled)
-    for query in (queries.range_by_due_at, queries.range_by_retry_count, queries.range_by_id):
+    queue = app.operate(scheduled)
+    for query in (queue.waiting.list, partial(queue.waiting.list, "retry_count"), partial(queue.waiting.list, "id")):
         for limit in (0, -1, 10_001, 1.5, "5", None):
             with pytest.raises(ValueError, match="limit must be from 1 to 10,000"):
                 query(limit=limit)  # type: ignore[arg-type]  # some are no numbers, on purpose
@@ -295,7 +299,7 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
     desk.bury([{"id": f"dead {n}"} for n in range(9)])
     desk.fail([{"id": f"failed {n}"} for n in range(9)])
     desk.push([{"id": "f" * (n + 1), "delay": 5 * (n % 3)} for n in range(18)])
-    everything = desk.queries.range_by_id(limit=1000)
+    everything = desk.queue.waiting.list("id", limit=1000)
     shard_of = {job.id: desk.app.push_many(desk.worker, [{"id": job.id, "payload": ""}])[0].shard for job in everything}
     step = -1 if reverse else 1
 
@@ -304,14 +308,14 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
     by_id = sorted(everything, key=lambda job: job.id)
     assert 27 == len(everything)
     for query, expected in (
-        (desk.queries.range_by_due_at, by_time),
-        (desk.queries.range_by_retry_count, by_count),
-        (desk.queries.range_by_id, by_id),
+        (desk.queue.waiting.list, by_time),
+        (partial(desk.queue.waiting.list, "retry_count"), by_count),
+        (partial(desk.queue.waiting.list, "id"), by_id),
     ):
         assert ids_of(expected)[::step] == all_of(query, limit=limit, reverse=reverse)
     dead = [f"dead {n}" for n in range(9)][::step]
-    assert dead == all_of(desk.queries.morgue_range_by_id, limit=limit, reverse=reverse)
-    by_date = all_of(desk.queries.morgue_range_by_updated_at, limit=limit, reverse=reverse)
+    assert dead == all_of(partial(desk.queue.morgue.list, "id"), limit=limit, reverse=reverse)
+    by_date = all_of(desk.queue.morgue.list, limit=limit, reverse=reverse)
     assert dead == sorted(by_date, reverse=reverse)
 
 
@@ -319,14 +323,14 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
 def test_paging_goes_on_though_its_last_job_is_gone(app: Lowkiq, queue_name: str, reverse: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """A cursor is a place, not a job: what left the list meanwhile moves nothing past the reader."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
-    queries = app.operate.queries(worker)
+    queue = app.operate(worker)
     worker.push_many([{"id": f"{n:02}", "due_at": NOW} for n in range(20)])
-    first = queries.range_by_due_at(limit=4, reverse=reverse)
-    app.operate.actions(worker).delete(ids_of(first))
-    second = queries.range_by_due_at(limit=100, reverse=reverse, after=first.next)
+    first = queue.waiting.list(limit=4, reverse=reverse)
+    app.operate(worker).waiting.delete(ids_of(first))
+    second = queue.waiting.list(limit=100, reverse=reverse, after=first.next)
 
     assert 16 == len(second)
-    assert set(ids_of(queries.range_by_id())) == set(ids_of(second))
+    assert set(ids_of(queue.waiting.list("id"))) == set(ids_of(second))
 
 
 def test_fresh_jobs_are_found_by_their_retry_count(desk: Desk) -> None:
@@ -334,12 +338,12 @@ def test_fresh_jobs_are_found_by_their_retry_count(desk: Desk) -> None:
     desk.fail([{"id": "failed"}])
     desk.push([{"id": "fresh"}])
 
-    assert ["fresh"] == ids_of(desk.queries.range_by_retry_count("-inf", -1, reverse=True))
-    assert ["failed"] == ids_of(desk.queries.range_by_retry_count(0))
-    assert ["fresh", "failed"] == ids_of(desk.queries.range_by_retry_count())
-    assert ["failed", "fresh"] == ids_of(desk.queries.range_by_retry_count(reverse=True))
-    assert ["failed"] == ids_of(desk.queries.range_by_retry_count("(-1", "+inf"))
-    assert [] == desk.queries.range_by_retry_count("(0", "+inf")
+    assert ["fresh"] == ids_of(desk.queue.waiting.list("retry_count", "-inf", -1, reverse=True))
+    assert ["failed"] == ids_of(desk.queue.waiting.list("retry_count", 0))
+    assert ["fresh", "failed"] == ids_of(desk.queue.waiting.list("retry_count"))
+    assert ["failed", "fresh"] == ids_of(desk.queue.waiting.list("retry_count", reverse=True))
+    assert ["failed"] == ids_of(desk.queue.waiting.list("retry_count", "(-1", "+inf"))
+    assert [] == desk.queue.waiting.list("retry_count", "(0", "+inf")
 
 
 @pytest.mark.parametrize(
@@ -362,24 +366,24 @@ def test_ids_are_in_the_order_of_their_bytes(
     """Bounds by id are as Redis has them."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=4)
     worker.push_many([{"id": job_id} for job_id in ("b", "é", "aa", "A", "a")])
-    queries = app.operate.queries(worker)
+    queue = app.operate(worker)
 
-    assert expected == ids_of(queries.range_by_id(least, most))
-    assert expected[::-1] == ids_of(queries.range_by_id(least, most, reverse=True))
+    assert expected == ids_of(queue.waiting.list("id", least, most))
+    assert expected[::-1] == ids_of(queue.waiting.list("id", least, most, reverse=True))
 
 
 def test_a_search_that_was_cut_says_so(app: Lowkiq, queue_name: str) -> None:
     """By id there is no index: who is told that something may be missing can narrow the question."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     worker.push_many([{"id": f"{n:05}"} for n in range(25_000)])
-    queries = app.operate.queries(worker)
-    exact = queries.range_by_id("00500", "+")
-    queries.scan_at_most = 5_000
+    queue = app.operate(worker)
+    exact = queue.waiting.list("id", "00500", "+")
+    queue.waiting.reader.scan_at_most = 5_000
 
     assert ([f"{n:05}" for n in range(500, 600)], False) == (ids_of(exact), exact.cut)
-    assert queries.range_by_id().cut
-    assert queries.range_by_retry_count(-1, -1).cut
-    assert not queries.range_by_due_at().cut
+    assert queue.waiting.list("id").cut
+    assert queue.waiting.list("retry_count", -1, -1).cut
+    assert not queue.waiting.list().cut
 
 
 def test_what_goes_away_between_two_looks_is_left_out(
@@ -388,18 +392,18 @@ def test_what_goes_away_between_two_looks_is_left_out(
     """A page never shows a job that is not there, and still goes on."""
     worker = declare(app, queue_name, FailingHandler())
     worker.push_many([{"id": str(n), "delay": n + 1} for n in range(6)])
-    queries, actions, ask = app.operate.queries(worker), app.operate.actions(worker), ShardReader.ask_each
+    queue, ask = app.operate(worker), ShardReader.ask_each
 
     def ask_after_a_deletion(reader: ShardReader, name: str, *args: Any) -> Any:
         if name == "read_jobs":
-            actions.delete(["1"])
+            queue.waiting.delete(["1"])
         return ask(reader, name, *args)
 
     monkeypatch.setattr(ShardReader, "ask_each", ask_after_a_deletion)
-    page = queries.range_by_due_at(limit=3)
+    page = queue.waiting.list(limit=3)
 
     assert ["0", "2"] == ids_of(page)
-    assert ["3", "4", "5"] == ids_of(queries.range_by_due_at(limit=3, after=page.next))
+    assert ["3", "4", "5"] == ids_of(queue.waiting.list(limit=3, after=page.next))
 
 
 def test_queries_of_a_cluster(cluster: Cluster, make_app: MakeApp, queue_name: str) -> None:
@@ -408,11 +412,11 @@ def test_queries_of_a_cluster(cluster: Cluster, make_app: MakeApp, queue_name: s
     worker = declare(app, queue_name, handler, shards_count=9)
     worker.push_many([{"id": f"{n:02}", "delay": n + 1} for n in range(30)])
     ids = [f"{n:02}" for n in range(30)]
-    queries = app.operate.queries(worker)
+    queue = app.operate(worker)
 
-    assert ids == all_of(queries.range_by_due_at, limit=7)
-    assert ids == all_of(queries.range_by_id, limit=7)
-    assert set(ids) == set(ids_of(queries.fetch(ids)))
+    assert ids == all_of(queue.waiting.list, limit=7)
+    assert ids == all_of(partial(queue.waiting.list, "id"), limit=7)
+    assert set(ids) == set(ids_of(queue.waiting.fetch(ids)))
 
 
 def test_a_function_has_queries_too(app: Lowkiq, queue_name: str) -> None:
@@ -424,5 +428,5 @@ def test_a_function_has_queries_too(app: Lowkiq, queue_name: str) -> None:
 
     work.push_many([{"id": 1}])
 
-    assert ["1"] == ids_of(app.operate.queries(work).fetch([1]))
-    assert 1 == app.operate.actions(work).delete([1])
+    assert ["1"] == ids_of(app.operate(work).waiting.fetch([1]))
+    assert 1 == app.operate(work).waiting.delete([1])

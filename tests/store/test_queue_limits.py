@@ -27,7 +27,7 @@ def limited(app: Lowkiq, queue_name: str) -> Any:
 
 def counting(app: Lowkiq, worker: Any) -> tuple[int | None, Rate | None, bool]:
     """The limits that count, and whether an operator set any."""
-    view = app.operate.limits(worker).explain()
+    view = app.operate(worker).limits.explain()
     return view.max_running, view.rate, view.is_set
 
 
@@ -42,7 +42,7 @@ def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: 
     waiting = declare(app, f"{queue_name}-waiting", HANDLER, waits_for=(queue_name,))
     come(app, limited, 1, 3, 0, 2, want=4)
 
-    view = app.operate.limits(limited).explain()
+    view = app.operate(limited).limits.explain()
 
     now = pytest.approx(clock.time())
     ends = pytest.approx(clock.time() + 30)
@@ -60,7 +60,7 @@ def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: 
     )
     assert str(view).startswith(f"{queue_name}: 2 of 2 places are taken (shard 1 until 30.0 s from now, ")
     assert "2 of 10 ids in 60 s may begin now. In line: shards 0, 2." in str(view)
-    blocked = app.operate.limits(waiting).explain()
+    blocked = app.operate(waiting).limits.explain()
     assert [WaitView(queue_name, 2)] == blocked.blocking
     assert f"waits for {queue_name}, of which 2 shards are visited now." in str(blocked)
     assert blocked.is_limited
@@ -74,12 +74,12 @@ def test_explain_tells_when_the_next_id_may_begin(app: Lowkiq, limited: Any, clo
     come(app, limited, 2)
     first.leave(0.0, 0.0)
 
-    view = app.operate.limits(limited).explain()
+    view = app.operate(limited).limits.explain()
 
     assert ((2,), (), [1]) == (view.offered, view.line, [place.shard for place in view.places])
     assert "A place was just offered to shard 2." in str(view)
     come(app, limited, 2, want=6)
-    view = app.operate.limits(limited).explain()
+    view = app.operate(limited).limits.explain()
     assert 0 == view.ids_left
     assert pytest.approx(clock.time() + 61, abs=1) == view.next_id_at
 
@@ -87,7 +87,7 @@ def test_explain_tells_when_the_next_id_may_begin(app: Lowkiq, limited: Any, clo
 def test_a_queue_without_limits_says_so(app: Lowkiq, queue_name: str) -> None:
     """Nothing keeps its visits from beginning."""
     worker = declare(app, queue_name, HANDLER)
-    view = app.operate.limits(worker).explain()
+    view = app.operate(worker).limits.explain()
 
     assert f"{queue_name} has no limits." == str(view)
     assert (False, [], (), ()) == (view.is_limited, view.blocking, view.places, view.undone)
@@ -95,7 +95,7 @@ def test_a_queue_without_limits_says_so(app: Lowkiq, queue_name: str) -> None:
 
 def test_x30_what_is_set_comes_before_the_code(app: Lowkiq, limited: Any, server: Server) -> None:
     """X-30: what is not named stays as it was, None is no limit, and a reset gives the code its say again."""
-    limits = app.operate.limits(limited)
+    limits = app.operate(limited).limits
     limits.set(max_running=1)
     assert (1, Rate(10, per=60), True) == counting(app, limited)
     limits.set(rate=None)
@@ -111,7 +111,7 @@ def test_x30_what_is_set_comes_before_the_code(app: Lowkiq, limited: Any, server
 
 def test_what_is_set_counts_for_visits_at_once(app: Lowkiq, limited: Any) -> None:
     """X-30: a lower limit lets nobody in while more have places; a higher one does at once."""
-    limits = app.operate.limits(limited)
+    limits = app.operate(limited).limits
     come(app, limited, 0, 1)
     limits.set(max_running=1)
     (refused,) = come(app, limited, 2)
@@ -133,12 +133,12 @@ def test_what_is_set_counts_for_visits_at_once(app: Lowkiq, limited: Any) -> Non
 def test_what_is_no_limit_is_refused(app: Lowkiq, limited: Any, given: dict[str, Any], why: str) -> None:
     """As in a declaration, before anything is written."""
     with pytest.raises(DeclarationError) as raised:
-        app.operate.limits(limited).set(**given)
+        app.operate(limited).limits.set(**given)
 
     assert why == str(raised.value)
-    assert not app.operate.limits(limited).explain().is_set
+    assert not app.operate(limited).limits.explain().is_set
     with pytest.raises(ValueError, match="set takes max_running, rate, or both"):
-        app.operate.limits(limited).set()
+        app.operate(limited).limits.set()
 
 
 class BreaksOff:
@@ -163,7 +163,7 @@ def test_x30_a_change_that_breaks_off_is_told_and_made_again(
 ) -> None:
     """X-30: wherever it breaks off between two shards, the error and `explain` say which it has not reached."""
     worker = declare(app, queue_name, HANDLER, shards_count=4)
-    limits = app.operate.limits(worker)
+    limits = app.operate(worker).limits
     if act == "reset":
         limits.set(max_running=2)
     change = partial(limits.set, max_running=2) if act == "set" else limits.reset
@@ -181,7 +181,7 @@ def test_x30_a_change_that_breaks_off_is_told_and_made_again(
 
 def test_x30_a_late_call_undoes_no_later_change(app: Lowkiq, limited: Any, server: Server) -> None:
     """X-30: a reset that was on its way while limits were set again takes no mark away."""
-    limits = app.operate.limits(limited)
+    limits = app.operate(limited).limits
     limits.set(max_running=1)
     limits.reset()
     limits.set(max_running=3)
@@ -195,12 +195,12 @@ def test_x30_limits_stay_where_a_queue_is_declared_anew(make_app: MakeApp, queue
     """X-30: its new shards know of them."""
     old, new = make_app(), make_app()
     before = declare(old, queue_name, HANDLER, shards_count=2)
-    old.operate.limits(before).set(max_running=1)
+    old.operate(before).limits.set(max_running=1)
     worker = declare(new, queue_name, HANDLER, shards_count=3)
-    new.operate.redeclare(worker)
+    new.operate(worker).redeclare()
 
     assert [0, 1, 2] == marked(new, worker, server)
-    assert () == new.operate.limits(worker).explain().undone
+    assert () == new.operate(worker).limits.explain().undone
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\xff", b"\x01", b"\xc1nonsense"])
@@ -210,7 +210,7 @@ def test_limits_that_cannot_be_read_count_as_not_set(
     """The code's count; and limits may be set again."""
     server.admin.hset(QueueRef(queue_name).key("limits"), "set", damaged)
     assert (2, Rate(10, per=60), False) == counting(app, limited)
-    app.operate.limits(limited).set(max_running=5)
+    app.operate(limited).limits.set(max_running=5)
 
     assert (5, Rate(10, per=60), True) == counting(app, limited)
 
@@ -219,7 +219,7 @@ def test_a_damaged_mark_is_a_mark(app: Lowkiq, limited: Any, server: Server) -> 
     """Where nobody can read it, visits ask rather than that limits are not kept."""
     (shard, *_) = app.core.queue_of(limited).shards
     server.admin.hset(shard.key("meta"), "limited", "nonsense")
-    limits = app.operate.limits(limited)
+    limits = app.operate(limited).limits
     limits.set(max_running=1)
     limits.reset()
 

@@ -99,7 +99,7 @@ def test_numbers_that_break_off_are_asked_for_again(
     asks: list[Callable[[], int]] = [
         lambda: app.operate.stats()["total"]["length"],
         lambda: sum(queue.length for queue in app.operate.metrics().values()),
-        lambda: sum(shard.length for worker in app.workers for shard in app.operate.queries(worker).shards()),
+        lambda: sum(shard.length for worker in app.workers for shard in app.operate(worker).shards()),
     ]
     for ask in asks:
         disturbed = Disturbed(cut, 1, 3)

@@ -18,7 +18,7 @@ from tests.kit.tracking import TaskOfTests, check_items
 
 def due_times(desk: Desk, ids: str) -> list[float]:
     """When the ids are due."""
-    return [job.due_at for job in desk.queries.fetch(list(ids))]
+    return [job.due_at for job in desk.queue.waiting.fetch(list(ids))]
 
 
 def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> None:
@@ -27,9 +27,9 @@ def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> Non
     desk.bury([{"id": n} for n in range(30)])
     now = desk.clock.time()
 
-    changed = desk.app.operate.redrive(desk.worker, filter={}, rate=4)
+    changed = desk.queue.morgue.requeue(filter={}, rate=4)
 
-    waiting = desk.queries.range_by_due_at()
+    waiting = desk.queue.waiting.list()
     assert 30 == changed
     assert [now + n / 4 for n in range(30)] == sorted(job.due_at for job in waiting)
     desk.clock.advance(2.0)
@@ -45,11 +45,11 @@ def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Des
     desk.clock.advance(5)
 
     changed = [
-        desk.app.operate.redrive(desk.worker, ["a"]),
-        desk.app.operate.redrive(desk.worker, filter={"error": "B IS"}),
+        desk.queue.morgue.requeue(["a"]),
+        desk.queue.morgue.requeue(filter={"error": "B IS"}),
     ]
 
-    (job,) = desk.queries.fetch(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert [1, 1] == changed
     assert ([(1, 1.0), (2, 2.0)], desk.clock.time(), -1.0, "a is broken") == (
         pairs(job),
@@ -57,7 +57,7 @@ def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Des
         job.retry_count,
         job.error,
     )
-    assert ["c"] == ids_of(desk.queries.morgue_range_by_id())
+    assert ["c"] == ids_of(desk.queue.morgue.list("id"))
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_e76_the_order_says_where_payloads_come(
 
     def while_it_runs() -> None:
         desk.push([{"id": "a", "payload": "waits", "score": 3}])
-        previews.extend(desk.app.operate.redrive(desk.worker, ["a"], order=order, dry_run=True))
-        changed.append(desk.app.operate.redrive(desk.worker, ["a"], order=order))
+        previews.extend(desk.queue.morgue.requeue(["a"], order=order, dry_run=True))
+        changed.append(desk.queue.morgue.requeue(["a"], order=order))
 
     desk.handler.meanwhile, desk.handler.failing = while_it_runs, {"a"}
     desk.drain()
 
-    (job,) = desk.queries.fetch(["a"])
-    kept = [pair for one in desk.queries.morgue_fetch(["a"]) for pair in pairs(one)]
+    (job,) = desk.queue.waiting.fetch(["a"])
+    kept = [pair for one in desk.queue.morgue.fetch(["a"]) for pair in pairs(one)]
     (preview,) = previews
     now = desk.clock.time()
     shown = [(payload, score if order != "last" or score < 4 else 0.0) for payload, score in pairs(job)]
@@ -102,10 +102,10 @@ def test_the_journal_tells_where_each_payload_went(desk: Desk, order: RedriveOrd
     """`redriven` names the place of each payload, and its new one if the order gave it another."""
     desk.bury([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
 
-    desk.app.operate.redrive(desk.worker, ["a"], order=order)
+    desk.queue.morgue.requeue(["a"], order=order)
 
     shard = shard_of(desk)
-    (told,) = [one for one in read_journals(desk.actions.reader, [shard])[0] if one.kind == "redriven"]
+    (told,) = [one for one in read_journals(desk.queue.reader, [shard])[0] if one.kind == "redriven"]
     places = [[entry.score, entry.arrival] for entry in desk.state()["waiting"]["a"][0]]
     assert places == [item[-2:] for item in told.items]
     assert [["a", 1.0, 1], ["a", 2.0, 2]] == [item[:3] for item in told.items]
@@ -117,9 +117,9 @@ def test_last_comes_behind_a_larger_score_too(desk: Desk) -> None:
     desk.bury([{"id": "a", "payload": "dead", "score": 1}])
     desk.push([{"id": "a", "payload": "far ahead", "score": 1e15}])
 
-    desk.app.operate.redrive(desk.worker, ["a"], order="last")
+    desk.queue.morgue.requeue(["a"], order="last")
 
-    assert ["far ahead", "dead"] == [payload for payload, _ in pairs(desk.queries.fetch(["a"])[0])]
+    assert ["far ahead", "dead"] == [payload for payload, _ in pairs(desk.queue.waiting.fetch(["a"])[0])]
 
 
 def test_what_is_newer_keeps_an_id_buried_with_its_error(desk: Desk) -> None:
@@ -128,18 +128,18 @@ def test_what_is_newer_keeps_an_id_buried_with_its_error(desk: Desk) -> None:
     desk.push([{"id": "a", "payload": 2, "score": 2, "delay": 60}, {"id": "b", "payload": 0, "score": 0, "delay": 60}])
     before = desk.state()
 
-    shown = [*desk.app.operate.redrive(desk.worker, ["a", "b", "c"], order="unless_newer", dry_run=True)]
+    shown = [*desk.queue.morgue.requeue(["a", "b", "c"], order="unless_newer", dry_run=True)]
     after = desk.state()
-    changed = desk.app.operate.redrive(desk.worker, ["a", "b", "c"], order="unless_newer")
+    changed = desk.queue.morgue.requeue(["a", "b", "c"], order="unless_newer")
 
     assert before == after
     assert {("a", 0, 1, "newer"), ("b", 1, 0, ""), ("c", 0, 0, "not in the morgue")} == {
         (one.id, one.payloads, one.stay, one.skipped) for one in shown
     }
     assert 1 == changed
-    (kept,) = desk.queries.morgue_fetch(["a"])
+    (kept,) = desk.queue.morgue.fetch(["a"])
     assert ([(1, 1.0)], "a is broken") == (pairs(kept), kept.error)
-    assert [[(2, 2.0)], [(0, 0.0), (1, 1.0)]] == [pairs(job) for job in desk.queries.fetch(["a", "b"])]
+    assert [[(2, 2.0)], [(0, 0.0), (1, 1.0)]] == [pairs(job) for job in desk.queue.waiting.fetch(["a", "b"])]
 
 
 def test_of_a_queue_that_keeps_the_latest_no_older_version_comes_back(make_desk: MakeDesk) -> None:
@@ -151,15 +151,14 @@ def test_of_a_queue_that_keeps_the_latest_no_older_version_comes_back(make_desk:
     desk.drain()
 
     shown = {
-        one.id: (one.payloads, one.stay, one.skipped)
-        for one in desk.app.operate.redrive(desk.worker, ["a", "b"], dry_run=True)
+        one.id: (one.payloads, one.stay, one.skipped) for one in desk.queue.morgue.requeue(["a", "b"], dry_run=True)
     }
-    changed = desk.app.operate.redrive(desk.worker, ["a", "b"])
+    changed = desk.queue.morgue.requeue(["a", "b"])
 
     assert ({"a": (0, 2, "newer"), "b": (1, 1, "")}, 1) == (shown, changed)
-    assert [[(2, 2.0)]] == [pairs(job) for job in desk.queries.fetch(["a", "b"])]
+    assert [[(2, 2.0)]] == [pairs(job) for job in desk.queue.waiting.fetch(["a", "b"])]
     with pytest.raises(ValueError, match='which merge="latest" would take for their versions'):
-        desk.app.operate.redrive(desk.worker, ["a"], order="last")
+        desk.queue.morgue.requeue(["a"], order="last")
 
 
 def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_turn(desk: Desk) -> None:
@@ -168,8 +167,8 @@ def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_tur
     desk.push([{"id": "b", "payload": "fresh"}, {"id": "c", "payload": "later", "delay": 500}])
     now = desk.clock.time()
 
-    shown = [*desk.app.operate.redrive(desk.worker, list("abc"), rate=0.1, dry_run=True)]
-    desk.app.operate.redrive(desk.worker, list("abc"), rate=0.1)
+    shown = [*desk.queue.morgue.requeue(list("abc"), rate=0.1, dry_run=True)]
+    desk.queue.morgue.requeue(list("abc"), rate=0.1)
 
     assert [now, now, now + 20] == due_times(desk, "abc")
     assert [now, now, now + 20] == [one.due_at for one in shown]
@@ -192,12 +191,12 @@ def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypa
 
     monkeypatch.setattr(backend, "run", break_off)
     with pytest.raises(BackendError) as broken:
-        desk.app.operate.redrive(desk.worker, filter={}, rate=10, start=start)
+        desk.queue.morgue.requeue(filter={}, rate=10, start=start)
     monkeypatch.undo()
     note = broken.value.__notes__[0]
     done = desk.app.operate.stats()["total"]["length"]
 
-    more = desk.app.operate.redrive(desk.worker, filter={}, rate=10, start=start + done / 10)
+    more = desk.queue.morgue.requeue(filter={}, rate=10, start=start + done / 10)
 
     assert f"{done:,} ids wait again; the same call with start={start + done / 10:.3f} does the rest" in note
     assert 0 < done < 1_100
@@ -215,10 +214,10 @@ def shard_of(desk: Desk) -> ShardRef:
 def test_e78_a_step_that_is_made_twice_puts_nothing_back_twice(desk: Desk) -> None:
     """E-78: two operators who go on from the same state wait for each id once, in its turn."""
     desk.bury([{"id": n} for n in range(600)])
-    action = begin(desk.actions, None, {}, {"rate": 10})
-    first = [*steps(desk.actions, action)]
+    action = begin(desk.queue.runner, None, {}, {"rate": 10})
+    first = [*steps(desk.queue.runner, action)]
 
-    again = [*steps(desk.actions, action)]
+    again = [*steps(desk.queue.runner, action)]
 
     assert (600, 0) == (first[-1].changed, again[-1].changed)
     assert 600 == desk.app.operate.stats()["total"]["length"]
@@ -227,17 +226,17 @@ def test_e78_a_step_that_is_made_twice_puts_nothing_back_twice(desk: Desk) -> No
 def test_e78_what_is_not_due_yet_is_buried_again(desk: Desk) -> None:
     """E-78: a redrive is taken back by ids or by a filter, with an error that says so; what is due is left alone."""
     desk.bury([{"id": job_id, "payload": 1} for job_id in "abcd"])
-    desk.app.operate.redrive(desk.worker, list("abcd"), rate=0.1)
+    desk.queue.morgue.requeue(list("abcd"), rate=0.1)
     desk.push([{"id": "fresh"}])
     buried = [
-        desk.actions.bury(["b", "a", "unknown"], error="wrong version"),
-        desk.actions.bury(filter={"prefix": "c"}, error="too many"),
-        desk.actions.bury(filter={"prefix": "zzz"}, error="none"),
+        desk.queue.waiting.kill(["b", "a", "unknown"], error="wrong version"),
+        desk.queue.waiting.kill(filter={"prefix": "c"}, error="too many"),
+        desk.queue.waiting.kill(filter={"prefix": "zzz"}, error="none"),
     ]
 
     assert [1, 1, 0] == buried
     assert {"b": "wrong version", "c": "too many"} == {
-        job.id: job.error for job in desk.queries.morgue_fetch(["a", "b", "c", "d"])
+        job.id: job.error for job in desk.queue.morgue.fetch(["a", "b", "c", "d"])
     }
     assert {"a", "d", "fresh"} == set(desk.state()["waiting"])
     assert {"b", "c"} == set(desk.state()["failures"]) - {"a", "d"}
@@ -251,13 +250,13 @@ def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) ->
     desk.handler.failing = {"a", "b"}
     desk.drain()
     desk.handler.failing = set()
-    desk.actions.kill_all_failed_jobs()
+    desk.queue.waiting.kill(everything=True)
     desk.push([{"id": "b", "payload": 2, "delay": 60}])
     shard = shard_of(desk).using([TRACKING])
 
     changed = [
-        desk.app.operate.redrive(desk.worker, ["a"], order="last"),
-        desk.app.operate.redrive(desk.worker, ["b"], order="unless_newer"),
+        desk.queue.morgue.requeue(["a"], order="last"),
+        desk.queue.morgue.requeue(["b"], order="unless_newer"),
     ]
     statuses = {item.id: item.status for item in check_items(desk.admin, shard).values()}
     desk.drain()
@@ -270,14 +269,20 @@ def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) ->
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda desk: desk.app.operate.redrive(desk.worker), "Give ids, or a filter"),
-        (lambda desk: desk.app.operate.redrive(desk.worker, ["a"], filter={}), "Give ids, or a filter"),
-        (lambda desk: desk.app.operate.redrive(desk.worker, ["a"], order="first"), "order must be one of 'score', "),
-        (lambda desk: desk.app.operate.redrive(desk.worker, ["a"], rate=0), "rate"),
-        (lambda desk: desk.app.operate.redrive(desk.worker, filter={"errors": "x"}), "It has least, most, "),
-        (lambda desk: desk.actions.bury(error="x"), "Give ids, or a filter"),
+        (lambda desk: desk.queue.morgue.requeue(), "Give exactly one of ids, a filter, or "),
+        (
+            lambda desk: desk.queue.morgue.requeue(["a"], filter={}),
+            "Give exactly one of ids, a filter, or ",
+        ),
+        (
+            lambda desk: desk.queue.morgue.requeue(["a"], order="first"),
+            "order must be one of 'score', ",
+        ),
+        (lambda desk: desk.queue.morgue.requeue(["a"], rate=0), "rate"),
+        (lambda desk: desk.queue.morgue.requeue(filter={"errors": "x"}), "It has least, most, "),
+        (lambda desk: desk.queue.waiting.kill(error="x"), "Give exactly one of ids, a filter, or "),
     ],
-    ids=["neither", "both", "order", "rate", "filter", "bury"],
+    ids=["neither", "both", "order", "rate", "filter", "kill"],
 )
 def test_what_cannot_work_is_refused(desk: Desk, call: Callable[[Desk], object], sentence: str) -> None:
     """Nothing is redriven by mistake: all of the morgue has to be asked for."""
@@ -302,19 +307,19 @@ def test_e78_times_beyond_all_times_are_refused_before_anything_changes(desk: De
     desk.bury([{"id": "a"}, {"id": "b"}])
 
     with pytest.raises(ValueError, match="beyond the year 9999"):
-        desk.app.operate.redrive(desk.worker, ["a", "b"], **given)
+        desk.queue.morgue.requeue(["a", "b"], **given)
 
-    assert 2 == len(desk.queries.morgue_fetch(["a", "b"]))
+    assert 2 == len(desk.queue.morgue.fetch(["a", "b"]))
 
 
 def test_ids_are_a_list_and_options_are_known(desk: Desk) -> None:
     """A text is no list of its letters, and a slip in a name is not passed over."""
-    anything: Any = desk.app.operate
+    anything: Any = desk.queue.morgue
 
     with pytest.raises(TypeError, match="a list"):
-        anything.redrive(desk.worker, "12")
-    with pytest.raises(TypeError, match="no option 'ordr'"):
-        anything.redrive(desk.worker, ["1"], ordr="last")
+        anything.requeue("12")
+    with pytest.raises(TypeError, match="ordr"):
+        anything.requeue(["1"], ordr="last")
 
 
 def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
@@ -322,6 +327,6 @@ def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
     desk.bury([{"id": job_id} for job_id in "ab"])
     start = desk.clock.time() - 10
 
-    desk.app.operate.redrive(desk.worker, ["a", "b"], rate=1, start=start)
+    desk.queue.morgue.requeue(["a", "b"], rate=1, start=start)
 
     assert [start, start + 1] == sorted(due_times(desk, "ab"))

@@ -4,6 +4,7 @@ import pkgutil
 from collections import Counter
 from importlib import import_module
 
+import lowkiq_lambda.operate
 import lowkiq_lambda.store
 import lowkiq_lambda.tasks
 from lint.lua import texts_of
@@ -12,7 +13,7 @@ from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 def shapes() -> list[type[ReplyShape]]:
     """All of the library."""
-    packages = [lowkiq_lambda.store, lowkiq_lambda.tasks]
+    packages = [lowkiq_lambda.operate, lowkiq_lambda.store, lowkiq_lambda.tasks]
     for package in packages:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             import_module(module.name)

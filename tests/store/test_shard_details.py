@@ -12,12 +12,12 @@ from tests.kit.servers import Server
 
 def explain(desk: Desk, job_id: object) -> JobExplanation:
     """Of an id, as of now."""
-    return desk.queries.explain(job_id)
+    return desk.queue.explain(job_id)
 
 
 def only(desk: Desk) -> ShardDetails:
     """The only shard."""
-    (shard,) = desk.queries.shards()
+    (shard,) = desk.queue.shards()
     return shard
 
 
@@ -58,7 +58,7 @@ def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
     assert [0, 1, 2, 3] == [explain(desk, job_id).ahead for job_id in ("a", "b", "c", "bad")]
     bad = explain(desk, "bad")
     assert (0.0, now - 1 + LATER) == (bad.retry_count, bad.due_at)
-    desk.actions.kill_all_failed_jobs()
+    desk.queue.waiting.kill(everything=True)
     assert now == explain(desk, "bad").buried_at
     assert explain(desk, "bad").due_at is None
 
@@ -104,7 +104,7 @@ def test_all_shards_are_told_in_their_order(make_desk: MakeDesk) -> None:
     desk.fail([{"id": number} for number in range(20)])
     desk.push([{"id": number} for number in range(20, 60)])
 
-    shards, metrics = desk.queries.shards(), desk.app.operate.metrics()[desk.worker.queue_name]
+    shards, metrics = desk.queue.shards(), desk.app.operate.metrics()[desk.worker.queue_name]
     assert [*range(7)] == [shard.index for shard in shards]
     assert [(one.length, one.retries, one.in_flight, one.lag) for one in metrics.shards] == [
         (one.length, one.retries, one.in_flight, one.lag) for one in shards

@@ -140,13 +140,13 @@ def test_paused_shards_are_counted(make_desk: MakeDesk) -> None:
         return desk.app.operate.metrics()[desk.worker.queue_name].paused
 
     assert 0 == paused()
-    desk.actions.pause(60.0)
+    desk.queue.pause(60.0)
     assert 3 == paused()
     desk.clock.advance(60.0)
     assert 0 == paused()
-    desk.actions.pause()
+    desk.queue.pause()
     assert 3 == paused()
-    desk.actions.resume()
+    desk.queue.resume()
     assert 0 == paused()
 
 
@@ -158,7 +158,7 @@ def test_queues_of_very_many_shards_are_measured_in_parts(make_desk: MakeDesk) -
     shards = desk.app.operate.metrics()[desk.worker.queue_name].shards
 
     assert 300 == sum(shard.length for shard in shards) == desk.app.operate.stats()["total"]["length"]
-    assert [view.length for view in desk.queries.shards()] == [shard.length for shard in shards]
+    assert [view.length for view in desk.queue.shards()] == [shard.length for shard in shards]
 
 
 def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:

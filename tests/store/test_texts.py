@@ -39,12 +39,12 @@ def drain_again(desk: Desk) -> None:
 
 def bury_one_and_delete_both(desk: Desk) -> None:
     """One of them is in the morgue, with what has failed, while the other waits."""
-    desk.actions.kill_all_failed_jobs()
+    desk.queue.waiting.kill(everything=True)
     desk.fail([{"id": "a", "payload": 2}])
     desk.state()
-    desk.actions.morgue_delete_all_jobs()
+    desk.queue.morgue.delete(everything=True)
     desk.state()
-    desk.actions.delete(["a"])
+    desk.queue.waiting.delete(["a"])
 
 
 def test_an_outage_costs_little_more_than_what_waits(desk: Desk) -> None:
@@ -67,18 +67,18 @@ def test_a_text_is_shown_as_it_was_kept(desk: Desk) -> None:
     """Wherever a job is looked at, and to its handler, its error is whole, with the first line that is its own."""
     seen: list[object] = []
     desk.fail([{"id": "a"}, {"id": "b"}])
-    desk.handler.meanwhile = lambda: seen.extend(job.error for job in desk.queries.processing())
+    desk.handler.meanwhile = lambda: seen.extend(job.error for job in desk.queue.in_flight.list())
     desk.handler.failing = {"a", "b"}
     drain_again(desk)
 
     assert [f"a {LONG}"] == seen[:1]
-    assert [f"a {LONG}", f"b {LONG}"] == [job.error for job in desk.queries.fetch(["a", "b"])]
-    assert 2 == len(desk.queries.search(text="LINE OF THE TRACEBACK"))
-    desk.actions.kill_all_failed_jobs()
-    assert [f"a {LONG}", f"b {LONG}"] == [job.error for job in desk.queries.morgue_fetch(["a", "b"])]
-    assert ["b"] == ids_of(desk.queries.morgue_search(text=f"B {LONG}".upper()))
-    desk.actions.morgue_queue_up(["a"])
-    assert [f"a {LONG}"] == [job.error for job in desk.queries.fetch(["a"])]
+    assert [f"a {LONG}", f"b {LONG}"] == [job.error for job in desk.queue.waiting.fetch(["a", "b"])]
+    assert 2 == len(desk.queue.waiting.search(text="LINE OF THE TRACEBACK"))
+    desk.queue.waiting.kill(everything=True)
+    assert [f"a {LONG}", f"b {LONG}"] == [job.error for job in desk.queue.morgue.fetch(["a", "b"])]
+    assert ["b"] == ids_of(desk.queue.morgue.search(text=f"B {LONG}".upper()))
+    desk.queue.morgue.requeue(["a"])
+    assert [f"a {LONG}"] == [job.error for job in desk.queue.waiting.fetch(["a"])]
     assert 2 == texts(desk)
 
 
@@ -86,10 +86,10 @@ def test_a_text_is_shown_as_it_was_kept(desk: Desk) -> None:
     "end",
     [
         drain_again,
-        lambda desk: desk.actions.delete(["a", "b"]),
-        lambda desk: desk.actions.delete_all_failed_jobs(),
+        lambda desk: desk.queue.waiting.delete(["a", "b"]),
+        lambda desk: desk.queue.waiting.delete(filter={"least_count": "0"}),
         bury_one_and_delete_both,
-        lambda desk: desk.actions.kill_all_failed_jobs() and desk.actions.morgue_delete(["a", "b"]),
+        lambda desk: desk.queue.waiting.kill(everything=True) and desk.queue.morgue.delete(["a", "b"]),
     ],
     ids=["done", "deleted", "all deleted", "deleted from the morgue in parts", "deleted from the morgue"],
 )
@@ -115,7 +115,7 @@ def test_a_text_goes_when_another_takes_its_place(desk: Desk) -> None:
     desk.handler.words = "shortly"
     drain_again(desk)
     assert 0 == texts(desk)
-    assert ["a shortly"] == [job.error for job in desk.queries.fetch(["a"])]
+    assert ["a shortly"] == [job.error for job in desk.queue.waiting.fetch(["a"])]
 
 
 def test_a_text_goes_with_what_is_trimmed(make_desk: Callable[..., Desk]) -> None:
@@ -137,5 +137,5 @@ def test_failures_in_a_row_with_one_error_are_all_told(desk: Desk) -> None:
         desk.handler.failing = {"a"}
         drain_again(desk)
 
-    (job,) = desk.queries.fetch(["a"])
+    (job,) = desk.queue.waiting.fetch(["a"])
     assert ["a up", "a up", "a up", "a down", "a down"] == [failure.error for failure in job.failures]

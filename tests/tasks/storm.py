@@ -70,7 +70,7 @@ def storm(server: Server, folder: Path, items: int, kills: int, seconds: float) 
     """Push, kill a daemon each so many seconds, and wait for the end: the progress, and the callbacks that came."""
     rng = Random(items)
     with storm_app(server) as (module, environment):
-        module.app.operate.actions(module.Finished).pause()
+        module.app.operate(module.Finished).pause()
         task = module.app.task("storm", on_complete=(module.Finished, None))
 
         def start() -> DaemonProcess:
@@ -92,7 +92,7 @@ def storm(server: Server, folder: Path, items: int, kills: int, seconds: float) 
                 daemon.close()
         for worker in (module.InBatches, module.OneByOne):
             check_shards(module.app, worker)
-        module.app.operate.actions(module.Finished).resume()
+        module.app.operate(module.Finished).resume()
         module.Finished.performed.clear()
         module.app.drain(10)
         return task.progress(), [*module.Finished.performed]

@@ -21,7 +21,7 @@ class HalfMoved:
         self.worker = declare(app, queue_name, self.notes, shards_count=2)
         self.task = app.task("import")
         self.task.push_many(self.worker, [{"id": number} for number in range(ITEMS)])
-        self.moves = app.operate.resharding(self.worker)
+        self.moves = app.operate(self.worker).resharding()
         self.moves.begin(3)
         looks = count()
         assert not self.moves.go_on(lambda *_: None, lambda: 5 - next(looks))

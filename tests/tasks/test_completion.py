@@ -97,17 +97,17 @@ def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
     task = app.task("export", on_complete=(callback, None))
     task.push_many(worker, jobs_of("a"))
     app.drain()
-    reader_asks, waves = type(app.operate.actions(worker).reader).ask_each, []
+    reader_asks, waves = type(app.operate(worker).reader).ask_each, []
 
     def ask(self: object, name: str, *args: object) -> list[Reply]:
         waves.append(name)
         if waves.count("task_counts") == 2 and name == "task_counts":
-            app.operate.actions(worker).morgue_queue_up_all_jobs()
+            app.operate(worker).morgue.requeue(everything=True)
         replies: list[Reply] = reader_asks(self, name, *args)  # type: ignore[arg-type]  # as it was called
         return replies
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(app.operate.actions(worker).reader), "ask_each", ask)
+        patch.setattr(type(app.operate(worker).reader), "ask_each", ask)
         task.close()
 
     assert ("closed", {"enqueued": 1}) == (task.progress().state, counts(task))
@@ -128,7 +128,7 @@ def test_a_dead_item_that_was_put_back_and_died_again_between_the_two_reads_keep
     def count(items: TaskItems) -> ItemCounts:
         waves.append("count")
         if len(waves) == 2:
-            app.operate.actions(worker).morgue_queue_up_all_jobs()
+            app.operate(worker).morgue.requeue(everything=True)
             app.drain()
         return counted(items)
 
@@ -159,7 +159,7 @@ def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
 
     def move_and_count(items: TaskItems) -> ItemCounts:
         if mover.core.queue_of(moved).shards.layout.after == 2:
-            mover.operate.reshard(moved, to=3)
+            mover.operate(moved).reshard(to=3)
         return counted(items)
 
     with monkeypatch.context() as patch:
@@ -178,13 +178,13 @@ def test_a_task_is_not_complete_while_a_queue_is_known_to_move(
     app, mover = make_app(), make_app()
     callback = declare(app, f"{queue_name}-callback", told)
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    moves = mover.operate.resharding(declare(mover, queue_name, Notes(), shards_count=2))
+    moves = mover.operate(declare(mover, queue_name, Notes(), shards_count=2)).resharding()
     task = app.task("export", on_complete=(callback, None))
     task.push_many(worker, jobs_of("abcdef"))
     app.drain()
     moves.begin(3)
     clock.advance(KNOWN_FOR)
-    app.operate.queries(worker).fetch(["a"])
+    app.operate(worker).waiting.fetch(["a"])
     assert app.core.queue_of(worker).shards.layout.is_moving
 
     task.close()
@@ -235,7 +235,7 @@ class Takeover:
         self.apps = [make_app() for _ in range(2)]
         self.workers = [self._declare(app, name) for app in self.apps]
         # What was pushed stays to be counted: a job that runs may be delivered twice.
-        self.apps[1].operate.actions(self.workers[1][2]).pause()
+        self.apps[1].operate(self.workers[1][2]).pause()
         self.task: Task = self.apps[0].task("export", on_complete=(self.workers[0][2], "all"))
         self.pushed = 0
 
@@ -262,7 +262,7 @@ class Takeover:
         app.drain()
         self.clock.advance(31.0)
         app.tasks.upkeep(lambda: 10.0)
-        app.operate.actions(workers[2]).resume()
+        app.operate(workers[2]).resume()
         app.drain()
         return task
 

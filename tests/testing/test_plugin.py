@@ -144,7 +144,7 @@ def test_an_app_is_as_it_was_behind_the_block(server_url: str, queue_name: str, 
 
     assert (backend, config) == (app.core.backend, app.config)
     assert clock.time() == worker.push("after").due_at
-    assert ["after", "before", "within"] == sorted(job.id for job in app.operate.queries(worker).range_by_id())
+    assert ["after", "before", "within"] == sorted(job.id for job in app.operate(worker).waiting.list("id"))
 
 
 def test_an_entry_that_cannot_fire_fails_the_tests(project: Path) -> None:

@@ -12,8 +12,8 @@ from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.processes import Process
 
 
@@ -59,44 +59,44 @@ class Evicted(msgspec.Struct, frozen=True):
 
 def delete_waiting(context: RequestContext, params: JobIds) -> Changed:
     """Delete waiting jobs. Jobs in flight stay."""
-    return _to_chosen(context, params, "delete", lambda actions: actions.delete(params.ids))
+    return _to_chosen(context, params, "delete", lambda queue: queue.waiting.delete(params.ids))
 
 
 def expedite(context: RequestContext, params: JobIds) -> Changed:
     """Make waiting jobs due now, in their order."""
-    return _to_chosen(context, params, "expedite", lambda actions: actions.perform_jobs_now(params.ids))
+    return _to_chosen(context, params, "expedite", lambda queue: queue.waiting.run_now(params.ids))
 
 
 def kill(context: RequestContext, params: JobIds) -> Changed:
     """Bury waiting jobs that have failed. Jobs that have not failed stay."""
-    return _to_chosen(context, params, "kill", lambda actions: actions.kill_failed_jobs(params.ids))
+    return _to_chosen(context, params, "kill", lambda queue: queue.waiting.kill(params.ids))
 
 
 def requeue(context: RequestContext, params: JobIds) -> Changed:
     """Requeue jobs from the morgue, due now."""
-    return _to_chosen(context, params, "requeue", lambda actions: actions.morgue_queue_up(params.ids))
+    return _to_chosen(context, params, "requeue", lambda queue: queue.morgue.requeue(params.ids))
 
 
 def delete_buried(context: RequestContext, params: JobIds) -> Changed:
     """Delete jobs from the morgue."""
-    return _to_chosen(context, params, "delete_buried", lambda actions: actions.morgue_delete(params.ids))
+    return _to_chosen(context, params, "delete_buried", lambda queue: queue.morgue.delete(params.ids))
 
 
 def pause(context: RequestContext, params: Pause) -> Paused:
     """Pause the queue for a time or until it is resumed. Drains acquire none of its shards; clients can still push."""
     worker = worker_named(context, params.queue)
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
-    actions = context.app.operate.actions(worker)
-    until = actions.pause(seconds)
-    audit.note(context, "pause", params.queue, f"until {until:.0f}", len(actions.reader.shards))
+    queue = context.app.operate(worker)
+    until = queue.pause(seconds)
+    audit.note(context, "pause", params.queue, f"until {until:.0f}", len(queue.reader.shards))
     return Paused(paused=True, until=None if seconds is None else until)
 
 
 def resume(context: RequestContext, params: WholeQueue) -> Paused:
     """Resume the queue if it is paused."""
     worker = worker_named(context, params.queue)
-    paused = sum(shard.is_paused for shard in context.app.operate.queries(worker).shards())
-    context.app.operate.actions(worker).resume()
+    paused = sum(shard.is_paused for shard in context.app.operate(worker).shards())
+    context.app.operate(worker).resume()
     audit.note(context, "resume", params.queue, "all shards", paused)
     return Paused(paused=False, until=None)
 
@@ -104,17 +104,17 @@ def resume(context: RequestContext, params: WholeQueue) -> Paused:
 def evict(context: RequestContext, params: Holder) -> Evicted:
     """Reject all further writes of a shard's holder. The shard is free when the lease ends."""
     worker = worker_named(context, params.queue)
-    actions = context.app.operate.actions(worker)
-    if params.shard >= len(actions.reader.shards):
+    queue = context.app.operate(worker)
+    if params.shard >= len(queue.reader.shards):
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of this number.")
-    evicted = actions.evict(params.shard, params.token)
+    evicted = queue.in_flight.evict(params.shard, params.token)
     audit.note(context, "evict", params.queue, f"holder {params.token} of shard {params.shard}", int(evicted))
     return Evicted(evicted)
 
 
-def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[Actions], int]) -> Changed:
+def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], int]) -> Changed:
     worker = worker_named(context, params.queue)
-    changed = act(context.app.operate.actions(worker))
+    changed = act(context.app.operate(worker))
     audit.note(context, action, params.queue, selected(params.ids), changed)
     return Changed(changed)
 

@@ -105,14 +105,14 @@ def delete_all_buried(context: RequestContext, params: MorgueList) -> Step:
 
 
 def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: IdFilter) -> Step:
-    actions, key = context.app.operate.actions(worker_named(context, params.queue)), key_of(context)
+    runner, key = context.app.operate(worker_named(context, params.queue)).runner, key_of(context)
     before = _state(key, params, act, wanted) or BulkActionState(
-        queue=params.queue, action=prepare(actions, act, filter=wanted), reason=params.reason.strip()
+        queue=params.queue, action=prepare(runner, act, filter=wanted), reason=params.reason.strip()
     )
     most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
         after, failure = run_steps(
-            context, actions, before, lambda action: action.handled >= most or time.monotonic() >= ends_at
+            context, runner, before, lambda action: action.handled >= most or time.monotonic() >= ends_at
         )
     except ValueError as error:
         raise ApiError(HTTPStatus.CONFLICT, "shards_changed", str(error)) from error
@@ -167,9 +167,9 @@ def count_buried(context: RequestContext, params: MorgueCountParams) -> Counted:
 
 
 def _counted(context: RequestContext, params: WaitingCountParams | MorgueCountParams, act: ActionName) -> Counted:
-    actions = context.app.operate.actions(worker_named(context, params.queue))
+    runner = context.app.operate(worker_named(context, params.queue)).runner
     # Nothing is deleted: it is the action that finds every job.
-    counted = prepare(actions, act, filter=filter_of(params), whole_list=True)
+    counted = prepare(runner, act, filter=filter_of(params), whole_list=True)
     with scanning():
-        number, is_all = count(actions, counted, for_seconds(SECONDS_AT_ONCE))
+        number, is_all = count(runner, counted, for_seconds(SECONDS_AT_ONCE))
     return Counted(count=number, is_all=is_all)

@@ -25,10 +25,9 @@ from lowkiq_lambda.dashboard.api.requests import (
 from lowkiq_lambda.dashboard.api.responses import fitting
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import scanning
-from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
-from lowkiq_lambda.operate.inspect.queries import Queries
+from lowkiq_lambda.operate.morgue import MorgueOrder
 from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB
 from lowkiq_lambda.operate.presentation.jobs import (
     BuriedJob,
@@ -39,6 +38,7 @@ from lowkiq_lambda.operate.presentation.jobs import (
     serializer_for,
     why,
 )
+from lowkiq_lambda.operate.waiting import WaitingOrder
 from lowkiq_lambda.views.queues import Page
 
 Ranged: TypeAlias = IdRangeParams | NumberRangeParams | TimeRangeParams
@@ -69,17 +69,17 @@ class BuriedJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 def waiting_by_id(context: RequestContext, params: IdRangeParams) -> WaitingJobs:
     """Waiting jobs by the bytes of their ids. Redis has no index for it, so the operation scans the list."""
-    return _waiting(context, params, Queries.range_by_id, lambda _job: 0.0)
+    return _waiting(context, params, "id", lambda _job: 0.0)
 
 
 def waiting_by_due_at(context: RequestContext, params: TimeRangeParams) -> WaitingJobs:
     """Waiting jobs by due time."""
-    return _waiting(context, _in_seconds(params), Queries.range_by_due_at, lambda job: job.due_at)
+    return _waiting(context, _in_seconds(params), "due_at", lambda job: job.due_at)
 
 
 def waiting_by_retry_count(context: RequestContext, params: NumberRangeParams) -> WaitingJobs:
     """Waiting jobs by the number of retries; -1 before the first failure."""
-    return _waiting(context, params, Queries.range_by_retry_count, lambda job: job.retry_count)
+    return _waiting(context, params, "retry_count", lambda job: job.retry_count)
 
 
 def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs:
@@ -89,19 +89,18 @@ def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs
     `next`.
     """
     worker = worker_named(context, params.queue)
-    return WaitingJobs(
-        **_search_page(params, context.app.operate.queries(worker).search, serializer_for(worker, context.mask).waiting)
-    )
+    search = context.app.operate(worker).waiting.search
+    return WaitingJobs(**_search_page(params, search, serializer_for(worker, context.mask).waiting))
 
 
 def morgue_by_id(context: RequestContext, params: IdRangeParams) -> BuriedJobs:
     """Jobs in the morgue by the bytes of their ids. Redis has no index for it, so the operation scans the list."""
-    return _buried(context, params, Queries.morgue_range_by_id, lambda _job: 0.0)
+    return _buried(context, params, "id", lambda _job: 0.0)
 
 
 def morgue_by_updated_at(context: RequestContext, params: TimeRangeParams) -> BuriedJobs:
     """Jobs in the morgue by the time of their last burial."""
-    return _buried(context, _in_seconds(params), Queries.morgue_range_by_updated_at, lambda job: job.updated_at)
+    return _buried(context, _in_seconds(params), "updated_at", lambda job: job.updated_at)
 
 
 def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
@@ -111,17 +110,14 @@ def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
     `next`.
     """
     worker = worker_named(context, params.queue)
-    return BuriedJobs(
-        **_search_page(
-            params, context.app.operate.queries(worker).morgue_search, serializer_for(worker, context.mask).buried
-        )
-    )
+    search = context.app.operate(worker).morgue.search
+    return BuriedJobs(**_search_page(params, search, serializer_for(worker, context.mask).buried))
 
 
 def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
     """Jobs in flight by shard and id."""
     worker = worker_named(context, params.queue)
-    page = context.app.operate.queries(worker).processing_page(params.limit, after=_after(params.cursor))
+    page = context.app.operate(worker).in_flight.list(params.limit, after=_after(params.cursor))
     return WaitingJobs(**_part(page, map(serializer_for(worker, context.mask).waiting, page), lambda _job: 0.0))
 
 
@@ -129,30 +125,30 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     """Serialized job, wherever it is."""
     worker = worker_named(context, params.queue)
     serializer = serializer_for(worker, context.mask)
-    details = job_details(
-        context.app.operate.queries(worker), serializer, params.id, partial(why, context.app.operate, worker)
-    )
+    details = job_details(context.app.operate(worker), serializer, params.id, partial(why, context.app.operate, worker))
     if details is None:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", NO_JOB)
     return details
 
 
 def _waiting(
-    context: RequestContext, params: Ranged, read: Callable[..., Page[JobView]], value: Callable[[WaitingJob], float]
+    context: RequestContext, params: Ranged, by: WaitingOrder, value: Callable[[WaitingJob], float]
 ) -> WaitingJobs:
     worker = worker_named(context, params.queue)
-    page = _read(context, worker, params, read)
+    with scanning(is_scan=by == "id"):
+        page = context.app.operate(worker).waiting.list(by, **_range(params))
     return WaitingJobs(**_part(page, map(serializer_for(worker, context.mask).waiting, page), value))
 
 
 def _buried(
     context: RequestContext,
     params: Ranged,
-    read: Callable[..., Page[MorgueJob]],
+    by: MorgueOrder,
     value: Callable[[BuriedJob], float],
 ) -> BuriedJobs:
     worker = worker_named(context, params.queue)
-    page = _read(context, worker, params, read)
+    with scanning(is_scan=by == "id"):
+        page = context.app.operate(worker).morgue.list(by, **_range(params))
     return BuriedJobs(**_part(page, map(serializer_for(worker, context.mask).buried, page), value))
 
 
@@ -160,14 +156,14 @@ def _in_seconds(params: TimeRangeParams) -> TimeRangeParams:
     return msgspec.structs.replace(params, min=in_seconds(params.min), max=in_seconds(params.max))
 
 
-def _read(
-    context: RequestContext, worker: type[Worker[Any]], params: Ranged, read: Callable[..., Page[View]]
-) -> Page[View]:
-    reverse, after = params.order == "desc", _after(params.cursor)
-    with scanning(is_scan=isinstance(params, IdRangeParams)):
-        return read(
-            context.app.operate.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after
-        )
+def _range(params: Ranged) -> dict[str, Any]:
+    return {
+        "min": params.min,
+        "max": params.max,
+        "limit": params.limit,
+        "reverse": params.order == "desc",
+        "after": _after(params.cursor),
+    }
 
 
 def _search_page(
@@ -182,7 +178,7 @@ def _search_page(
     while True:
         try:
             with scanning():
-                page = search(prefix, error, limit, fingerprint=fingerprint, after=after)
+                page = search(error, prefix=prefix, fingerprint=fingerprint, limit=limit, after=after)
         except ValueError as error_of_cursor:
             raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error_of_cursor
         jobs = fitting(map(show, page))

@@ -88,7 +88,7 @@ def set_limits(context: RequestContext, params: LimitsParams) -> LimitsResponse:
     if not isinstance(params.rate, UnsetType):
         changes["rate"] = params.rate and Rate(params.rate.ids, per=params.rate.per)
     if changes:
-        context.app.operate.limits(worker).set(**changes)
+        context.app.operate(worker).limits.set(**changes)
         audit.note(context, "set limits", params.queue, change_words(changes), _shards(context, params.queue))
     return _response(context, worker)
 
@@ -96,7 +96,7 @@ def set_limits(context: RequestContext, params: LimitsParams) -> LimitsResponse:
 def reset(context: RequestContext, params: WholeQueue) -> LimitsResponse:
     """Have the limits that code declares count again."""
     worker = worker_named(context, params.queue)
-    context.app.operate.limits(worker).reset()
+    context.app.operate(worker).limits.reset()
     audit.note(context, "reset limits", params.queue, "all shards", _shards(context, params.queue))
     return _response(context, worker)
 
@@ -106,7 +106,7 @@ def _shards(context: RequestContext, queue: str) -> int:
 
 
 def _response(context: RequestContext, worker: type[Worker[Any]]) -> LimitsResponse:
-    view = context.app.operate.limits(worker).explain()
+    view = context.app.operate(worker).limits.explain()
     return LimitsResponse(
         queue=view.queue_name,
         at=view.at,

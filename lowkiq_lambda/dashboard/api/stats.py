@@ -48,7 +48,7 @@ def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001
 
 def shards(context: RequestContext, params: QueueParams) -> Shards:
     """Metrics of a queue's shards, and their holders."""
-    details = context.app.operate.queries(worker_named(context, params.queue)).shards()
+    details = context.app.operate(worker_named(context, params.queue)).shards()
     return Shards([ShardStats(**msgspec.structs.asdict(shard), paused=shard.is_paused) for shard in details])
 
 

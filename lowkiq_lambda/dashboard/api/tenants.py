@@ -70,7 +70,7 @@ def tenants(context: RequestContext, params: TenantsParams) -> TenantsFound:
     """The tenants of a queue, and their turns."""
     worker = _worker_with_tenants(context, params.queue)
     name = None if isinstance(params.tenant, UnsetType) else params.tenant
-    found = context.app.operate.queries(worker).tenants(params.limit, order=params.order, tenant=name)
+    found = context.app.operate(worker).tenants(params.limit, order=params.order, tenant=name)
     views = [TenantStats(**msgspec.structs.asdict(view), paused=view.is_paused) for view in found.tenants]
     return TenantsFound(views, found.cut)
 
@@ -79,7 +79,7 @@ def pause(context: RequestContext, params: TenantPause) -> Paused:
     """Pause a tenant for a time or until it is resumed. Drains claim none of its ids; clients can still push."""
     worker = _worker_with_tenants(context, params.queue)
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
-    until = context.app.operate.actions(worker).pause_tenant(params.tenant, seconds)
+    until = context.app.operate(worker).pause(seconds, tenant=params.tenant)
     audit.note(context, "pause tenant", params.queue, f"{params.tenant!r} until {until:.0f}", 1)
     return Paused(paused=True, until=None if seconds is None else until)
 
@@ -87,7 +87,7 @@ def pause(context: RequestContext, params: TenantPause) -> Paused:
 def resume(context: RequestContext, params: OneTenant) -> Paused:
     """Resume a tenant if it is paused."""
     worker = _worker_with_tenants(context, params.queue)
-    context.app.operate.actions(worker).resume_tenant(params.tenant)
+    context.app.operate(worker).resume(tenant=params.tenant)
     audit.note(context, "resume tenant", params.queue, repr(params.tenant), 1)
     return Paused(paused=False, until=None)
 

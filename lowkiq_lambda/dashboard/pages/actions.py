@@ -23,9 +23,9 @@ from lowkiq_lambda.dashboard.bulk_action import (
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction
 from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 STEP: Final = 2.0
 """The longest time of a step, in seconds, plus one call of Redis."""
@@ -112,8 +112,8 @@ def step(context: RequestContext) -> Response:
         state = unpack(key, context.form.get("action_state", ""), BulkActionState)
     except ValueError:
         return context.refuse(400, "The action's data is damaged. Go back and begin again.")
-    actions = actions_of(context, state.queue)
-    if actions is None:
+    queue = queue_of(context, state.queue)
+    if queue is None:
         return context.refuse(404, NO_QUEUE)
     shown_name = visible(state.queue)
     if state.is_large and context.form.get("typed_queue", "").strip() not in {state.queue, shown_name}:
@@ -127,7 +127,7 @@ def step(context: RequestContext) -> Response:
         return (action.handled >= most or not has_time()) and (bool(action.pending) or action.handled != action.total)
 
     try:
-        state, failure = run_steps(context, actions, state, is_enough)
+        state, failure = run_steps(context, queue.runner, state, is_enough)
     except ValueError as error:
         return context.refuse(400, str(error))
     outcome = _outcome(context, state) if state.action.is_done else None
@@ -189,18 +189,13 @@ def _running(context: RequestContext, state: BulkActionState) -> int:
     if worker is None or not chosen or WORDS[state.action.act].list != "waiting":
         return 0
     try:
-        return len(context.app.operate.queries(worker).processing_fetch(chosen[:_LOOKED_UP]))
+        return len(context.app.operate(worker).in_flight.fetch(chosen[:_LOOKED_UP]))
     except LowkiqError:
         # What was changed is told in any case.
         return 0
 
 
-def actions_of(context: RequestContext, queue: str) -> Actions | None:
-    """The actions on a queue; None if the app has no such queue."""
-    worker = context.worker_named(queue)
-    if worker is None:
-        return None
-    actions = context.app.operate.actions(worker)
-    # An operator waits for the response, and can try again.
-    actions.reader = actions.reader._replace(retry_for=min(RETRY_FOR, actions.reader.retry_for))
-    return actions
+def queue_of(context: RequestContext, name: str) -> QueueOperations | None:
+    """A queue, for somebody who waits for the response and can try again; None if the app has no such queue."""
+    worker = context.worker_named(name)
+    return None if worker is None else context.app.operate(worker).retrying(RETRY_FOR)

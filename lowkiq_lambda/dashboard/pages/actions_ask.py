@@ -23,11 +23,11 @@ from lowkiq_lambda.dashboard.bulk_action import (
 )
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
-from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of
+from lowkiq_lambda.dashboard.pages.actions import WORDS, queue_of
 from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.scanning import for_seconds
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, first_ids, prepare
 
 COUNTING: Final = 1.0
@@ -71,14 +71,14 @@ def show(context: RequestContext) -> Response:
 def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> Response:
     if request.act not in WORDS:
         return context.refuse(400, NO_ACTION)
-    actions = actions_of(context, request.queue)
-    if actions is None:
+    queue = queue_of(context, request.queue)
+    if queue is None:
         return context.refuse(404, NO_QUEUE)
     try:
-        action = _prepared(actions, request)
+        action = _prepared(queue.runner, request)
         has_time = for_seconds(COUNTING)
-        number, is_all = count(actions, action, has_time)
-        named = first_ids(actions, action, NAMED, has_time) if number else []
+        number, is_all = count(queue.runner, action, has_time)
+        named = first_ids(queue.runner, action, NAMED, has_time) if number else []
     except (JobError, ValueError) as error:
         return context.refuse(400, str(error))
     if is_all and action.chosen is None and not action.filter.narrows:
@@ -120,12 +120,12 @@ def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> 
     worker = context.worker_named(request.queue) if digits else None
     if worker is None:
         return ""
-    queries = context.app.operate.queries(worker).glimpse()
-    search = queries.morgue_search if WORDS[request.act].list == "morgue" else queries.search
-    return next((fingerprint(job.error or "").words for job in search(limit=1, fingerprint=digits)), "")
+    queue = context.app.operate(worker).glimpse()
+    listed = queue.morgue if WORDS[request.act].list == "morgue" else queue.waiting
+    return next((fingerprint(job.error or "").words for job in listed.search(limit=1, fingerprint=digits)), "")
 
 
-def _prepared(actions: Actions, request: BulkActionRequest) -> BulkAction:
+def _prepared(runner: ActionRunner, request: BulkActionRequest) -> BulkAction:
     if request.chosen is not None:
-        return prepare(actions, request.act, chosen=request.chosen)
-    return prepare(actions, request.act, filter=wanted_by(request.back, WORDS[request.act].list))
+        return prepare(runner, request.act, chosen=request.chosen)
+    return prepare(runner, request.act, filter=wanted_by(request.back, WORDS[request.act].list))

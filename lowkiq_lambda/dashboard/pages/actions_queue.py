@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit, durations
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.pages.actions import actions_of
-from lowkiq_lambda.operate.inspect.actions import Actions
-from lowkiq_lambda.operate.inspect.shard_details import shard_details
+from lowkiq_lambda.dashboard.pages.actions import queue_of
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.queues import ShardDetails
 
 _GONE: Final = "Nothing to do: this holder has released the shard."
@@ -20,13 +19,13 @@ _PAGES: Final = frozenset({"queue", "waiting", "processing", "morgue", "limits",
 def ask(context: RequestContext) -> Response:
     """The confirmation page; nothing is changed yet."""
     query, queue = context.query, context.query.get("queue", "")
-    actions = actions_of(context, queue)
-    if actions is None:
+    found = queue_of(context, queue)
+    if found is None:
         return context.refuse(404, NO_QUEUE)
     do, _, target = query.get("do", "").partition(":")
     if do not in _ACTIONS:
         return context.refuse(400, NO_ACTION)
-    shards = shard_details(actions.reader)
+    shards = found.shards()
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(context, queue, do, "Nothing to do: the queue is not paused.")
     if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
@@ -47,16 +46,16 @@ def ask(context: RequestContext) -> Response:
 def act(context: RequestContext) -> Response:
     """Runs the action, and redirects to a page that shows its effect."""
     queue = context.form.get("queue", "")
-    actions = actions_of(context, queue)
-    if actions is None:
+    found = queue_of(context, queue)
+    if found is None:
         return context.refuse(404, NO_QUEUE)
     handler = _ACTIONS.get(context.form.get("do", "").partition(":")[0])
     if handler is None:
         return context.refuse(400, NO_ACTION)
-    return handler(context, actions, queue)
+    return handler(context, found, queue)
 
 
-def _pause(context: RequestContext, actions: Actions, queue: str) -> Response:
+def _pause(context: RequestContext, found: QueueOperations, queue: str) -> Response:
     form = context.form
     if durations.wrong_length(form):
         return context.redirect("actions/queue", queue=queue, do="pause", back=_back(form), **durations.again(form))
@@ -64,27 +63,27 @@ def _pause(context: RequestContext, actions: Actions, queue: str) -> Response:
         seconds = durations.pause_seconds(form)
     except ValueError:
         return context.refuse(400, durations.WRONG_SECONDS)
-    actions.pause(seconds)
-    audit.note(context, "pause", queue, durations.in_words(seconds), len(actions.reader.shards))
+    found.pause(seconds)
+    audit.note(context, "pause", queue, durations.in_words(seconds), len(found.reader.shards))
     return context.redirect(_back(form), queue=queue)
 
 
-def _resume(context: RequestContext, actions: Actions, queue: str) -> Response:
-    paused = sum(shard.is_paused for shard in shard_details(actions.reader))
-    actions.resume()
+def _resume(context: RequestContext, found: QueueOperations, queue: str) -> Response:
+    paused = sum(shard.is_paused for shard in found.shards())
+    found.resume()
     audit.note(context, "resume", queue, "all shards", paused)
     return context.redirect(_back(context.form), queue=queue)
 
 
-def _evict(context: RequestContext, actions: Actions, queue: str) -> Response:
-    shards = actions.reader.shards
+def _evict(context: RequestContext, found: QueueOperations, queue: str) -> Response:
+    shards = found.reader.shards
     try:
         index, token = (int(part) for part in context.form.get("do", "").split(":")[1:])
     except ValueError:
         index, token = -1, 0
     if not 0 <= index < len(shards):
         return context.refuse(400, "The queue has no such shard.")
-    evicted = actions.evict(shards[index], token)
+    evicted = found.in_flight.evict(shards[index], token)
     audit.note(context, "evict", queue, f"shard {index}, token {token}", int(evicted))
     if evicted:
         return context.redirect("shards", queue=queue)
@@ -105,7 +104,7 @@ def _nothing(context: RequestContext, queue: str, do: str, sentence: str) -> Res
     return context.render("actions_queue.html", queue=queue, do=do, sentence=sentence, back=_back(context.query))
 
 
-_ACTIONS: Final[Mapping[str, Callable[[RequestContext, Actions, str], Response]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[RequestContext, QueueOperations, str], Response]]] = {
     "pause": _pause,
     "resume": _resume,
     "evict": _evict,

@@ -49,7 +49,7 @@ def show(context: RequestContext) -> Response:
     return context.render(
         "errors.html",
         queue=name,
-        shards=[] if worker is None else context.app.operate.queries(worker).shards(),
+        shards=[] if worker is None else context.app.operate(worker).shards(),
         rows=[_row(context, number, group) for number, group in enumerate(found.groups)],
         found=found,
         by=by,

@@ -22,8 +22,8 @@ from lowkiq_lambda.dashboard.pages.lists import MORGUE, WAITING, JobPage
 from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import JobRow, rows_of
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.operate.presentation.formatting import iso, visible
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_BYTES_OF_GATEWAY: Final = 2 * 1024 * 1024
@@ -47,7 +47,7 @@ class Exported(msgspec.Struct, frozen=True):
     """A list that can be exported: its query, how a page of it is read, and the name of its column of times."""
 
     query: Callable[[Mapping[str, str]], ListQuery]
-    read: Callable[[Queries, ListQuery], JobPage]
+    read: Callable[[QueueOperations, ListQuery], JobPage]
     time: str
 
     @property
@@ -58,11 +58,11 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 LISTS: Final[Mapping[str, Exported]] = {
-    "waiting": Exported(WAITING.query, lambda queries, query: WAITING.read(queries, query, PAGE), "due_at"),
-    "morgue": Exported(MORGUE.query, lambda queries, query: MORGUE.read(queries, query, PAGE), "buried_at"),
+    "waiting": Exported(WAITING.query, lambda queue, query: WAITING.read(queue, query, PAGE), "due_at"),
+    "morgue": Exported(MORGUE.query, lambda queue, query: MORGUE.read(queue, query, PAGE), "buried_at"),
     "processing": Exported(
         lambda fields: list_query(fields, ["id"], "asc"),
-        lambda queries, query: queries.processing_page(PAGE, after=query.after),
+        lambda queue, query: queue.in_flight.list(PAGE, after=query.after),
         "due_at",
     ),
 }
@@ -79,7 +79,7 @@ def show(context: RequestContext) -> Response:
     file = kind()
     try:
         query = listed.query(fields)
-        pages = _pages(context.app.operate.queries(worker).glimpse(), listed, query)
+        pages = _pages(context.app.operate(worker).glimpse(), listed, query)
         # A page of the dashboard tells of a bad value, or a Redis that is away: half of a file could not.
         first = next(pages)
     except ValueError as error:
@@ -94,11 +94,11 @@ def show(context: RequestContext) -> Response:
     )
 
 
-def _pages(queries: Queries, listed: Exported, query: ListQuery) -> Iterator[JobPage]:
-    page = listed.read(queries, query)
+def _pages(queue: QueueOperations, listed: Exported, query: ListQuery) -> Iterator[JobPage]:
+    page = listed.read(queue, query)
     yield page
     while page.next is not None:
-        page = listed.read(queries, msgspec.structs.replace(query, after=page.next))
+        page = listed.read(queue, msgspec.structs.replace(query, after=page.next))
         yield page
 
 

@@ -17,9 +17,9 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob
-from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
 from lowkiq_lambda.operate.presentation.jobs import why
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import STATUSES, Item
 from lowkiq_lambda.views.queues import JobExplanation
@@ -85,15 +85,13 @@ def show(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     if job_id is None:
-        return context.render(
-            "job_ask.html", queue=worker.queue_name, shards=context.app.operate.queries(worker).shards()
-        )
-    queries = context.app.operate.queries(worker)
+        return context.render("job_ask.html", queue=worker.queue_name, shards=context.app.operate(worker).shards())
+    queue = context.app.operate(worker)
     try:
-        situation, meant = _meant(queries, job_id)
+        situation, meant = _meant(queue, job_id)
     except JobError as error:
         return context.refuse(400, f"Invalid id: {error}.")
-    parts = [*_parts(context, worker.queue_name, queries, meant)]
+    parts = [*_parts(context, worker.queue_name, queue, meant)]
     return context.render(
         "job_live.html" if context.is_partial else "job.html",
         queue=worker.queue_name,
@@ -115,25 +113,25 @@ def show(context: RequestContext) -> Response:
     )
 
 
-def _meant(queries: Queries, job_id: str) -> tuple[JobExplanation, str]:
+def _meant(queue: QueueOperations, job_id: str) -> tuple[JobExplanation, str]:
     """The explanation of the id; if it is unknown, of an id that the pages show in this form. Raises JobError."""
-    explanation = queries.explain(job_id)
+    explanation = queue.explain(job_id)
     other = unescaped(job_id)
     if explanation.is_unknown and other != job_id:
         with suppress(JobError):
-            of_other = queries.explain(other)
+            of_other = queue.explain(other)
             if not of_other.is_unknown:
                 return of_other, other
     return explanation, job_id
 
 
-def _parts(context: RequestContext, queue_name: str, queries: Queries, job_id: str) -> Iterator[JobPart]:
+def _parts(context: RequestContext, queue_name: str, queue: QueueOperations, job_id: str) -> Iterator[JobPart]:
     renderer = PayloadRenderer(context, queue_name)
-    for job in queries.processing_fetch([job_id]):
+    for job in queue.in_flight.fetch([job_id]):
         yield _part("flight", "In flight", renderer, job)
-    for job in queries.fetch([job_id]):
+    for job in queue.waiting.fetch([job_id]):
         yield _part("waiting", "Waiting", renderer, job)
-    for buried in queries.morgue_fetch([job_id]):
+    for buried in queue.morgue.fetch([job_id]):
         yield _part("morgue", "In the morgue", renderer, buried)
 
 
@@ -227,7 +225,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Timeline:
     """What is known of the id. Raises BackendError."""
-    told = context.app.operate.queries(worker).biography(job_id)
+    told = context.app.operate(worker).biography(job_id)
     events = [
         TimelineEvent(
             at=event.at,

@@ -28,8 +28,8 @@ def show(context: RequestContext) -> Response:
     return context.render(
         "limits_live.html" if context.is_partial else "limits.html",
         queue=worker.queue_name,
-        limits=context.app.operate.limits(worker).explain(),
-        shards=context.app.operate.queries(worker).shards(),
+        limits=context.app.operate(worker).limits.explain(),
+        shards=context.app.operate(worker).shards(),
         weight=worker.weight,
     )
 
@@ -41,7 +41,7 @@ def ask(context: RequestContext) -> Response:
         return no_queue(context)
     if do not in {"set", "reset"}:
         return context.refuse(400, NO_ACTION)
-    limits = context.app.operate.limits(worker).explain()
+    limits = context.app.operate(worker).limits.explain()
     typed = {name: context.query[name] for name in _FIELDS if name in context.query}
     return context.render(
         "actions_limits.html",
@@ -60,7 +60,7 @@ def act(context: RequestContext) -> Response:
     worker, do = context.worker_named(queue), form.get("do", "")
     if worker is None:
         return context.refuse(404, NO_QUEUE)
-    limits, shards = context.app.operate.limits(worker), len(context.app.core.queues[queue].shards)
+    limits, shards = context.app.operate(worker).limits, len(context.app.core.queues[queue].shards)
     if do == "reset":
         limits.reset()
         audit.note(context, "reset limits", queue, "all shards", shards)

@@ -1,7 +1,7 @@
 """The lists of a queue: what waits, what is in the morgue, and what is in flight."""
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from starlette.responses import Response
@@ -13,33 +13,40 @@ from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
-from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.queues import Page
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.morgue import MorgueIds
+    from lowkiq_lambda.operate.waiting import WaitingIds
 
 JobPage = Page[JobView] | Page[MorgueJob]
 
 
 class JobList(msgspec.Struct, frozen=True):
-    """A list: its path, the query of each order, the default direction, and the search."""
+    """A list: its path, its orders, and the default direction."""
 
     path: SearchableList
-    by: Mapping[str, Callable[..., JobPage]]
+    orders: Sequence[str]
     way: Way
-    search: Callable[..., JobPage]
 
     def query(self, fields: Mapping[str, str]) -> ListQuery:
         """The query of an address."""
-        return list_query(fields, [*self.by], self.way)
+        return list_query(fields, [*self.orders], self.way)
 
-    def read(self, queries: Queries, query: ListQuery, limit: int) -> JobPage:
+    def read(self, queue: QueueOperations, query: ListQuery, limit: int) -> JobPage:
         """A page of the list. Raises ValueError, with a sentence, for an invalid value or cursor."""
+        listed: WaitingIds | MorgueIds = queue.waiting if self.path == "waiting" else queue.morgue
+        reverse, after = query.reverse, query.after
         if query.goes_by_time:
-            return queries.filtered(self.path, filter_of(query), limit, reverse=query.reverse, after=query.after)
+            return listed.list(limit=limit, filter=filter_of(query), reverse=reverse, after=after)
         if query.searches:
-            return self.search(queries, query.find, query.text, limit, after=query.after)
+            return listed.search(query.text, prefix=query.find, limit=limit, after=after)
         least, most = query.bounds("-", "+")
-        return self.by[query.by](queries, least, most, limit, reverse=query.reverse, after=query.after)
+        # The query has one of the orders.
+        by: Any = query.by
+        return listed.list(by, least, most, limit, reverse=reverse, after=after)
 
 
 def show_list(context: RequestContext, which: JobList) -> Response:
@@ -52,23 +59,23 @@ def show_list(context: RequestContext, which: JobList) -> Response:
     except ValueError as error:
         return context.refuse(400, str(error))
     jobs: JobPage = Page[JobView]([])
-    queries = context.app.operate.queries(worker)
+    operated = context.app.operate(worker)
     typed = query
     try:
         with scanning(is_scan=query.searches or query.by == "id"):
-            jobs = which.read(queries.glimpse(), query, PAGE)
+            jobs = which.read(operated.glimpse(), query, PAGE)
             if not jobs and jobs.next is None and typed.after is None:
-                jobs, query = _meant(queries.glimpse(), which, query)
+                jobs, query = _meant(operated.glimpse(), which, query)
     except ValueError as error:
         sentence = str(error)
-    shards = queries.shards()
+    shards = operated.shards()
     name, first = worker.queue_name, query.fields()
     return context.render(
         f"{which.path}.html",
         400 if sentence else 200,
         queue=name,
         filter=query,
-        orders={order: NAMES[order] for order in which.by},
+        orders={order: NAMES[order] for order in which.orders},
         ways=WAYS,
         heads=_heads(context, name, which, query),
         chips=[] if sentence else chips_of(context, name, which.path, query),
@@ -89,10 +96,10 @@ def show_list(context: RequestContext, which: JobList) -> Response:
     )
 
 
-def _meant(queries: Queries, which: JobList, query: ListQuery) -> tuple[JobPage, ListQuery]:
+def _meant(queue: QueueOperations, which: JobList, query: ListQuery) -> tuple[JobPage, ListQuery]:
     """The jobs whose ids begin with the text that the pages show in the typed form, if that is another text."""
     other = msgspec.structs.replace(query, find=unescaped(query.find))
-    if other != query and (jobs := which.read(queries, other, PAGE)):
+    if other != query and (jobs := which.read(queue, other, PAGE)):
         return jobs, other
     return Page[JobView]([]), query
 
@@ -100,25 +107,16 @@ def _meant(queries: Queries, which: JobList, query: ListQuery) -> tuple[JobPage,
 def _heads(context: RequestContext, queue: str, which: JobList, query: ListQuery) -> dict[str, Head]:
     """The heads of columns by which the list can be ordered. A range or a search would be lost: then none is a link."""
     is_free = not (query.searches or query.has_range)
-    by = query.by if not query.searches else next(iter(which.by)) if query.goes_by_time else ""
+    by = query.by if not query.searches else next(iter(which.orders)) if query.goes_by_time else ""
     heads = dict[str, Head]()
-    for order in which.by:
+    for order in which.orders:
         way: Way = "desc" if order == by and not query.reverse else "asc"
         link = context.link(which.path, queue=queue, by=order, range=way) if is_free else None
         heads[order] = Head.of(link, is_here=order == by, reverse=query.reverse)
     return heads
 
 
-WAITING: Final = JobList(
-    "waiting",
-    {
-        "due_at": Queries.range_by_due_at,
-        "retry_count": Queries.range_by_retry_count,
-        "id": Queries.range_by_id,
-    },
-    "asc",
-    Queries.search,
-)
+WAITING: Final = JobList("waiting", ["due_at", "retry_count", "id"], "asc")
 
 
 def show_waiting(context: RequestContext) -> Response:
@@ -126,12 +124,7 @@ def show_waiting(context: RequestContext) -> Response:
     return show_list(context, WAITING)
 
 
-MORGUE: Final = JobList(
-    "morgue",
-    {"updated_at": Queries.morgue_range_by_updated_at, "id": Queries.morgue_range_by_id},
-    "desc",
-    Queries.morgue_search,
-)
+MORGUE: Final = JobList("morgue", ["updated_at", "id"], "desc")
 
 
 def show_morgue(context: RequestContext) -> Response:
@@ -144,10 +137,10 @@ def show_in_flight(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    after, queries = context.query.get("after"), context.app.operate.queries(worker)
-    shards = queries.shards()
+    after, queue = context.query.get("after"), context.app.operate(worker)
+    shards = queue.shards()
     try:
-        jobs = queries.glimpse().processing_page(PAGE, after=after)
+        jobs = queue.glimpse().in_flight.list(PAGE, after=after)
     except ValueError as error:
         return context.refuse(400, str(error))
     here = {"queue": worker.queue_name}

@@ -99,7 +99,7 @@ def _shards(context: RequestContext, queue: str) -> dict[int, ShardDetails]:
     if worker is None:
         return {}
     try:
-        return {shard.index: shard for shard in context.app.operate.queries(worker).shards()}
+        return {shard.index: shard for shard in context.app.operate(worker).shards()}
     except QueueMismatch:
         # Its page says so; the processes are listed all the same.
         return {}

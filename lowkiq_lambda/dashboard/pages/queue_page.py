@@ -38,7 +38,7 @@ def show(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     name, span = worker.queue_name, span_of(context)
-    shards = context.app.operate.queries(worker).shards()
+    shards = context.app.operate(worker).shards()
     glance = _glance(context, worker, span)
     return context.render(
         "queue_live.html" if context.is_partial else "queue.html",
@@ -74,7 +74,7 @@ def show_shards(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    name, queries, sort = worker.queue_name, context.app.operate.queries(worker), sort_of(context.query, _COLUMNS)
+    name, queries, sort = worker.queue_name, context.app.operate(worker), sort_of(context.query, _COLUMNS)
     shards = queries.shards()
     return context.render(
         "shards_live.html" if context.is_partial else "shards.html",
@@ -115,8 +115,8 @@ def show_recovered(context: RequestContext) -> Response:
     return context.render(
         "recovered.html",
         queue=name,
-        shards=context.app.operate.queries(worker).shards(),
-        rows=[_row(context, name, one) for one in context.app.operate.recovered(worker, PAGE)],
+        shards=context.app.operate(worker).shards(),
+        rows=[_row(context, name, one) for one in context.app.operate(worker).recovered(PAGE)],
     )
 
 

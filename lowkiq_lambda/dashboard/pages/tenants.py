@@ -21,13 +21,13 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None or worker.tenants is None:
         return _refused(context, worker)
-    queries, name = context.app.operate.queries(worker), context.query.get("find") or None
+    queue, name = context.app.operate(worker), context.query.get("find") or None
     order: TenantOrder = "waiting" if context.query.get("order") == "waiting" else "turn"
-    found = queries.tenants(PAGE, order=order, tenant=name)
+    found = queue.tenants(PAGE, order=order, tenant=name)
     return context.render(
         "tenants_live.html" if context.is_partial else "tenants.html",
         queue=worker.queue_name,
-        shards=queries.shards(),
+        shards=queue.shards(),
         rate=worker.tenant_rate,
         find=name,
         order=order,
@@ -44,7 +44,7 @@ def ask(context: RequestContext) -> Response:
     do, tenant = query.get("do", ""), query.get("tenant", "")
     if do not in _ACTIONS or ":" in tenant:
         return context.refuse(400, NO_ACTION)
-    found = context.app.operate.queries(worker).tenants(tenant=tenant).tenants
+    found = context.app.operate(worker).tenants(tenant=tenant).tenants
     return context.render(
         "actions_tenant.html",
         queue=worker.queue_name,
@@ -63,9 +63,9 @@ def act(context: RequestContext) -> Response:
     do, tenant = form.get("do", ""), form.get("tenant", "")
     if do not in _ACTIONS or ":" in tenant:
         return context.refuse(400, NO_ACTION)
-    queue, actions = worker.queue_name, context.app.operate.actions(worker)
+    queue, operated = worker.queue_name, context.app.operate(worker)
     if do == "resume":
-        actions.resume_tenant(tenant)
+        operated.resume(tenant=tenant)
         audit.note(context, "resume tenant", queue, repr(tenant), 1)
         return context.redirect("tenants", queue=queue)
     if durations.wrong_length(form):
@@ -74,7 +74,7 @@ def act(context: RequestContext) -> Response:
         seconds = durations.pause_seconds(form)
     except ValueError:
         return context.refuse(400, durations.WRONG_SECONDS)
-    actions.pause_tenant(tenant, seconds)
+    operated.pause(seconds, tenant=tenant)
     audit.note(context, "pause tenant", queue, f"{tenant!r} {durations.in_words(seconds)}", 1)
     return context.redirect("tenants", queue=queue)
 

@@ -92,7 +92,7 @@ def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) ->
             "limits",
             "warning",
             f"limits that were set at run time count in place of the code's: {here}",
-            "Take them back with app.operate.limits(worker).reset(), or write them in the code.",
+            "Take them back with app.operate(worker).limits.reset(), or write them in the code.",
             state.name,
         )
 

@@ -94,7 +94,7 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
         yield _found("paused", "warning", says, f"Go on with it: lowkiq resume {name}.", name)
     elif metrics.paused_lag:
         says = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
-        advice = "Resume it on the page Tenants of the dashboard, or by app.operate.actions(worker).resume_tenant."
+        advice = "Resume it on the page Tenants of the dashboard, or by app.operate(worker).resume(tenant=...)."
         yield _found("paused", "warning", says, advice, name)
     if metrics.limited_lag > LATE:
         says = f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
@@ -103,7 +103,7 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
         yield _found("limits", "warning", says, advice, name)
     if metrics.held:
         says = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
-        advice = "Release or delete them on the dashboard, or by app.operate.actions(worker)."
+        advice = "Unblock or delete them on the dashboard, or by app.operate(worker)."
         yield _found("held ids", "warning", says, advice, name)
     if metrics.damaged:
         says = f"{several(metrics.damaged, 'record')} set aside as unreadable"

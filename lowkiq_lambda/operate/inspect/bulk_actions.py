@@ -4,13 +4,13 @@ It begins with a snapshot of the list, taken when the operator is asked to confi
 however late the steps are. So a step may run twice, even by two operators: the second run finds nothing to do.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.action_scripts import ActionName, ShardSnapshot
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
 from lowkiq_lambda.operate.inspect.id_ranges import (
     IDS_AT_ONCE,
@@ -25,11 +25,13 @@ from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.operate.inspect.redrive_terms import RedriveTerms
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
+from lowkiq_lambda.store.shard.scripts import Argument
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 _OF_MORGUE: Final = frozenset({"requeue", "redrive", "delete_buried"})
 _OF_FAILED: Final = frozenset({"kill", "delete_failed"})
+_OF_LATER: Final = frozenset({"expedite", "bury"})
 
 
 class WholeListError(ValueError):
@@ -92,6 +94,8 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
     redrive: RedriveTerms | None = None
+    error: bytes = b""
+    """Of `bury`: the error that ids get in the morgue, as it is stored."""
 
     @property
     def is_done(self) -> bool:
@@ -100,10 +104,10 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 def prepare(
-    actions: Actions,
+    runner: ActionRunner,
     act: ActionName,
     *,
-    chosen: Sequence[object] | None = None,
+    chosen: Iterable[object] | None = None,
     filter: IdFilter = ALL,  # noqa: A002 - it is one
     whole_list: bool = False,
 ) -> BulkAction:
@@ -116,10 +120,10 @@ def prepare(
         raise WholeListError(
             "Without a filter this would delete every waiting job of the queue: give a filter, or ids."
         )
-    shards = actions.reader.shards
+    shards = runner.reader.shards
     ids = None if chosen is None else id_texts(chosen)
     of_shard = {} if ids is None else by_shard(ids, shards)
-    snapshots = actions._snapshots([*of_shard] if ids is not None else None)  # noqa: SLF001 - steps of an action, for no user
+    snapshots = runner.snapshots([*of_shard] if ids is not None else None)
     counts = {
         snapshot.shard: _listed(act, snapshot) if ids is None else len(of_shard[snapshot.shard])
         for snapshot in snapshots
@@ -131,24 +135,24 @@ def prepare(
         total=sum(counts.values()),
         filter=filter,
         chosen=ids,
-        layout=_moved(actions),
+        layout=_moved(runner),
     )
 
 
-def _moved(actions: Actions) -> tuple[int, ...]:
-    layout = actions.reader.shards.layout
+def _moved(runner: ActionRunner) -> tuple[int, ...]:
+    layout = runner.reader.shards.layout
     return (layout.epoch, *sorted(layout.moved_groups)) if layout.epoch else ()
 
 
-def count(actions: Actions, action: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
+def count(runner: ActionRunner, action: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
     """How many ids the action would find, counted while `go_on()`; and whether these are all. Raises BackendError."""
-    if action.chosen is not None or (action.filter == ALL and action.act != "expedite"):
+    if action.chosen is not None or (action.filter == ALL and action.act not in _OF_LATER):
         return action.total, True
     number = 0
     for saved in action.snapshots:
-        snapshot = saved.snapshot(actions.reader.shards)
+        snapshot = saved.snapshot(runner.reader.shards)
         while go_on():
-            step = _fetch(actions, action, snapshot)
+            step = _fetch(runner, action, snapshot)
             if step is None:
                 action = msgspec.structs.replace(action, after=None)
                 break
@@ -159,31 +163,31 @@ def count(actions: Actions, action: BulkAction, go_on: Callable[[], bool]) -> tu
     return number, True
 
 
-def steps(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
+def steps(runner: ActionRunner, action: BulkAction) -> Iterator[BulkAction]:
     """The action after each call that was made for it, until it is done.
 
     Raises BackendError (the last action that came goes on from there), ValueError where the queue's shards are others
     by now, as it is resharded: then the action is to be begun again.
     """
-    shards = actions.reader.shards
-    is_other = action.shards_count != len(shards) or action.layout != _moved(actions)
+    shards = runner.reader.shards
+    is_other = action.shards_count != len(shards) or action.layout != _moved(runner)
     if is_other or any(saved.index >= len(shards) for saved in action.snapshots):
         raise ValueError("The queue has other shards than it had when the action began: begin it again.")
     if not action.begun:
-        action = _begin(actions, action)
+        action = _begin(runner, action)
     while action.snapshots:
-        action = _act(actions, action) if action.pending else _find(actions, action)
+        action = _act(runner, action) if action.pending else _find(runner, action)
         yield action
 
 
-def _begin(actions: Actions, action: BulkAction) -> BulkAction:
+def _begin(runner: ActionRunner, action: BulkAction) -> BulkAction:
     """Jobs become due as of the beginning of the action, not of the question, so that it adds no lag."""
     if action.act != "expedite" or not action.snapshots:
         return msgspec.structs.replace(action, begun=True)
-    shards = actions.reader.shards
+    shards = runner.reader.shards
     now = {
         snapshot.shard.number: snapshot
-        for snapshot in actions._snapshots([shards[saved.index] for saved in action.snapshots])  # noqa: SLF001 - as above, for no user
+        for snapshot in runner.snapshots([shards[saved.index] for saved in action.snapshots])
     }
     snapshots = [
         msgspec.structs.replace(saved, at=now[saved.index].at, waiting=now[saved.index].waiting)
@@ -192,10 +196,9 @@ def _begin(actions: Actions, action: BulkAction) -> BulkAction:
     return msgspec.structs.replace(action, snapshots=snapshots, begun=True)
 
 
-def _act(actions: Actions, action: BulkAction) -> BulkAction:
-    snapshot = action.snapshots[0].snapshot(actions.reader.shards)
-    more = [] if action.redrive is None else action.redrive.arguments(action.changed)
-    done = actions._call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *more)  # noqa: SLF001 - as above, for no user
+def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
+    snapshot = action.snapshots[0].snapshot(runner.reader.shards)
+    done = runner.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *_more(action))
     return msgspec.structs.replace(
         action,
         pending=action.pending[done.finished :],
@@ -207,29 +210,36 @@ def _act(actions: Actions, action: BulkAction) -> BulkAction:
     )
 
 
-def _find(actions: Actions, action: BulkAction) -> BulkAction:
-    step = _fetch(actions, action, action.snapshots[0].snapshot(actions.reader.shards))
+def _more(action: BulkAction) -> Sequence[Argument]:
+    """The arguments of this action alone."""
+    if action.redrive is not None:
+        return action.redrive.arguments(action.changed)
+    return [action.error] if action.act == "bury" else ()
+
+
+def _find(runner: ActionRunner, action: BulkAction) -> BulkAction:
+    step = _fetch(runner, action, action.snapshots[0].snapshot(runner.reader.shards))
     if step is None:
         return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
     handled = action.handled + step.listed - len(step.ids)
     return msgspec.structs.replace(action, pending=step.ids, after=step.after, handled=handled)
 
 
-def first_ids(actions: Actions, action: BulkAction, most: int, go_on: Callable[[], bool]) -> list[str]:
+def first_ids(runner: ActionRunner, action: BulkAction, most: int, go_on: Callable[[], bool]) -> list[str]:
     """Some ids that the action would find, looked for while `go_on()`; only read. Raises BackendError."""
     found: list[str] = []
-    for _, ids in listed_ids(actions, action):
+    for _, ids in listed_ids(runner, action):
         found += ids[: most - len(found)]
         if len(found) >= most or not go_on():
             break
     return found
 
 
-def listed_ids(actions: Actions, action: BulkAction) -> Iterator[tuple[ShardRef, list[str]]]:
+def listed_ids(runner: ActionRunner, action: BulkAction) -> Iterator[tuple[ShardRef, list[str]]]:
     """The ids that the action would find, in its order; only read. Raises BackendError."""
     for saved in action.snapshots:
-        snapshot, after = saved.snapshot(actions.reader.shards), None
-        while step := _fetch(actions, msgspec.structs.replace(action, after=after), snapshot):
+        snapshot, after = saved.snapshot(runner.reader.shards), None
+        while step := _fetch(runner, msgspec.structs.replace(action, after=after), snapshot):
             yield snapshot.shard, step.ids
             after = step.after
 
@@ -242,11 +252,11 @@ class _Listed(NamedTuple):
     after: str
 
 
-def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Listed | None:
+def _fetch(runner: ActionRunner, action: BulkAction, snapshot: ShardSnapshot) -> _Listed | None:
     """The next ids of the shard; None at its end."""
-    reader = actions.reader._replace(shards=only(snapshot.shard))
+    reader = runner.reader._replace(shards=only(snapshot.shard))
     if action.chosen is not None:
-        chosen = by_shard(action.chosen, actions.reader.shards).get(snapshot.shard, ())
+        chosen = by_shard(action.chosen, runner.reader.shards).get(snapshot.shard, ())
         return None if action.after is not None else _Listed([*chosen], len(chosen), "")
     within = _within(action, snapshot)
     positions = list_positions(reader, _list_of(action), within, IDS_AT_ONCE)
@@ -254,7 +264,7 @@ def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Li
         return None
     ids = [position.id for position in positions]
     where: SearchableList = "morgue" if action.act in _OF_MORGUE else "waiting"
-    found = filter_ids(reader, actions.errors, where, _wanted(action), {snapshot.shard: ids})
+    found = filter_ids(reader, runner.errors, where, _wanted(action), {snapshot.shard: ids})
     return _Listed([*found], len(ids), positions[-1].cursor())
 
 
@@ -275,7 +285,7 @@ def _wanted(action: BulkAction) -> IdFilter:
 def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     """Upwards: what is changed leaves the list, or goes to where it was read before."""
     least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
-    if action.act == "expedite":
+    if action.act in _OF_LATER:
         least = max(least, Bound(snapshot.at, exclusive=True))
     elif action.act in _OF_MORGUE:
         most = min(most, Bound(snapshot.newest_burial), key=lambda bound: (bound.value, not bound.exclusive))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import msgspec
 
@@ -45,6 +45,10 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
             raise ValueError('A bound of ids begins with "[" or "(".')
         if self.fingerprint and not _FINGERPRINT.fullmatch(self.fingerprint):
             raise ValueError(f"{self.fingerprint!r} is not the fingerprint of an error: it has 16 hex digits.")
+
+    def from_time(self, least: float) -> Self:
+        """The same, but for nothing before that time."""
+        return msgspec.structs.replace(self, least=str(max(Bound.of(self.least), Bound(least))))
 
     @property
     def narrows(self) -> bool:

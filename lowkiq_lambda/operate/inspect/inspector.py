@@ -1,24 +1,17 @@
-"""Reads an app's queues for people, and changes them on their behalf. No push or drain needs it."""
+"""Reads all queues of an app for people. No push or drain needs it."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
-from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.inspect.actions import Actions
 from lowkiq_lambda.operate.inspect.current_totals import SeenQueue
 from lowkiq_lambda.operate.inspect.error_groups import ErrorPart, error_groups
 from lowkiq_lambda.operate.inspect.find_ids import find_ids
-from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.limited_lag import apart
-from lowkiq_lambda.operate.inspect.limits import QueueLimits
 from lowkiq_lambda.operate.inspect.metrics import in_total, numbers, queue_metrics, queue_totals
 from lowkiq_lambda.operate.inspect.overview import overview
-from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.errors import ErrorGroups
@@ -26,13 +19,12 @@ from lowkiq_lambda.views.queues import FoundIds, MetricsByQueue, Overview, Span,
 
 
 class Inspector:
-    """The read side and the actions of one app. Queues are given as shards by queue name.
+    """The read side of one app. Queues are given as shards by queue name.
 
     Each method raises BackendError if Redis cannot serve.
     """
 
     def __init__(self, backend: Backend, config: Config) -> None:
-        self._config = config
         self._reader = ShardReader(backend, config.redis_retry_for)
         self._errors = StoredErrors(config.load_error)
 
@@ -63,18 +55,3 @@ class Inspector:
     def errors(self, queues: Mapping[str, QueueShards], part: ErrorPart) -> ErrorGroups:
         """Last errors of ids, in groups."""
         return error_groups(self._reader, queues, self._errors, part)
-
-    def queries(self, shards: QueueShards) -> Queries:
-        """The jobs of the queue that has these shards."""
-        load_payload = self._config.load_payload or load_json
-        return Queries(JobReader(self._reader._replace(shards=shards), load_payload, self._errors))
-
-    def actions(self, shards: QueueShards, merge: str) -> Actions:
-        """The actions on the queue that has these shards, and merges payloads by that rule."""
-        config = self._config
-        morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
-        return Actions(self._reader._replace(shards=shards), merge, morgue_limits, config.dump_error, self._errors)
-
-    def limits(self, worker: type[Worker[Any]], shards: QueueShards) -> QueueLimits:
-        """The limits of the worker's queue, which has these shards."""
-        return QueueLimits(self._reader._replace(shards=shards), worker)

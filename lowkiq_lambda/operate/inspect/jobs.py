@@ -47,7 +47,7 @@ class FailureReply(ReplyShape, frozen=True):
 
 
 class JobReply(ReplyShape, frozen=True):
-    """A job, as read_jobs.lua and in_flight_jobs.lua return it. Times and counts are texts."""
+    """A job, as read_jobs.lua returns it. Times and counts are texts."""
 
     id: bytes
     at: bytes
@@ -68,13 +68,6 @@ class JobsReply(ReplyShape, frozen=True):
 
     scripts = ("read_jobs",)
     ids_read: int
-    jobs: list[JobReply]
-
-
-class InFlightJobsReply(ReplyShape, frozen=True):
-    """What in_flight_jobs.lua answers."""
-
-    scripts = ("in_flight_jobs",)
     jobs: list[JobReply]
 
 
@@ -158,14 +151,6 @@ class JobReader:
                 left[shard] = left[shard][ids_read:]
             left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
         return views
-
-    def in_flight(self) -> list[JobView]:
-        """The jobs in flight, in no order."""
-        args = dict.fromkeys(self.reader.shards, ())
-        replies = self.reader.read(
-            "in_flight_jobs", args, lambda _shard, reply: [self.job(job) for job in InFlightJobsReply.of(reply).jobs]
-        )
-        return [job for jobs in replies for job in jobs]
 
     def job(self, reply: JobReply) -> JobView:
         """A job that waits or is in flight."""

@@ -61,7 +61,7 @@ class IsLimitedReply(ReplyShape, frozen=True):
 
 
 class QueueLimits:
-    """What `app.operate.limits(worker)` returns. Each method raises BackendError where Redis cannot serve."""
+    """What `app.operate(worker).limits` is. Each method raises BackendError where Redis cannot serve."""
 
     def __init__(self, reader: ShardReader, worker: type[Worker[Any]]) -> None:
         self._reader = reader

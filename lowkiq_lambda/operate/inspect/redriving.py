@@ -4,13 +4,13 @@ It is a `BulkAction`, so between two steps it is a value that anybody may keep, 
 to do. How many were put back before is part of it: it goes on at its rate, whoever goes on with it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.operate.inspect.actions import Actions
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, listed_ids, prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
@@ -52,7 +52,7 @@ class PreviewReply(ReplyShape, frozen=True):
 
 
 def begin(
-    actions: Actions, ids: Collection[object] | None, wanted: Wanted | None, options: RedriveOptions
+    runner: ActionRunner, ids: Iterable[object] | None, wanted: Wanted | None, options: RedriveOptions
 ) -> BulkAction:
     """The redrive, before its first step. Raises JobError for what can be no id, ValueError, BackendError."""
     if (ids is None) == (wanted is None):
@@ -60,7 +60,7 @@ def begin(
     if unknown := options.keys() - RedriveOptions.__annotations__.keys():
         raise TypeError(f"A redrive has no option {min(unknown)!r}.")
     chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
-    reader, start = actions.reader, options.get("start")
+    reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
         "rate": options.get("rate", RATE),
@@ -68,24 +68,24 @@ def begin(
     }
     if terms["order"] not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, not {terms['order']!r}.")
-    if terms["order"] == "last" and actions.merge == "latest":
+    if terms["order"] == "last" and runner.merge == "latest":
         raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
     try:
         checked = msgspec.convert(terms, RedriveTerms)
     except msgspec.ValidationError as error:
         raise ValueError(f"The redrive cannot work: {error}.") from error
-    action = prepare(actions, "redrive", chosen=chosen, filter=chosen_by)
+    action = prepare(runner, "redrive", chosen=chosen, filter=chosen_by)
     # What is as late as that waits for an operator, and a start that is no number has no place among times.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
         raise ValueError("The redrive cannot work: its last id would be due beyond the year 9999, or before 1970.")
     return msgspec.structs.replace(action, redrive=checked)
 
 
-def carry_out(actions: Actions, action: BulkAction) -> int:
+def carry_out(runner: ActionRunner, action: BulkAction) -> int:
     """Do all of it; how many ids wait again. Raises BackendError, with a note that says how to go on."""
     done = action
     try:
-        for step in steps(actions, action):
+        for step in steps(runner, action):
             done = step
     except BackendError as error:
         error.add_note(how_to_go_on(done))
@@ -104,13 +104,13 @@ def ids_again(count: int) -> str:
     return "1 id waits again" if count == 1 else f"{count:,} ids wait again"
 
 
-def previews(actions: Actions, action: BulkAction) -> Iterator[RedrivePreview]:
+def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RedrivePreview]:
     """What the steps would do, id by id; only read. Raises BackendError."""
     terms, position = action.redrive, 0
     if terms is None:
         raise TypeError(f"{action.act} does not redrive: begin it by redriving.begin.")
-    for shard, ids in listed_ids(actions, action):
-        reader, start, before = actions.reader._replace(shards=only(shard)), 0, 0
+    for shard, ids in listed_ids(runner, action):
+        reader, start, before = runner.reader._replace(shards=only(shard)), 0, 0
         while start < len(ids):
             part = at_once(ids, start)
             start += len(part)

@@ -8,12 +8,12 @@ import msgspec
 
 from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload
-from lowkiq_lambda.operate.inspect.queries import Queries
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis, diagnose
 from lowkiq_lambda.operate.presentation.limit_words import limits_of
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.views.queues import JobExplanation
 
@@ -173,16 +173,16 @@ def why(operations: Operations, worker: type[Worker[Any]] | None, situation: Job
 
 
 def job_details(
-    queries: Queries, serializer: JobSerializer, job_id: str, explain: Callable[[JobExplanation], Diagnosis]
+    queue: QueueOperations, serializer: JobSerializer, job_id: str, explain: Callable[[JobExplanation], Diagnosis]
 ) -> JobDetails | None:
     """The job, wherever it is; None where the queue has none of this id. Raises JobError, BackendError."""
     # In the order of a job's states, so that a job that moves meanwhile is found at least once.
-    waiting, in_flight = queries.fetch([job_id]), queries.processing_fetch([job_id])
-    buried = queries.morgue_fetch([job_id])
+    waiting, in_flight = queue.waiting.fetch([job_id]), queue.in_flight.fetch([job_id])
+    buried = queue.morgue.fetch([job_id])
     views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not views:
         return None
-    diagnosis = explain(queries.explain(job_id))
+    diagnosis = explain(queue.explain(job_id))
     return JobDetails(
         waiting=next(map(serializer.waiting, waiting), None),
         processing=next(map(serializer.waiting, in_flight), None),

@@ -27,7 +27,7 @@ def limits_of(operations: Operations, worker: type[Worker[Any]], situation: JobE
     """The limits of the job's queue; None if neither code nor an operator has set any."""
     if worker.max_running is None and worker.rate is None and not queues_before(worker) and not situation.limited:
         return None
-    return operations.limits(worker).explain()
+    return operations(worker).limits.explain()
 
 
 def why_limited(limits: LimitsView, shard: int) -> Limited | None:

@@ -127,7 +127,7 @@ def test_the_score_is_the_time_of_sending_and_a_delay_counts_from_it(ingest: Ing
 
     assert [(1, 17.0)] == ingest.waiting("a")
     assert [("", sent["b"])] == ingest.waiting("b")
-    (later, planned) = ingest.app.operate.queries(ingest.worker).fetch(["b", "c"])
+    (later, planned) = ingest.app.operate(ingest.worker).waiting.fetch(["b", "c"])
     assert (sent["b"] + 9_000 * 86_400, at.timestamp()) == (later.due_at, planned.due_at)
     assert at.timestamp() == due[2].due_at
 

@@ -72,7 +72,7 @@ class Neighbours:
 
     def buried(self, name: str) -> dict[str, str | None]:
         """The ids in the morgue of a queue, and their errors."""
-        jobs = self.app.operate.queries(self.workers[name]).morgue_range_by_updated_at("-inf", "+inf")
+        jobs = self.app.operate(self.workers[name]).morgue.list("updated_at", "-inf", "+inf")
         return {job.id: job.error for job in jobs}
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ def test_a_shard_that_a_move_has_made_is_told(schedules: StackSchedules, told: T
     push(app)
     before = told(app)
     loaded = load_app(app, Lowkiq)
-    loaded.operate.reshard(loaded.workers[0], to=8)
+    loaded.operate(loaded.workers[0]).reshard(to=8)
 
     assert before == "ok : each of the 5 shards is drained by a schedule that fires"
     assert told(write_app({"Orders": 5})) == "broken Orders: shards 5, 6, 7 have no schedule, and ticks start no drains"

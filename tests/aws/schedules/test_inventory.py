@@ -54,7 +54,7 @@ def test_what_waits_and_what_is_in_the_morgue_is_counted_by_shard(own_server: Se
     app = app_at(own_server.url, {"Orders": 4})
     push(app, 20)
     app.drain()
-    assert 20 == app.operate.actions(app.workers[0]).kill_all_failed_jobs()
+    assert 20 == app.operate(app.workers[0]).waiting.kill(everything=True)
     push(app, 3)
 
     found = by_name(app)["Orders"]
@@ -141,7 +141,7 @@ def test_a_queue_that_was_resharded_is_served_by_code_with_its_old_count(own_ser
     """No deploy is refused for a count that the queue had, or gets; schedules are for as many shards as it may have."""
     app = app_at(own_server.url, {"Orders": 4})
     push(app, 20)
-    app.operate.reshard(app.workers[0], to=6)
+    app.operate(app.workers[0]).reshard(to=6)
     old, new, other = (app_at(own_server.url, {"Orders": count}) for count in (4, 6, 5))
 
     assert 6 == len(by_name(app)["Orders"].shards or ())

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
@@ -176,13 +177,13 @@ class Course:
     def evidence(self) -> Evidence:
         """What handlers have noted, and what is left, as somebody sees it who has just come."""
         with closing_app(Lowkiq(self.app.config)) as app:
-            queries = app.operate.queries(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
+            queue = app.operate(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
             buried: dict[str, list[object]] = {}
-            for job in _all_of(queries.morgue_range_by_id):
+            for job in _all_of(partial(queue.morgue.list, "id")):
                 buried.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)
             asleep = [
                 Sleeper(job.id, tuple((payload, score) for payload, score in job.payloads), job.due_at)
-                for job in _all_of(queries.range_by_id)
+                for job in _all_of(partial(queue.waiting.list, "id"))
             ]
         handled = {job_id: handled_of(self._records, job_id) for job_id in self._last}
         return Evidence(self._last, handled, buried, self._sleepers, asleep)

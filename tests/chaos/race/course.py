@@ -71,10 +71,10 @@ class Race:
     def finish(self, timeout: float) -> Judge:
         """Wait until all is worked off, and judge it."""
         keys = [shard.key(name) for shard in self._shards for name in ("due", "flight")]
-        actions = self._app.operate.actions(self._worker)
+        queue = self._app.operate(self._worker)
 
         def is_worked_off() -> bool:
-            actions.morgue_queue_up_all_jobs()
+            queue.morgue.requeue(everything=True)
             return not self._server.admin.exists(*keys)
 
         eventually(is_worked_off, timeout=timeout, what="the end of all jobs")
@@ -144,13 +144,13 @@ class Race:
         token: Any = self._server.admin.hget(shard.key("meta"), "token")
         job_id = next(f"id{number}" for number in range(99) if shard_for(f"id{number}", SHARDS) == shard.index)
         self._notes.tell("evicting", job_id=job_id, token=int(token or 0))
-        self._app.operate.actions(self._worker).evict(shard, int(token or 0))
+        self._app.operate(self._worker).in_flight.evict(shard, int(token or 0))
 
     def _hold(self) -> None:
-        actions = self._app.operate.actions(self._worker)
-        actions.pause(60.0)
+        queue = self._app.operate(self._worker)
+        queue.pause(60.0)
         self._pause.wait(0.1)
-        actions.resume()
+        queue.resume()
 
 
 def main(arguments: list[str] | None = None) -> None:

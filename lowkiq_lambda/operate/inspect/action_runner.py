@@ -1,0 +1,79 @@
+"""Runs the scripts of operators' actions: bounded calls, each safe to send twice, which leave later arrivals alone."""
+
+import secrets
+from collections.abc import Callable, Sequence
+
+from lowkiq_lambda.base.error_text import text_to_bytes
+from lowkiq_lambda.base.errors import ShardClosed, ShardMoving
+from lowkiq_lambda.operate.inspect.action_scripts import (
+    ActionName,
+    ActionProgress,
+    ShardSnapshot,
+    SnapshotReply,
+    action_scripts,
+)
+from lowkiq_lambda.operate.inspect.id_ranges import at_once
+from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
+from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
+
+
+class ActionRunner:
+    """Runs the calls of actions on one queue. Each method raises BackendError if Redis cannot serve.
+
+    A call leaves jobs in flight alone, and payloads that were pushed after its snapshot.
+    """
+
+    def __init__(
+        self,
+        reader: ShardReader,
+        merge: str,
+        morgue_limits: tuple[int, int, float],
+        dump_error: Callable[[str], bytes] = text_to_bytes,
+        errors: StoredErrors = StoredErrors(),  # noqa: B008 - it cannot be changed
+    ) -> None:
+        self.reader = reader
+        self.merge = merge
+        self.errors = errors
+        self.dump_error = dump_error
+        self._scripts = action_scripts(morgue_limits)
+
+    def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
+        """The shards (None: all of the queue) before the first change."""
+        chosen = self.reader.shards if shards is None else shards
+        return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._snapshot)
+
+    def call_once(
+        self,
+        act: ActionName,
+        snapshot: ShardSnapshot,
+        ids: Sequence[str],
+        changed: int,
+        resume: bytes = b"",
+        *more: Argument,
+    ) -> ActionProgress:
+        """One call for ids of the snapshot's shard, after `changed` changes there; it may not reach the last id.
+
+        `more`: the arguments of this action alone, if its script takes any.
+        """
+        script = self._scripts[act]
+        args: list[Argument] = [secrets.token_bytes(12), self.merge, snapshot.arrival]
+        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *more, *at_once(ids)]
+        try:
+            reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
+        except ShardClosed as error:
+            if error.floors is None:
+                raise
+            raise ShardMoving from None
+        done = ActionReply.of(reply)
+        if done.is_sooner:
+            shard = snapshot.shard
+            self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
+        return ActionProgress(done.changed, done.finished, done.resume)
+
+    def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
+        shape = SnapshotReply.of(reply)
+        counts = shape.waiting, shape.failed, shape.buried
+        return ShardSnapshot(shard, self.reader.backend.now(shard), int(shape.arrival), float(shape.seen_at), *counts)

@@ -1,0 +1,58 @@
+"""Acts on the ids that an operator chooses: by name, by a filter, or all of a list."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
+from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, Wanted, filter_by
+
+
+class Chosen(NamedTuple):
+    """The ids of an act. `ids` None: those of the list that the filter wants."""
+
+    ids: Iterable[object] | None
+    filter: IdFilter
+    everything: bool
+
+
+def chosen(ids: Iterable[object] | None, filter: Wanted | None, *, everything: bool) -> Chosen:  # noqa: A002 - as an act has it
+    """The choice. Raises ValueError unless exactly one of the three is given, and for a bad filter."""
+    given = [
+        name
+        for name, is_given in (
+            ("ids", ids is not None),
+            ("a filter", filter is not None),
+            ("everything=True", bool(everything)),
+        )
+        if is_given
+    ]
+    if len(given) != 1:
+        found = f"{len(given)} of them: {' and '.join(given)}" if given else "none of them"
+        raise ValueError(f"Give exactly one of ids, a filter, or everything=True. The call has {found}.")
+    return Chosen(ids, ALL if filter is None else filter_by(filter), bool(everything))
+
+
+def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"") -> int:
+    """Act; how many ids were changed. Raises JobError for an invalid id, BackendError."""
+    action = prepare(runner, act, chosen=choice.ids, filter=choice.filter, whole_list=choice.everything)
+    # Nobody was asked between the look and the first step, so the look is new enough.
+    last = msgspec.structs.replace(action, error=error, begun=True)
+    try:
+        for step in steps(runner, last):
+            last = step
+    except BackendError as failure:
+        failure.add_note(f"{last.changed:,} ids were changed before; call the action again to go on.")
+        raise
+    return last.changed
+
+
+def count_wanted(runner: ActionRunner, act: ActionName, wanted: Wanted | None) -> int:
+    """How many ids an act would look at with this filter. Raises ValueError for a bad one, BackendError."""
+    filter_ = ALL if wanted is None else filter_by(wanted)
+    action: BulkAction = prepare(runner, act, filter=filter_, whole_list=True)
+    return count(runner, action, lambda: True)[0]

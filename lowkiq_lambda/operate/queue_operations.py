@@ -1,0 +1,282 @@
+"""`app.operate(worker)`: what operators see of one queue, and do to it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.job import JobView, MorgueJob, id_text
+from lowkiq_lambda.operate.inspect import damaged_records, forgetting, journal_level
+from lowkiq_lambda.operate.inspect.biography import biography
+from lowkiq_lambda.operate.inspect.chosen_ids import act_on, chosen
+from lowkiq_lambda.operate.inspect.id_filter import Wanted
+from lowkiq_lambda.operate.inspect.jobs import UNLIMITED
+from lowkiq_lambda.operate.inspect.journal_level import JournalLevel
+from lowkiq_lambda.operate.inspect.limits import QueueLimits
+from lowkiq_lambda.operate.inspect.recovered import recovered
+from lowkiq_lambda.operate.inspect.shard_details import explain_job, shard_details
+from lowkiq_lambda.operate.inspect.shards import chosen_shard, no_pause, pause_ends, set_pause
+from lowkiq_lambda.operate.inspect.tenants import tenants_of
+from lowkiq_lambda.operate.inspect.whereabouts import whereabouts
+from lowkiq_lambda.operate.queue_parts import QueueParts, StoredQueue, parts_of
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.nodes import FAR
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.core import Core
+    from lowkiq_lambda.operate.audit.auditor import AuditReport
+    from lowkiq_lambda.operate.in_flight import InFlightIds
+    from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
+    from lowkiq_lambda.operate.morgue import MorgueIds
+    from lowkiq_lambda.operate.waiting import WaitingIds
+    from lowkiq_lambda.reshard.resharding import Resharding
+    from lowkiq_lambda.store.shard.reader import ShardReader
+    from lowkiq_lambda.views.journal import Biography, Recovered
+    from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
+
+Unblocking: TypeAlias = Literal["retry", "skip"]
+
+
+class QueueOperations:
+    """What `app.operate(worker)` returns: three lists of ids, and what concerns the queue as a whole.
+
+    Acts on ids take `ids`, a `filter`, or `everything=True`, exactly one of the three, and return how many ids they
+    changed. They leave ids in flight alone, and payloads that were pushed after the act had begun; a second call after
+    an error does the rest.
+
+    The first call that needs Redis looks up which shards the queue has, and these count for all calls of this object.
+    Each method raises QueueMismatch if the queue was made with another declaration, and BackendError if Redis cannot
+    serve.
+    """
+
+    def __init__(
+        self,
+        core: "Core",
+        worker: type[Worker[Any]] | None,
+        found: Callable[[], StoredQueue],
+        *,
+        retry_for: float | None = None,
+        is_glimpse: bool = False,
+    ) -> None:
+        self._core = core
+        self._worker = worker
+        self._found = found
+        self._retry_for: Final = core.config.redis_retry_for if retry_for is None else retry_for
+        self._is_glimpse = is_glimpse
+        self._made: QueueParts | None = None
+
+    # The three lists
+
+    @property
+    def waiting(self) -> "WaitingIds":
+        """The ids that wait, due now or later."""
+        return self._parts.waiting
+
+    @property
+    def in_flight(self) -> "InFlightIds":
+        """The ids in flight."""
+        return self._parts.in_flight
+
+    @property
+    def morgue(self) -> "MorgueIds":
+        """The dead jobs."""
+        return self._parts.morgue
+
+    # One id
+
+    def explain(self, job_id: object) -> "JobExplanation":
+        """Why the id runs, or does not run yet. Raises JobError for an invalid id."""
+        return explain_job(self.reader, id_text(job_id), self.runner.errors.text)
+
+    def biography(self, job_id: object) -> "Biography":
+        """An id's pushes, claims and ends, as far as the journal has them, and where it is now.
+
+        Raises JobError for an invalid id.
+        """
+        text, reader = id_text(job_id), self.reader
+        jobs: list[JobView | MorgueJob] = [*self.in_flight.fetch([text]), *self.waiting.fetch([text])]
+        jobs += self.morgue.fetch([text])
+        failures = next((job.failures for job in jobs if job.failures), ())
+        (now,) = whereabouts(reader, [text]).values()
+        return biography(reader, reader.shards.homes_ever(text), text, now, failures)
+
+    def unblock(
+        self,
+        ids: Iterable[object] | None = None,
+        how: Unblocking = "retry",
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        everything: bool = False,
+    ) -> int:
+        """Let ids with a dead head go on (`Worker.dead_head`); how many do.
+
+        "retry" tries the head again, as if it had never failed, "skip" sends it to the morgue. Takes `ids`, those that
+        a `filter` wants, or `everything=True`. Raises JobError for an invalid id, and ValueError.
+        """
+        if how not in {"retry", "skip"}:
+            raise ValueError(f'how must be "retry" or "skip", not {how!r}.')
+        choice = chosen(ids, filter, everything=everything)
+        if choice.ids is None:
+            # No other id waits as long as these.
+            choice = choice._replace(filter=choice.filter.from_time(FAR))
+        return act_on(self.runner, "release" if how == "retry" else "release_skipping", choice)
+
+    def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
+        """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.
+
+        Returns how many were remembered. What waits or runs is left alone. Raises JobError for a bad id.
+        """
+        return forgetting.forget_keys(self.reader, pushed)
+
+    def forget_marks(self, ids: Iterable[object]) -> int:
+        """Forget up to which score ids were done, in a queue with `merge = "latest"`: any score is accepted again.
+
+        Returns how many had been done. Raises JobError for a bad id, ValueError if the worker has another merge.
+        """
+        return forgetting.forget_marks(self.reader, ids)
+
+    # The queue
+
+    @property
+    def limits(self) -> QueueLimits:
+        """The limits of the queue: set at run time, and explained."""
+        return QueueLimits(self.reader, self._declared)
+
+    def pause(self, seconds: float | None = None, *, tenant: str | None = None) -> float:
+        """Let no drain take a shard of the queue for so long (None: until `resume`); the time when the pause ends.
+
+        A holder claims nothing more. Pushes go on. A second call counts from its own time. With a `tenant` nothing of
+        it is claimed, and other tenants go on; its suspects still run, as these go first. Raises ValueError if
+        `seconds` is not above 0, if the worker declares no tenants, or for a name with a colon, which no tenant has.
+        """
+        return set_pause(self.reader, tenant, pause_ends(seconds))
+
+    def resume(self, *, tenant: str | None = None) -> None:
+        """End a pause of the queue, or of a tenant, if there is one. Raises ValueError as `pause`."""
+        set_pause(self.reader, tenant, no_pause)
+
+    def shards(self) -> list["ShardDetails"]:
+        """The shards and their holders."""
+        return shard_details(self.reader)
+
+    def tenants(self, limit: int = 100, *, order: "TenantOrder" = "turn", tenant: str | None = None) -> "Tenants":
+        """Tenants with ids that wait, or about which something is remembered, those first whose turn comes first.
+
+        With `order="waiting"` those with the most ids: each shard counts the ids of all its tenants for that, and names
+        so many of them. With `tenant`: that one alone, if it is there. Empty if the worker declares no tenants. Raises
+        ValueError for a limit below 1 or above 1,000, and for an unknown order.
+        """
+        return tenants_of(self.reader, limit, order, tenant)
+
+    def journal(
+        self, level: JournalLevel, seconds: float = 600.0, shards: Sequence[ShardRef | int] | None = None
+    ) -> None:
+        """Write pushes, claims and outcomes into the journal too for so long ("all"), or from now on not ("trouble").
+
+        `shards` (None: all of the queue) may be their numbers. Raises ValueError if `seconds` is not above 0 or more
+        than a day, and for what is no shard of the queue.
+        """
+        given: object = shards
+        if not (given is None or isinstance(given, Iterable)):
+            raise TypeError(f"shards are given as a list, not as one {type(given).__name__}")
+        reader = self.reader
+        which = reader.shards if shards is None else [chosen_shard(reader.shards, shard) for shard in shards]
+        journal_level.set_journal_level(reader, level, seconds, which)
+
+    def recovered(self, limit: int = 100) -> list["Recovered"]:
+        """What holders that died, stopped or were evicted left in flight and others put back, the newest first."""
+        return recovered(self.reader, limit)
+
+    def verify(self) -> "AuditReport":
+        """Judge what the journals of the queue have of all that happened, as `lowkiq audit` does.
+
+        `journal("all")` has them record it.
+        """
+        from lowkiq_lambda.operate.audit.auditor import Auditor  # noqa: PLC0415 - for those that verify alone
+
+        return Auditor(self.reader).report()
+
+    def damaged(self, largest: int = 64 * 1024) -> list["DamagedRecord"]:
+        """Records that were set aside as unreadable, by shard, the oldest first: `largest` bytes of each."""
+        return damaged_records.damaged_records(self.reader, largest)
+
+    def repair(self) -> int:
+        """Set aside all records of the queue that no script wrote; how many records were damaged.
+
+        Drains and readers set aside the damaged records that they meet; this finds the others.
+        """
+        mender = self.reader.backend.mender
+        return sum(mender.repair(shard) for shard in self.reader.shards)
+
+    def delete_damaged(self, last: int | None = None) -> int:
+        """Delete records that were set aside (see `damaged`), up to a number; how many records were deleted."""
+        return damaged_records.delete_damaged(self.reader, UNLIMITED if last is None else last)
+
+    def redeclare(self) -> None:
+        """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
+
+        For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
+        then on (QueueMismatch). Raises QueueMismatch if jobs are left, the queue was made with another codec, or
+        another call came between; what broke off half-way is finished by another call.
+        """
+        core = self._core
+        core.declared_queue(self._declared).redeclare(core.backend, core.config.redis_retry_for)
+        # The shards are others now.
+        QueueOperations(core, self._worker, self._found).limits.keep()
+
+    def reshard(self, *, to: int, unreplicated: bool = False) -> None:
+        """Give the queue so many shards, while it is pushed to and drained (docs/resharding.md).
+
+        Returns when all ids lie in the new shards. What broke off is gone on with by another call. If the server has
+        replicas, one of them has each step before the next, unless `unreplicated`. Raises LowkiqError if another move
+        is under way, or no replica has a step.
+        """
+        resharding = self.resharding(unreplicated=unreplicated)
+        resharding.begin(to)
+        resharding.go_on(lambda *_: None)
+        self._core.declared_queue(self._declared).doubt()
+
+    def resharding(self, *, unreplicated: bool = False) -> "Resharding":
+        """The moves of the queue, step by step."""
+        from lowkiq_lambda.reshard.duty import resharding_of  # noqa: PLC0415 - for those that reshard alone
+
+        return resharding_of(self._core, self._declared, unreplicated=unreplicated)
+
+    # Other ways to ask
+
+    def glimpse(self) -> "QueueOperations":
+        """The same for long lists: a job has its first payload only, and none if that is large."""
+        return QueueOperations(
+            self._core, self._worker, lambda: self._parts.stored, retry_for=self._retry_for, is_glimpse=True
+        )
+
+    def retrying(self, seconds: float) -> "QueueOperations":
+        """The same, with calls that give up after so many seconds, if they would try longer otherwise."""
+        retry_for = min(seconds, self._retry_for)
+        return QueueOperations(
+            self._core, self._worker, lambda: self._parts.stored, retry_for=retry_for, is_glimpse=self._is_glimpse
+        )
+
+    # Below the face; private
+
+    @property
+    def reader(self) -> "ShardReader":
+        """Reads the shards; private."""
+        return self._parts.reader
+
+    @property
+    def runner(self) -> "ActionRunner":
+        """Runs the steps of acts, for those that stop between two of them; private."""
+        return self._parts.runner
+
+    @property
+    def _parts(self) -> QueueParts:
+        # No lock: the look may wait for Redis, and two threads may look at once.
+        if self._made is None:
+            self._made = parts_of(self._core, self._found(), self._retry_for, is_glimpse=self._is_glimpse)
+        return self._made
+
+    @property
+    def _declared(self) -> type[Worker[Any]]:
+        if self._worker is None:
+            raise TypeError("The app has no worker for this queue.")
+        return self._worker

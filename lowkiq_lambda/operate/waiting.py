@@ -1,0 +1,131 @@
+"""The ids of a queue that wait, for operators."""
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+from lowkiq_lambda.jobs.job import JobView
+from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
+from lowkiq_lambda.operate.inspect.chosen_ids import act_on, chosen, count_wanted
+from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
+from lowkiq_lambda.operate.inspect.id_ranges import Bound
+from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
+from lowkiq_lambda.operate.inspect.jobs import JobReader
+from lowkiq_lambda.store.shard.nodes import FAR
+from lowkiq_lambda.views.queues import Page
+
+WaitingOrder: TypeAlias = Literal["due_at", "retry_count", "id"]
+Jobs: TypeAlias = list[JobView]
+
+_FAILED_LEAST: Final = Bound(0.0)
+
+
+class WaitingIds:
+    """What `app.operate(worker).waiting` is: the ids that wait, due now or later.
+
+    Bounds are as in Redis: a value, or "(" and a value to leave that one out; "-inf" and "+inf", or "-" and "+" for
+    ids (an id that begins with a sign itself is written after "["). A page has `limit` jobs, 10,000 at most; its
+    `next`, given as `after`, continues after it. Fields of a filter: `least` and `most` (due time), `least_count` and
+    `most_count` (retry_count), `least_id`, `most_id`, `prefix` (of the id), `error` (a part of the last error, in any
+    case), `fingerprint`. A bad bound, limit, cursor or filter is a ValueError, an invalid id a JobError, and each
+    method raises BackendError if Redis cannot serve.
+    """
+
+    def __init__(self, jobs: JobReader, runner: ActionRunner) -> None:
+        self.reader: Final = JobListReader(jobs, "waiting", jobs.job)
+        """Reads the list; private."""
+        self._runner = runner
+
+    def list(  # noqa: PLR0913 - a range and a page of it
+        self,
+        by: WaitingOrder = "due_at",
+        min: float | str | None = None,  # noqa: A002 - as Redis calls it
+        max: float | str | None = None,  # noqa: A002 - as above
+        limit: int = 100,
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        reverse: bool = False,
+        after: str | None = None,
+    ) -> Page[JobView]:
+        """A page, by when jobs are due, by retry_count (-1 before the first failure), or by the bytes of ids.
+
+        A value comes before a shard, and a shard before an id. By ids, and for those that never failed, all ids are
+        scanned. With a `filter`, which has bounds of its own, the order is by due time, and one call reads a bounded
+        number of ids, so a page may be empty and yet have a `next`.
+        """
+        terms = PageTerms(min, max, limit, reverse=reverse, after=after)
+        if filter is not None:
+            check_filtered(by, "due_at", min, max)
+            return self.reader.filtered(filter_by(filter), terms)
+        if by == "due_at":
+            return self.reader.by_number("due", terms)
+        if by == "retry_count":
+            return self.reader.by_retry_count(terms)
+        if by == "id":
+            return self.reader.by_id("due", terms)
+        raise unknown_order(by, WaitingOrder)
+
+    def blocked(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
+        """A page of the ids with a dead head (`Worker.dead_head`), by shard and id; `unblock` lets them go on."""
+        return self.list(min=FAR, limit=limit, after=after)
+
+    def fetch(self, ids: Iterable[object]) -> Jobs:
+        """The jobs of these ids that wait, in the order of the ids."""
+        return self.reader.fetch(ids)
+
+    def search(
+        self, text: str = "", *, prefix: str = "", fingerprint: str = "", limit: int = 100, after: str | None = None
+    ) -> Page[JobView]:
+        """A page of the jobs whose last error has `text`, in any case, and whose ids begin with `prefix`.
+
+        With a `fingerprint`, that of a group of `app.operate.errors`, only those of the group, by when they are due;
+        without in no order. One call reads a bounded number of ids, so a page may be empty and yet have a `next`.
+        """
+        return self.reader.search(prefix, text, fingerprint, limit, after)
+
+    def count(self, filter: Wanted | None = None) -> int:  # noqa: A002 - it is one
+        """How many ids wait; with a filter those that it wants, which takes a walk through the list."""
+        return count_wanted(self._runner, "delete", filter)
+
+    def delete(
+        self,
+        ids: Iterable[object] | None = None,
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        everything: bool = False,
+    ) -> int:
+        """Delete ids with all their payloads; how many were deleted."""
+        choice = chosen(ids, filter, everything=everything)
+        # The script looks again whether such an id has failed: its last run may have ended since the filter saw it.
+        wants_failed = bool(choice.filter.least_count) and Bound.of(choice.filter.least_count) >= _FAILED_LEAST
+        return act_on(self._runner, "delete_failed" if wants_failed else "delete", choice)
+
+    def run_now(
+        self,
+        ids: Iterable[object] | None = None,
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        everything: bool = False,
+    ) -> int:
+        """Make ids due that wait for a later time, in their order, with their retry_count; how many are due now."""
+        return act_on(self._runner, "expedite", chosen(ids, filter, everything=everything))
+
+    def kill(
+        self,
+        ids: Iterable[object] | None = None,
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        everything: bool = False,
+        error: str | None = None,
+    ) -> int:
+        """Send ids that have failed to the morgue, with their last error; how many are dead now.
+
+        With an `error` instead the ids that are not due yet, with this error: so a slow requeue is taken back, as far
+        as its time has not come. Blocked ids stay then. Raises TypeError for an error that is no text.
+        """
+        choice = chosen(ids, filter, everything=everything)
+        if error is None:
+            return act_on(self._runner, "kill", choice)
+        given: object = error
+        if not isinstance(given, str):
+            raise TypeError(f"error must be a text, not {type(given).__name__}.")
+        return act_on(self._runner, "bury", choice, error=self._runner.dump_error(error))
