@@ -279,4 +279,6 @@ def test_logs_can_be_read_by_people_and_by_machines(stage: Stage) -> None:
     lines = [json.loads(line) for line in machine.log.splitlines()]
     assert {"timestamp", "level", "name", "thread", "message"} <= set.intersection(*(set(line) for line in lines))
     assert ["daemon"] == [line["message"] for line in lines if line.get("threads") == 5]
-    assert 9 == sum("exception" in line for line in lines)
+    broken = [line["exception"] for line in lines if "exception" in line]
+    # A daemon beats at its start and when its state changes, so that hook may come again.
+    assert 8 == sum("on_heartbeat is broken" not in text for text in broken) < len(broken)

@@ -139,7 +139,7 @@ def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: Manu
 
 def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Expedite and requeue leave it where it is; a delete, or a kill, takes the head, so that later pushes run."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     queue = app.operate(worker)
     queue.waiting.kill(["a"])
     worker.push_many([{"id": "a", "payload": 0, "score": 0}])
@@ -164,7 +164,7 @@ def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, qu
 
 def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: str) -> None:
     """P3: what comes back from the morgue waits with the head, and runs where its score belongs."""
-    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     app.operate(worker).unblock(["a"], "skip")
     notes.then = lambda batch: batch.fail("a", "broken")
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in (1, 2)])

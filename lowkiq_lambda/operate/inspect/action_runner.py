@@ -15,7 +15,7 @@ from lowkiq_lambda.operate.inspect.action_scripts import (
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
 from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
@@ -70,7 +70,7 @@ class ActionRunner:
         done = ActionReply.of(reply)
         if done.is_sooner:
             shard = snapshot.shard
-            self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
+            self.reader.backend.publish(shard.channel, str(shard.number))
         return ActionProgress(done.changed, done.finished, done.resume)
 
     def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:

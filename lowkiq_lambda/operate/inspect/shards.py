@@ -6,7 +6,7 @@ from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.operate.inspect.action_scripts import PauseReply
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.operate.inspect.tenants import shards_with_tenants
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -49,7 +49,7 @@ def set_pause(reader: ShardReader, tenant: str | None, end_of: EndOfPause) -> fl
     script, args = ("pause", [until]) if tenant is None else ("pause_tenant", [tenant, until])
     for shard, reply in order_each(reader, script, shards, lambda _: args):
         if PauseReply.of(reply).due_at and not until:
-            reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
+            reader.backend.publish(shard.channel, str(shard.number))
     return float(until or 0)
 
 
