@@ -1,7 +1,5 @@
 """The face of the library: declares workers, schedules and ways in, pushes, drains, and opens the rest."""
 
-import math
-import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -23,8 +21,7 @@ from lowkiq_lambda.declare.worker import (
     one_job,
     worker_of,
 )
-from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.loop import Loop
+from lowkiq_lambda.engine.budget import budget_for
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.settings.config import Config
@@ -94,8 +91,6 @@ class Lowkiq:
     def workers(self) -> list[type[Worker[Any]]]:
         """The workers, in order of declaration."""
         return self.core.workers
-
-    # Declarations
 
     # A worker class can be called too, but the first form that fits counts.
     @overload
@@ -204,8 +199,6 @@ class Lowkiq:
             check_duty(duty, self.core.duties)
             self.core.duties[duty.name] = duty
 
-    # Pushes
-
     def push_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """Queue jobs, through the client middlewares; what `push_many` of the worker does."""
         return self.core.push_many(worker, jobs)
@@ -267,8 +260,6 @@ class Lowkiq:
 
         return flushing(self.flush, handler)
 
-    # Drains
-
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `visit_seconds`) are over.
 
@@ -285,7 +276,7 @@ class Lowkiq:
             from lowkiq_lambda.engine.event_loop import WOULD_WAIT  # noqa: PLC0415 - imported lazily: cold start
 
             raise RuntimeError(WOULD_WAIT)
-        return self._loop().run(self._budget(seconds)).totals()
+        return self.core.loop().run(budget_for(self.core.clock, seconds, self.config)).totals()
 
     async def adrain(self, seconds: float | None = None) -> dict[str, int]:
         """As `drain`, for code on an event loop: the loop goes on meanwhile, and coroutine handlers run on it.
@@ -296,9 +287,9 @@ class Lowkiq:
         from lowkiq_lambda.engine.event_loop import drain_beside  # noqa: PLC0415 - imported lazily: cold start
 
         cancelled = threading.Event()
-        budget = self._budget(seconds, stopping=cancelled.is_set)
+        budget = budget_for(self.core.clock, seconds, self.config, stopping=cancelled.is_set)
         budget.is_cancelled = cancelled.is_set
-        return await drain_beside(lambda: self._loop().run(budget).totals(), cancelled.set)
+        return await drain_beside(lambda: self.core.loop().run(budget).totals(), cancelled.set)
 
     def use_loop(self, loop: "AbstractEventLoop | None") -> None:
         """Have coroutine handlers run on this event loop, which runs in another thread; None: on one of the app's own.
@@ -307,8 +298,6 @@ class Lowkiq:
         `adrain` uses its caller's loop whatever is given here. Raises TypeError for what is no event loop.
         """
         self.core.drainer.slot_pool.loop.use(loop)
-
-    # Doors
 
     @property
     def operate(self) -> "Operations":
@@ -334,19 +323,6 @@ class Lowkiq:
 
         return self.core.part(Tasks)
 
-    def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
-        given: object = seconds
-        # A number that is not itself is none; `math.isnan` takes no int that no float holds.
-        if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124 - as NaN does
-            kind = ValueError if isinstance(given, float) else TypeError
-            raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
-        limit = self.config.visit_seconds if seconds is None else seconds
-        return Budget(self.core.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
-
-    def _loop(self) -> Loop:
-        drainer = self.core.drainer
-        return Loop(drainer, drainer.shards)
-
     def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         self.tasks.look_at(tasks, remaining)
 
@@ -362,10 +338,7 @@ _hooks: Final[list[Callable[[Lowkiq], object]]] = []
 
 
 def for_each_app(hook: Callable[[Lowkiq], object]) -> None:
-    """Call the hook with each app of the process: those there are, and each that is made from now on.
-
-    For what instruments a process without knowing its apps.
-    """
+    """Call the hook with each app of the process, now and later: for instruments that do not know the apps."""
     _hooks.append(hook)
     for app in list(_made):
         hook(app)

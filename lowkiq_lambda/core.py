@@ -14,6 +14,7 @@ from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.declare.declaring import check_middlewares, check_together
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, worker_of
 from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.providers.connections import Connections, reset_advice
@@ -219,6 +220,10 @@ class Core:
     def drainer(self) -> Drainer:
         """Makes visits to shards; middlewares and observers count as of its first use."""
         return self.part(_drainer)
+
+    def loop(self) -> Loop:
+        """A drain of all shards, not yet begun."""
+        return Loop(self.drainer, self.drainer.shards)
 
     def drop_drainer(self) -> None:
         """Make the next drain start as that of another process does, without what earlier drains have learned."""

@@ -1,6 +1,7 @@
 """Whether a drain, and a visit of it, may go on: time, how long batches take, the stop signal, whose turn it is."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable
 from copy import copy
@@ -12,6 +13,7 @@ import msgspec
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.error_text import is_a, type_name
+from lowkiq_lambda.settings.config import Config
 
 StopReason: TypeAlias = Literal[
     "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "limited", "held", "empty"
@@ -217,3 +219,14 @@ class VisitResult:
         """Two visits as one: how this one ended, and what both did."""
         counts, token = earlier.counts + self.counts, self.token or earlier.token
         return replace(self, counts=counts, token=token, exit=earlier.exit if self.exit is None else self.exit)
+
+
+def budget_for(clock: Clock, seconds: float | None, config: Config, **options: Callable[[], bool]) -> Budget:
+    """The budget of a drain of all queues of an app; without `seconds` as the settings say. Raises ValueError."""
+    given: object = seconds
+    # NaN is not equal to itself; `math.isnan` takes no int that no float holds.
+    if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124 - as NaN does
+        kind = ValueError if isinstance(given, float) else TypeError
+        raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
+    limit = config.visit_seconds if seconds is None else seconds
+    return Budget(clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
