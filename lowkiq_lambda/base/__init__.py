@@ -1,1 +1,1 @@
-"""What every module may use: errors, clocks, the text of errors, forks."""
+"""The modules that every other may use: errors, clocks, the text of errors, forks."""

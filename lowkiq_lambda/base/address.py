@@ -56,7 +56,7 @@ _HOST: Final = re.compile(r"embedded:[^@{]*|[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the server is and how to sign in."""
+    """The place of the server, and the sign-in."""
 
     kind: Kind
     tls: bool
@@ -85,7 +85,7 @@ def parse_address(url: str) -> Address:
 
 
 def without_login(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The URL without user and password of the server, and these, where it has a password. Raises ConfigError."""
+    """The URL without user and password of the server, and these, if it has a password. Raises ConfigError."""
     address = parse_address(url)
     if not address.password:
         return url, None
@@ -98,7 +98,7 @@ def without_login(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be printed: without user and password, and of its options only the values that are no secret.
+    """A URL that may be printed: without user and password, and with option values only if they are not secret.
 
     A text without a scheme and `://` is not printed, unless it is a host with a port: it may be the secret itself.
     """
@@ -113,7 +113,7 @@ def without_password(url: str) -> str:
 
 
 def _shown_option(option: str) -> str:
-    # A misspelt name is not known either: nobody can say whether its value is a password.
+    # A misspelt name is unknown too: its value may be a password.
     name, is_given, value = option.partition("=")
     if not is_given:
         return option and "***"
@@ -177,7 +177,7 @@ def _host(place: str, default_port: int) -> tuple[str, int]:
     if not colon:
         return host or "localhost", default_port
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= _LAST_PORT):
-        # Not quoted: it is a part of the password where that holds an unescaped slash.
+        # Not quoted: it is a part of the password if that holds an unescaped slash.
         raise ValueError("a port is not a number from 1 to 65535 (escape / ? and # in a password)")
     return host or "localhost", int(port)
 
@@ -202,7 +202,7 @@ def _options(query: str, *, tls: bool) -> dict[str, str]:
     for name, value in options.items():
         if name not in OPTIONS:
             if "@" in query or not value:
-                # Not quoted: it is a part of the password where that holds an unescaped question mark.
+                # Not quoted: it is a part of the password if that holds an unescaped question mark.
                 raise ValueError("options are written ?name=value (escape / ? and # in a password)")
             raise ValueError(f"option {name!r} is unknown: expected one of {', '.join(sorted(OPTIONS))}")
         if name in TLS_OPTIONS and not tls:

@@ -1,4 +1,4 @@
-"""Where time is read, and how long a thread may wait.
+"""Clocks, and how long a thread may wait.
 
 Everything else is given a `Clock`, so that tests can move it.
 """

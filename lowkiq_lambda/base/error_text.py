@@ -37,7 +37,7 @@ _OURS: Final = frozenset(
         "lowkiq_lambda.engine.iteration",
     }
 )
-"""What calls a handler: its frames are the same in every traceback."""
+"""The code that calls a handler: its frames are the same in every traceback."""
 _NAME: Final = type.__dict__["__name__"]
 _TRACEBACK: Final = BaseException.__dict__["__traceback__"]
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
@@ -65,7 +65,7 @@ def cut(text: str, length: int) -> str:
 
 
 def shown(value: object, length: int = SHOWN) -> str:
-    """A value as an error names it: its `repr`, cut, where it has one.
+    """A value as an error names it: its `repr`, cut, if it has one.
 
     >>> shown("x" * 60, 50)
     "'xxxxxxxxxxxxxx [of 62 characters] xxxxxxxxxxxxxx'"
@@ -89,9 +89,9 @@ def brief(text: str, length: int) -> str:
 
 
 def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answer, None] | tuple[None, BaseException]:
-    """What the function returns, or what it raises itself, as `own_error` says.
+    """The function's result, or the exception that it raises itself, as `own_error` defines it.
 
-    Compare that with None: an error of a user's may raise where it is asked whether it is true.
+    Compare the exception with None: a user's error may raise if its truth is tested.
     """
     try:
         return function(given), None
@@ -119,15 +119,15 @@ def type_name(error: object) -> str:
 
 
 def unreadable(error: object) -> str:
-    """What is said of an error that raises where it is read."""
+    """The text of an error that raises if it is read."""
     return f"{type_name(error)} (it cannot be read)"
 
 
 def own_error(error: BaseException, function: Callable[[Given], object], given: Given) -> BaseException:
-    """What the function raises itself, as a call of it has just raised this.
+    """The exception that the function raises itself, after a call of it has just raised `error`.
 
-    While it runs, an interruption may also come from outside (Ctrl-C, a signal's handler). It is told apart by a
-    second call: what that raises too is the function's own; otherwise the interruption is raised.
+    While it runs, an interruption may also come from outside (Ctrl-C, a signal's handler). A second call tells them
+    apart: if it raises too, the exception is the function's own; otherwise the interruption is raised.
     """
     if is_a(error, Exception):
         return error
@@ -188,7 +188,7 @@ def signature(error: BaseException | str) -> str:
     """
     if is_a(error, BaseException):
         said, _ = call_safely(_all_types_and_causes, error)
-        # Of one that cannot be read nobody knows which others are like it.
+        # An unreadable error has no known likeness to others.
         parts = said or {unreadable(error)}
     else:
         parts = {f"str: {plain(error)}"}
@@ -265,7 +265,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """What a traceback says of it: "the direct cause", or "during handling of"."""
+    """The words of a traceback for it: "the direct cause", or "during handling of"."""
     if error.__cause__ is not None or error.__suppress_context__:
         return error.__cause__
     return error.__context__
@@ -303,7 +303,7 @@ def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
     summary = traceback.StackSummary.extract(frames)
     roots = (*sys.path, sys.prefix, sys.base_prefix)
     for frame in summary:
-        # The line of code is read where the file lies, and kept.
+        # The line of code is read from the file's place, and kept.
         _ = frame.line
         frame.filename = _in_project(frame.filename, roots)
     formatted = "".join(summary.format())
@@ -313,7 +313,7 @@ def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
 # An outage has a thousand tracebacks of the same few files.
 @lru_cache(maxsize=512)
 def _in_project(filename: str, roots: tuple[str, ...]) -> str:
-    """The path of a file from where it is imported: what lies above that is of the machine, and says nothing."""
+    """The path of a file from the folder of its imports: the folders above depend on the machine."""
     path = Path(filename)
     if not path.is_absolute():
         return filename

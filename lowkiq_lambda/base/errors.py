@@ -89,7 +89,7 @@ class ShardClosed(QueueMismatch):
     """The shard is not open to this declaration: the queue was declared anew, or is being so."""
 
     floors: bytes | None = None
-    """What the shard that its jobs have moved to is told, where a move has closed this one (docs/resharding.md)."""
+    """The numbers to pass to the shard that its jobs have moved to, if a move closed this one (docs/resharding.md)."""
 
 
 class LeaseLost(LowkiqError):
@@ -153,7 +153,7 @@ class ShardDamaged(BackendError):
 
 
 class PushInterrupted(BackendError):
-    """The push broke off: push `not_written` again, and `unknown` too where a repeat does no harm."""
+    """The push broke off: push `not_written` again, and `unknown` too if a repeat does no harm."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What errors that are alike share: their type, and their message without the values that differ each time."""
+"""The fingerprint of errors that are alike: their type, and their message without the values that differ."""
 
 import re
 from hashlib import blake2b
@@ -51,7 +51,7 @@ def fingerprint(text: str) -> Fingerprint:
     """
     words, line = first_line(text), ""
     while words != line:
-        # What stands beside a value may be one itself. Each round but the last takes characters away, or marks.
+        # The text beside a value may be one itself. Each round but the last takes characters away, or marks.
         line, words = words, _without_values(words)
     return Fingerprint(words, blake2b(words.encode(errors="backslashreplace"), digest_size=8).hexdigest())
 
@@ -81,7 +81,7 @@ def _without_values(line: str) -> str:
 
 
 def _alike(found: re.Match[str]) -> str:
-    """What stands for a value: of no more characters, and with fewer that are no `#`."""
+    """The replacement of a value: with at most as many characters, and fewer that are not `#`."""
     if path := found["path"]:
         return found["origin"] + found["host"] + (path[0] + "#" if len(path) > 1 else path)
     if found["origin"]:

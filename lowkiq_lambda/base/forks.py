@@ -30,9 +30,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class InParentAlone:
-    """Around a call that may fork: a child that was forked in it ends where the block does, at once.
+    """Around a call that may fork: a child that was forked in it ends at the end of the block, at once.
 
-    Its exit code is what it would have been: that of `sys.exit`, 1 after another exception, else 0.
+    Its exit code is that of `sys.exit`, 1 after another exception, else 0, as without this.
     """
 
     __slots__ = ("_pid",)
@@ -45,15 +45,15 @@ class InParentAlone:
 
 
 class AwaitedInParentAlone(Generator[Any, Any, Result]):
-    """Awaits what it is given. A child that was forked in one of its steps ends there: the loop is its parent's.
+    """Awaits `awaited`. A child that was forked in one of its steps ends there: the loop is its parent's.
 
-    Its exit code is that of `InParentAlone`; 1 where it would have to wait. One that was forked by another task
-    of the loop ends at the next step.
+    Its exit code is that of `InParentAlone`; 1 if it would have to wait. A child that another task of the loop forked
+    ends at the next step.
     """
 
     def __init__(self, awaited: Awaitable[Result]) -> None:
         self.cr_await = awaited
-        """As that of a coroutine: so one finds where it stands."""
+        """As in a coroutine, so that its place in the code can be found."""
         self._steps: Generator[Any, Any, Result] = awaited.__await__()
         self._pid = os.getpid()
 
@@ -65,7 +65,7 @@ class AwaitedInParentAlone(Generator[Any, Any, Result]):
         return self._step(self._steps.send, value)
 
     def throw(self, *error: object) -> object:
-        """Raise it where the awaited one stands."""
+        """Raise it at the place of the awaited coroutine."""
         return self._step(self._steps.throw, *error)
 
     def _step(self, step: Callable[..., object], *given: object) -> object:

@@ -1,4 +1,4 @@
-"""Which runtime a package of a function was built for, and the sentence that says so where it does not run."""
+"""The runtime that a package of a function was built for, and the error on any other."""
 
 import platform
 import sys
@@ -12,7 +12,7 @@ _MACHINES: Final = {"aarch64": "arm64"}
 
 
 def refuse_other_runtime(folder: Path = Path(__file__).parents[1]) -> None:
-    """Raise ImportError where this is a package for another Python or processor; its compiled modules are not found."""
+    """Raise ImportError if this is a package for another Python or processor; its compiled modules are not found."""
     if not (folder / NAME).exists():
         return
     built_for = (folder / NAME).read_text(encoding="utf-8").strip()

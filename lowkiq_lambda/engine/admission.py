@@ -1,7 +1,8 @@
-"""Whether a visit to a limited queue may begin, and what it may begin as it goes on. No other visit has one.
+"""Admission control for queues with limits: whether a visit may start, and which ids it may start as it goes on.
 
-A place is believed in as a lease is (`lease.py`), and what was granted may begin as long as the server counts it for
-later: never too many visits run, and never too many ids begin, whatever becomes of a call. docs/lease.md has the proof.
+Visits to queues without limits have none. A place is trusted like a lease (`lease.py`), and granted ids may begin only
+while the server still counts them for later. So too many visits never run, and too many ids never begin, whatever
+becomes of a call. docs/lease.md has the proof.
 """
 
 import logging
@@ -25,11 +26,11 @@ ASK: Final = 1.0
 _SHORTEST: Final = 0.001
 """Seconds of a wait: so that they add up, whatever two clocks make of what may begin now."""
 _LAST_WORDS: Final = 1.0
-"""Seconds for which it is tried to say that a visit has ended. A place of which nobody says so ends by its TTL."""
+"""Seconds of retries of the call that ends a visit's place. If they all fail, the place ends by its TTL."""
 
 
 def limits_of(worker: type[Worker[Any]]) -> Limits:
-    """What the worker declares about visits, and ids that begin."""
+    """The limits that the worker declares for visits, and for ids that begin."""
     rate = worker.rate
     return Limits(worker.max_running) if rate is None else Limits(worker.max_running, rate.ids, rate.per)
 
@@ -52,7 +53,7 @@ class Admission:
         clock = session.clock
         self.session = session
         self.lease = Lease(clock, ttl, Moment.now(clock))
-        """For how long the place may be believed in."""
+        """The time for which the place is trusted."""
         self.others_wait = False
         """Whether shards wait for a place, or for ids, as far as is known."""
         self._clock = clock
@@ -66,7 +67,7 @@ class Admission:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the place may not be believed in any more: handlers are to come to an end."""
+        """Whether the place is not trusted any more: handlers are to come to an end."""
         return self.lease.trust_left() <= 0
 
     @property
@@ -75,7 +76,7 @@ class Admission:
         return max(0.0, self._more_at - self._clock.monotonic())
 
     def enter(self) -> float | None:
-        """Take a place. None where there is one, else in how many seconds to come again. Raises BackendError."""
+        """Take a place. None if there is one, else in how many seconds to come again. Raises BackendError."""
         budget = self._budget
         retry_for = min(self.lease.ttl / 3, budget.remaining())
         if seconds := self._blocked_for(retry_for):
@@ -94,11 +95,11 @@ class Admission:
         return None
 
     def room(self, ids: int, waiting: int = 0) -> int:
-        """How many of so many ids may be claimed, where so many wait in the visit for their begin."""
+        """How many of `ids` may be claimed, if `waiting` ids of the visit have not begun."""
         return int(min(ids, max(0.0, self._left - waiting)))
 
     def against_claim(self) -> StopReason | None:
-        """Why nothing more may be claimed, or None; asks the server where it is time to."""
+        """The reason against another claim, or None; asks the server if it is time to."""
         if self._is_turn_over():
             return "turn over"
         if self._clock.monotonic() - self._asked_at >= ASK or not self._may_begin(1):
@@ -123,11 +124,11 @@ class Admission:
             self._ask(0)
 
     def keep(self) -> None:
-        """Prolong the place. Raises LeaseLost where it has ended, and BackendError."""
+        """Prolong the place. Raises LeaseLost if it has ended, and BackendError."""
         self.others_wait = self.session.keep(0.0).waiting > 0
 
     def end_in(self, seconds: float) -> None:
-        """Have the place end by itself; whoever has it must be gone then."""
+        """Set the place to end in `seconds`; the handlers of its visit must have ended by then."""
         with suppress(LowkiqError):
             self.session.keep(0.0, seconds)
 
@@ -155,7 +156,7 @@ class Admission:
             self._lose(error)
             return
         if seconds:
-            # What it has claimed, and has not begun, goes back, or waits beside what runs.
+            # The ids that the visit has claimed and not begun go back, or wait beside the running ones.
             self._is_blocked, self._asked_at, self._more_at = True, now, now + seconds
             return
         self._ask(self._wanted(min(ASK, self._grant.ttl)))
@@ -168,7 +169,7 @@ class Admission:
         except LeaseLost:
             self.lease.lose()
         except LowkiqError as error:
-            # Nobody knows whether it was applied: what may run is known again when a visit enters.
+            # It is unknown whether the call was applied: the next visit that enters gets a new count.
             self._lose(error)
         else:
             self._take(answer, started)

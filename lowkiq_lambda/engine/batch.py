@@ -1,4 +1,4 @@
-"""What a handler is given: its ids with their payloads, and how to say what became of each."""
+"""The batch that a handler gets: its ids with their payloads, and methods that set the outcome of each id."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 MOST_ITEMS: Final = 2**53
-"""That a job may expect: more is not exact wherever numbers are doubles."""
+"""The most items of a job: a larger number is not exact in systems whose numbers are doubles."""
 
 
 class HandlerContext(Protocol):
-    """What a drain lets a handler know about its time and its lease."""
+    """The part of a drain that handlers may ask for their time and their lease."""
 
     @property
     def token(self) -> int:
@@ -46,8 +46,8 @@ class BatchJob(Generic[P]):
     """One id of a batch. Scores and payloads are in order, oldest first.
 
     `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died.
-    `headers` are those of the pushes of its payloads, eight of each payload at most.
-    `cursor` is where the job goes on, as it was yielded before this run; None for one that starts.
+    `headers`: those of the pushes of its payloads, eight of each payload at most.
+    `cursor`: the last one that an earlier run yielded; None for a job that starts.
     """
 
     id: str
@@ -62,7 +62,7 @@ class BatchJob(Generic[P]):
     iteration: "Iteration | None" = field(default=None, repr=False)
     headers: "Sequence[Headers]" = ()
     notes: list[str] = field(default_factory=list, repr=False, compare=False)
-    """What `note` was given, in this run."""
+    """The texts of `note` in this run."""
 
     def note(self, text: str) -> None:
         """As `Batch.note`."""
@@ -76,7 +76,7 @@ class BatchJob(Generic[P]):
         return JobProgress() if self.iteration is None else copy.copy(self.iteration.progress)
 
     def expect(self, total: int) -> None:
-        """Say how many items there are, for people to see a percentage. Raises ValueError for what is no count."""
+        """Set the number of items, so that people see a percentage. Raises ValueError if it is not a count."""
         given: object = total
         if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_ITEMS:
             raise ValueError(f"expect: the number of items must be a whole number from 0 to 2**53, not {total!r}")
@@ -124,7 +124,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self._marks: dict[str, BaseException | str | None] = {}
         self._returned: tuple[str, ...] = ()
         self.rejected_payloads: dict[str, dict[int | None, Rejected]] = {}
-        """What failed alone of an id, by its position."""
+        """The payloads of an id that failed alone, by their position."""
         self.notes: dict[str, list[str]] = {}
         self.iterations: dict[str, Iteration] = {}
         """Of the jobs with a cursor."""
@@ -163,7 +163,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     @property
     def failed(self) -> dict[str, BaseException | str]:
-        """The ids that have failed by themselves so far, each with its error. What ended with `Rejected` has not."""
+        """The ids that have failed by themselves so far, each with its error. Ids with a `Rejected` are left out."""
         with self._lock:
             marks = {**self._marks}
         no_failures = (Later, Rejected)
@@ -217,14 +217,14 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         return self.iterations[job_id]
 
     def done(self, job_id: str) -> None:
-        """The id was performed to its end, whatever happens to the rest. Again is no error."""
+        """Mark the id as performed, independent of the other ids. A second call is not an error."""
         self._mark(job_id, None)
 
     def note(self, job_id: str, text: str) -> None:
         """Tell people what the id's payloads, as items of a task, have come to.
 
         The text is written with the outcome of the id, and costs no call. 200 characters of it are kept, with the last
-        20 messages of each item; nothing is, where no payload is an item of a task.
+        20 messages of each item; nothing is, if no payload is an item of a task.
         """
         delivery = self._deliveries[job_id]
         if self._closed:
@@ -238,9 +238,9 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         """The id failed, and it alone; the others go on. With `Rejected` it ends by that, and is not tried again.
 
         `payload`: the position of the one payload that failed so, for `Rejected` alone: the others of the id end as the
-        id does. Raises ValueError for another error, IndexError where there is no such payload.
+        id does. Raises ValueError for another error, IndexError if there is no such payload.
         """
-        # Whatever is passed, even None or a class, it is no success.
+        # A call of `fail` never counts as a success, even if `error` is None or a class.
         reason: object = error() if is_a(error, type) and issubclass(error, BaseException) else error
         if payload is not None:
             self._reject(job_id, reason, payload)
@@ -259,7 +259,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self._mark(job_id, later)
 
     def reopen(self, job_id: str) -> bool:
-        """Take a mark back because the job goes on; False where it is done."""
+        """Take a mark back because the job goes on; False if it is done."""
         with self._lock:
             if job_id in self._marks and self._marks[job_id] is None:
                 return False

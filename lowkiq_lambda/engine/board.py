@@ -1,7 +1,7 @@
-"""What is known about shards, and which of them is visited next: the one place for lag, turns and rests.
+"""The state of shards, and which of them is visited next: the one place for lag, turns and back-off.
 
-Probes, notifications of pushes and visits feed it, and time, which makes due what was not. The newest of them counts,
-but for one: a shard whose visit failed rests, whatever says that it has work.
+Probes, notifications of pushes and visits update it, and the clock. The latest update wins, except that a shard whose
+last visit failed is skipped until its back-off ends.
 """
 
 import math
@@ -39,7 +39,7 @@ class ShardBoard:
         """With `rng`, rests are up to a quarter shorter, so that many processes do not come at once."""
         self._shards = [*dict.fromkeys(shards)]
         self._entries = {shard: ShardEntry(shard, position) for position, shard in enumerate(self._shards)}
-        """Those of shards that were dealt before, too: a visit to one may be under way."""
+        """The entries of shards that were dealt before, too: a visit to one may be under way."""
         self._weights: Mapping[str, float] = {}
         self._clock = clock
         self._check_interval = poll_interval / CHECKS
@@ -99,13 +99,13 @@ class ShardBoard:
             self._changed.notify_all()
 
     def next(self, scheduler: Scheduler | None = None, *, beside: bool = False) -> ShardRef | None:
-        """The shard to visit now, the most urgent where no scheduler chooses; None where none has work.
+        """The shard to visit now, the most urgent if no scheduler chooses; None if none has work.
 
-        `beside`: others are being visited, so that what may end the process waits for them, and what comes after it
-        too. `visited` or `failed` is to be called when the visit is over.
+        `beside`: others are being visited, so that a shard that may end the process waits for them, and shards after it
+        wait too. Call `visited` or `failed` when the visit is over.
         """
         if scheduler is not None:
-            # Outside the lock: a scheduler may be the user's, and whoever notifies must not wait for it.
+            # Outside the lock: a scheduler may be the user's code, and threads that notify must not wait for it.
             chosen = scheduler.next(self.views())
             return None if chosen is None else self._take(self._entries[chosen.ref])
         with self._changed:
@@ -135,7 +135,7 @@ class ShardBoard:
         return [self._entries[shard].view(now) for shard in self._shards]
 
     def others_have_work(self) -> bool:
-        """Whether a shard waits for its turn that nobody visits."""
+        """Whether a shard without a visit waits for its turn."""
         with self._changed:
             return self._queue.first(self._clock.monotonic()) is not None
 
@@ -173,10 +173,10 @@ class ShardBoard:
                 self._changed.notify()
 
     def offer(self, shards: Iterable[ShardRef]) -> None:
-        """The limited queue of these has a place for them: those come that this board has in line.
+        """The limited queue of these shards has a place for them: wake those that this board has in line.
 
-        That says nothing of work. If all boards came, each but one would find the place taken and stand in line
-        again, so that a shard without work would be rung for ever.
+        An offer is not a sign of work. If the shards of all boards woke, all but one would find the place taken and
+        stand in line again, so a shard without work would be woken for ever.
         """
         with self._changed:
             self._events += 1
@@ -190,7 +190,7 @@ class ShardBoard:
                 self._changed.notify()
 
     def hear(self, heard: "Heard") -> None:
-        """What a notification says."""
+        """Take in a notification."""
         (self.offer if heard.is_offer else self.notify)(heard.shards)
 
     def update(self, results: Iterable[ProbeResult], asked: int) -> None:
@@ -209,7 +209,7 @@ class ShardBoard:
             self._changed.notify(changed)
 
     def visited(self, shard: ShardRef, result: VisitResult, ready_in: float | None) -> None:
-        """A visit came to its end; in so many seconds the shard has work (below 0: since then), where that is known."""
+        """A visit came to its end; in so many seconds the shard has work (below 0: since then), if that is known."""
         with self._changed:
             before = self._entries[shard].ready_at
             entry, now = self._back(shard), self._clock.monotonic()

@@ -56,7 +56,7 @@ class BatchTiming(msgspec.Struct):
         """Take in how long a batch took that has just come to its end."""
         self.observe_run(seconds)
         self.usual = self.mean or 0.0
-        # Most batches are far from the slowest, and need not know what is left of it.
+        # Most batches are far from the slowest, so its decay need not be computed for them.
         if 4 * seconds > self.slowest or now - self.seen_at > _NEARLY_ALL:
             self.observe_rest(seconds, now)
 
@@ -70,26 +70,26 @@ class BatchTiming(msgspec.Struct):
         self.observe_rest(seconds, now)
 
     def observe_rest(self, seconds: float, now: float) -> None:
-        """Take in how long something took that has to fit too, but tells nothing of what is usual."""
+        """Take in the seconds of a step that has to fit too, without a change to the usual time."""
         if seconds >= self.slowest_at(now):
             self.slowest, self.seen_at = seconds, now
 
     def slowest_at(self, now: float) -> float:
-        """What is left of the slowest: it is forgotten by time, as a queue may have few batches or many."""
+        """The slowest time after its decay, which goes by time because a queue may have few batches or many."""
         # A clock that was set back makes nothing last for longer.
         self.seen_at = min(self.seen_at, now)
         return self.slowest * math.pow(_DECAY, now - self.seen_at)
 
     def predicted(self, now: float, budget: float) -> float:
-        """How long the next one takes, at most, as far as a drain of so many seconds in all goes by it.
+        """How long the next one takes, at most, for a drain of `budget` seconds in all.
 
-        What is usual counts in full. What is slower does up to a part of the budget: one call that hung takes from
-        later drains no more than that.
+        The usual time counts in full. The slowest time counts up to a part of the budget, so a call that hung takes at
+        most that part from later drains.
         """
         return max(self.usual, min(self.slowest_at(now), budget * MOST_OF_BUDGET))
 
     def predicted_at_most(self, budget: float) -> float:
-        """What `predicted` says at no time more than: cheaper, as it asks no clock."""
+        """An upper bound of `predicted`: cheaper, because it reads no clock."""
         return max(self.usual, min(self.slowest, budget * MOST_OF_BUDGET))
 
     def claim_ids(self, batch_size: int, settle_interval: float) -> int:
@@ -105,11 +105,11 @@ class BatchTiming(msgspec.Struct):
         return batch_size * max(concurrency, min(concurrency + spare, MAX_IDS // batch_size))
 
     def dump(self) -> str:
-        """As it is kept in Redis, so that a cold start knows."""
+        """The form that Redis stores, for the first batch of a cold start."""
         return f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {self.seen_at:.3f}"
 
     def adopt(self, dumped: str) -> None:
-        """Take over what another process measured, where this one has measured nothing yet."""
+        """Take over what another process measured, if this one has measured nothing yet."""
         if self.mean is None and dumped:
             self.mean, self.slowest, self.usual, self.seen_at = map(float, dumped.split(" "))
 
@@ -140,7 +140,7 @@ class Budget:
         self.is_hard = False
         """Whether what runs when the time is over is cancelled, as far as it can be."""
         self.is_unattended = False
-        """Whether nobody can press Ctrl-C: a KeyboardInterrupt of a handler is its own, as `sys.exit` is."""
+        """Whether the process runs without a terminal: a handler's KeyboardInterrupt is its own, as `sys.exit` is."""
         self.is_cancelled: Callable[[], bool] = _never
         """Whether what runs is to be cancelled, as far as it can be, before."""
         self.patience = 0.0
@@ -149,13 +149,13 @@ class Budget:
         self._ran = Lock()
 
     def for_turn(self, is_over: Callable[[], bool]) -> "Budget":
-        """The same budget for a visit that others wait for: it ends at a claim when that says so."""
+        """The same budget for a visit that others wait for: it ends at a claim when `is_over` is true."""
         turn = copy(self)
         turn.turn_over = is_over
         return turn
 
     def exit_of(self, error: BaseException) -> BaseException:
-        """What ended a handler without being a failure; where nobody can press Ctrl-C, it is the handler's own."""
+        """The exit of a handler; if the process runs without people at a terminal, Ctrl-C is the handler's own exit."""
         if not (self.is_unattended and is_a(error, KeyboardInterrupt)):
             return error
         own = SystemExit(type_name(error))
@@ -177,7 +177,7 @@ class Budget:
             self._ran.acquire(blocking=False)
 
     def prediction(self, timing: BatchTiming) -> float:
-        """How many seconds the next batch, or item, is expected to take at most; it begins where more are left."""
+        """The most seconds that the next batch, or item, is expected to take; it begins if more are left."""
         return timing.predicted(self._clock.time(), self._seconds)
 
     def against_batch(self, predicted: float) -> StopReason | None:

@@ -38,7 +38,7 @@ async def run(
 ) -> BatchResult:
     """As `Performer.run`; `around` puts the server middlewares, coroutine functions all, around a handler.
 
-    Raises CancelledError where it was cancelled before it began.
+    Raises CancelledError if it was cancelled before it began.
     """
     if is_cancelled():
         raise asyncio.CancelledError
@@ -118,14 +118,14 @@ def dispose(result: object) -> None:
 
 
 def told(error: BaseException) -> BaseException:
-    """What the error says of the handler: an interruption, too, where it broke off what was cancelled.
+    """The outcome of a handler that raised `error`: an interruption, too, if that broke off a cancelled handler.
 
-    A time-out of the handler's own is none: it takes its cancellation back.
+    A time-out of the handler's own is not an interruption: it takes its cancellation back.
     """
     if is_a(error, interruptions()):
         return error
     said, broken = call_safely(_told, error)
-    # One that cannot be read is a failure, whatever it came of.
+    # An error that cannot be read counts as a failure, whatever its origin.
     return error if broken is not None or said is None else said
 
 

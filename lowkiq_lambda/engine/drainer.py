@@ -40,7 +40,7 @@ LIMITS_KNOWN_FOR: Final = 60.0
 LookAtTasks: TypeAlias = Callable[[Collection[bytes], Callable[[], float]], None]
 """Given their ids, and how many seconds are left."""
 Seen = TypeVar("Seen", bound=ProbeResult | LowkiqError)
-"""What a look brings of a shard."""
+"""The result of a look at a shard."""
 
 
 class Drainer:
@@ -56,20 +56,20 @@ class Drainer:
     ) -> None:
         self.config = config
         self.clock = clock
-        """What drains go by."""
+        """The clock of drains."""
         self._backend = backend
         self._queues = queues
         self._middlewares = middlewares
         self.observers: Sequence[Observer] = ()
         """Those of the app."""
         self.observer: Observer | None = None
-        """That of the entrance; told of every settling, after those of the app."""
+        """The observer of the entrance; called for every settling, after those of the app."""
         self.look_at_tasks: LookAtTasks | None = None
         """Told of tasks that may be complete."""
         self.history = Recorder(backend)
-        """What the charts show; written on the way, and at the end of a drain; who only visits calls its `flush`."""
+        """The figures of the charts, written on the way and at a drain's end; code that only visits calls `flush`."""
         self.nonce_prefix = ""
-        """What the nonces of this process begin with, where somebody has to know which leases are its own."""
+        """The prefix of this process's nonces, if somebody has to recognize its leases."""
         self._renewers, self._survivors = LeaseRenewers(backend.node_of), Survivors()
         self._settings = VisitSettingsFactory(
             config,
@@ -113,7 +113,7 @@ class Drainer:
 
     @property
     def slot_pool(self) -> "SlotPool":
-        """What runs side by side runs there."""
+        """The pool for batches that run side by side."""
         with self._lock:
             if self._slot_pool is None:
                 from lowkiq_lambda.engine.slot_pool import SlotPool  # noqa: PLC0415 - imported lazily: cold start
@@ -132,7 +132,7 @@ class Drainer:
         return any(is_coroutine(queue.worker) for queue in self._queues.values()) and self.slot_pool.loop.is_here()
 
     def now(self, shard: ShardRef) -> float:
-        """Unix seconds by the shard's own server. Raises BackendError where it has to be asked and can't."""
+        """Unix seconds by the shard's own server. Raises BackendError if it has to be asked and can't."""
         return self._backend.now(shard)
 
     def shards(self) -> list[ShardRef]:
@@ -145,21 +145,21 @@ class Drainer:
         return [queue.shards for queue in self._queues.values()]
 
     def learn(self, names: Iterable[str], retry_for: float) -> None:
-        """Find out which shards the queues have now, where Redis can tell."""
+        """Find out which shards the queues have now, if Redis can tell."""
         for name in names:
             with suppress(BackendError, QueueMismatch):
                 self._queues[name].look_again(self._backend, retry_for)
 
     @property
     def weights(self) -> dict[str, float]:
-        """How much the lag of queues counts, by name, where it is not 1."""
+        """How much the lag of queues counts, by name, if it is not 1."""
         workers = [queue.worker for queue in self._queues.values()]
         return {worker.queue_name: worker.weight for worker in workers if worker.weight != 1}
 
     def probe(self, shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
-        """What there is to do in each, in one round trip for each node.
+        """The work that waits in each shard, in one round trip for each node.
 
-        Raises QueueMismatch, and BackendError where Redis cannot serve for `retry_for` seconds.
+        Raises QueueMismatch, and BackendError if Redis cannot serve for `retry_for` seconds.
         """
         for name in {shard.queue_name: None for shard in shards}:
             self._ensure_declared(self._queues[name], retry_for)
@@ -186,12 +186,12 @@ class Drainer:
             self._ensure_declared(queue, 0.0)
             return VisitResult("empty")
         except ShardMoving:
-            # Its jobs have not all come: whoever brings the last one says so.
+            # Some of its jobs have not arrived: the process that moves the last one announces the work.
             return VisitResult("empty")
         finally:
             with self._lock:
                 self._running.discard(visit)
-            # Only now: others may have the shard meanwhile.
+            # Only now: other holders may have the shard meanwhile.
             if visit.session.ended_tasks and self.look_at_tasks:
                 self.look_at_tasks(visit.session.ended_tasks, budget.remaining)
         if result.reason == "limited" and visit.admission is None:
@@ -201,12 +201,12 @@ class Drainer:
         return result
 
     def ready_in(self, shard: ShardRef, result: VisitResult) -> float | None:
-        """In how many seconds a visit left work for another; None where it does not tell. Raises BackendError."""
+        """In how many seconds a visit left work for another; None if it does not tell. Raises BackendError."""
         return None if result.until is None else result.until - self.now(shard)
 
     def probe_each(self, shards: Sequence[ShardRef], retry_for: float) -> dict[ShardRef, ProbeResult | LowkiqError]:
         """As `probe`, but what is wrong with one shard stands in its place, and the others have their result."""
-        # Nobody knows yet whether it is the last one.
+        # This may be the last probe of the drain.
         self.history.hand_over()
         undeclared: dict[str, LowkiqError] = {}
         for name in {shard.queue_name: None for shard in shards}:
@@ -214,7 +214,7 @@ class Drainer:
                 self._ensure_declared(self._queues[name], retry_for)
             except (BackendError, QueueMismatch) as error:
                 undeclared[name] = error
-                # What is out of reach is waited for once, not once for each queue.
+                # An unreachable server is waited for once, not once for each queue.
                 retry_for = 0.0 if isinstance(error, BackendError) else retry_for
         known = [shard for shard in shards if shard.queue_name not in undeclared]
         found = dict(zip(known, probe_each(self._backend, known, retry_for), strict=True))
@@ -224,7 +224,7 @@ class Drainer:
         return {shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards}
 
     def running_jobs(self) -> list[dict[str, object]]:
-        """What visits are performing, as fields of a line of the log each: queue, shard, count, ids."""
+        """The batches that visits perform, each as the fields of a log line: queue, shard, count, ids."""
         with self._lock:
             visits = list(self._running)
         return [fields for visit in visits if (fields := visit.running_jobs())]
@@ -250,7 +250,7 @@ class Drainer:
             visit.abandon(seconds)
 
     def _noting_closed(self, states: list[Seen]) -> list[Seen]:
-        """The states; where a shard is not open its queue's declaration is read anew, now or at the next look."""
+        """The states; if a shard is not open its queue's declaration is read anew, now or at the next look."""
         closed = [state.ref for state in states if isinstance(state, ProbeResult) and not state.is_open]
         for shard in closed:
             self._queues[shard.queue_name].doubt_for(shard)
@@ -261,7 +261,7 @@ class Drainer:
         queue.ensure_declared(self._backend, retry_for)
 
     def _new_visit(self, queue: Queue, shard: ShardRef, budget: Budget) -> ShardVisit:
-        """One that asks the queue for a place first where that is limited, as far as is known; its nonce says so."""
+        """A visit, which asks the queue for a place first if that seems to be limited; then its nonce ends with `+`."""
         settings = self._settings.of(queue)
         has_limits = self._limits_set.get(shard.queue_name, -math.inf) > self.clock.monotonic()
         has_place = has_limits or settings.limits is not None

@@ -30,7 +30,7 @@ STANDSTILL: Final = 1.0
 WOULD_WAIT: Final = "A drain on the thread of its handlers' loop would wait for itself: await app.adrain()."
 
 _LAST_WORDS: Final = 1.0
-"""Seconds that cancelled tasks have, where their loop ends."""
+"""Seconds that cancelled tasks have when their loop ends."""
 _callers_loop: ContextVar[AbstractEventLoop | None] = ContextVar("lowkiq_callers_loop", default=None)
 """Of who awaits the drain in whose context this is."""
 
@@ -53,7 +53,7 @@ class HandlerLoop:
         self._given = loop
 
     def get(self) -> AbstractEventLoop:
-        """Where handlers run now. Raises RuntimeError for a loop that cannot run them."""
+        """The loop of handlers now. Raises RuntimeError for a loop that cannot run them."""
         loop = _callers_loop.get() or self._given
         if loop is None:
             return self._running()
@@ -63,7 +63,7 @@ class HandlerLoop:
         return loop
 
     def check(self) -> None:
-        """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""
+        """Raises RuntimeError if the thread that calls would wait for itself, and for a loop that cannot run."""
         self.get()
         if self.is_here():
             raise RuntimeError(WOULD_WAIT)
@@ -173,7 +173,7 @@ def _complain(task: Task) -> None:
 
 
 def _places(awaited: object) -> Iterator[str]:
-    """Where each coroutine of those that await each other stands, from the outermost."""
+    """The place in the code of each coroutine of those that await each other, from the outermost."""
     while awaited is not None:
         if frame := getattr(awaited, "cr_frame", None):
             yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
@@ -181,9 +181,9 @@ def _places(awaited: object) -> Iterator[str]:
 
 
 async def drain_beside(drain: Callable[[], Result], stop: Callable[[], object]) -> Result:
-    """What the drain, in a thread, returns or raises; its handlers run on this loop.
+    """The result, or the exception, of the drain, which runs in a thread; its handlers run on this loop.
 
-    Where this is cancelled, `stop` is called, and the drain's end is waited for.
+    If this call is cancelled, it calls `stop` and waits for the drain's end.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Result] = loop.create_future()

@@ -1,4 +1,4 @@
-"""Failures: the texts of errors as they are kept, which of them are alike, and who is told of the last ones."""
+"""Failures: the stored texts of errors, which errors are alike, and the hook for the last ones."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         return CountedFailure(dumped, self._brief(text, dumped), signature(error), blamed)
 
     def repeated_exit(self, error: BaseException, times: int, *, blamed: bool) -> "CountedFailure":
-        """That an id exited so many times in a row, the last time with this error, as a failure that counts."""
+        """The counted failure of an id that exited `times` times in a row, the last time with this error."""
         name, text = type_name(error), self.text(error)
         # The default format begins with the type, and another need not have it.
         exit_text = text if text.startswith(name) else f"{name}: {text}"
@@ -83,9 +83,9 @@ class ErrorText(msgspec.Struct, frozen=True):
 
 
 class CountedFailure(msgspec.Struct, frozen=True):
-    """A failure that counts: its error as it is kept, and in brief; what makes it like another; who failed.
+    """A failure that counts: its stored error, the short form of that, and the signature of failures like it.
 
-    `blamed`: the id alone.
+    `blamed`: the failure belongs to the id alone.
     """
 
     dumped: bytes
@@ -103,7 +103,7 @@ class Burial(msgspec.Struct, frozen=True):
     clock: Clock
 
     def tell(self, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """Log the ids and call the worker's hook; whatever it raises, what is in the morgue stays there.
+        """Log the ids and call the worker's hook; an error of the hook does not take jobs out of the morgue.
 
         `buried`: (id, entry, error) of each.
         """
@@ -120,7 +120,7 @@ class Burial(msgspec.Struct, frozen=True):
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
         payload, broken = call_safely(self.load_payload, entry[PLACE:])
         if broken is not None:
-            # Whatever the codec raises, the raw bytes are shown.
+            # The raw bytes are shown after any error of the codec.
             payload = entry[PLACE:]
         text = self.texts.read(error)
         return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text)

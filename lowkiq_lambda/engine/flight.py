@@ -1,6 +1,6 @@
-"""What a visit has in flight whose batches run side by side, how much may come beside it, and what the visit does next.
+"""The ids in flight of a visit whose batches run side by side, the room for more, and the next move of the visit.
 
-The next move is a pure function of what waits, runs and has ended.
+The next move is a pure function of the ids that wait, run and have ended.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ class Flight:
         return min((since for other_id, since in self.since.items() if other_id != job_id), default=None)
 
     def room(self, limits: ClaimLimits) -> ClaimLimits:
-        """What may be claimed beside it, where so much may be in flight; no ids while much of the bytes is."""
+        """The room for another claim, within `limits` of all ids in flight; none if over half of the bytes is taken."""
         payloads, size = limits.payloads - self._payloads, limits.bytes - self._bytes
         # The first id that is claimed gets at least one payload, however long that is.
         has_room = payloads > 0 and 2 * self._bytes <= limits.bytes

@@ -1,4 +1,4 @@
-"""What slots ask of the coordinator of their visit: calls of any kind, and saves of jobs with a cursor among them."""
+"""The calls of slots to the coordinator of their visit: of any kind, and saves of jobs with a cursor among them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Inbox:
         self._bell.put(None)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a call, at most so long; whether there is one. An interruption of it (Ctrl-C) loses none."""
+        """Wait for a call, at most `seconds`; whether there is one. An interruption (Ctrl-C) loses no call."""
         if not self._calls:
             with suppress(Empty):
                 self._bell.get(timeout=seconds)
@@ -57,10 +57,10 @@ class SlotSaves:
         """Whether the visit ends, so that nothing more is saved."""
 
     def save(self, job_id: str, progress: bytes, *, clears: bool) -> Checkpoint:
-        """In the slot: have the coordinator save it, and wait for the answer."""
+        """In the slot: ask the coordinator to save it, and wait for the answer."""
         answers: SimpleQueue[Checkpoint | BaseException] = SimpleQueue()
         self._inbox.post(partial(self._save, answers, job_id, progress, clears=clears))
-        # Where the visit ends, its coordinator may be gone by now.
+        # If the visit ends, its coordinator may be gone by now.
         answer = LeaseLost(CLOSED) if self.is_closed else answers.get()
         if isinstance(answer, BaseException):
             raise answer

@@ -39,7 +39,7 @@ class Iteration:
 
     @classmethod
     def of(cls, delivery: Delivery) -> "Iteration":
-        """As it was kept. Raises CursorError where that cannot be read."""
+        """As it was kept. Raises CursorError if that cannot be read."""
         try:
             progress = load_progress(delivery.progress)
         except msgspec.MsgspecError as error:
@@ -59,7 +59,7 @@ class Iteration:
         return self.progress.cursor != self._began_at
 
     def upgrade(self, worker: "Worker") -> None:
-        """Make the cursor one of the worker's `cursor_version`. Raises CursorError where the worker cannot."""
+        """Make the cursor one of the worker's `cursor_version`. Raises CursorError if the worker cannot."""
         progress, version = self.progress, worker.cursor_version
         if progress.cursor is not None and progress.version != version:
             upgrade: Callable[[Any, int], Any] | None = getattr(worker, "upgrade_cursor", None)
@@ -104,7 +104,7 @@ AfterItem: TypeAlias = Callable[[Iteration], str | None]
 
 
 class Run(Protocol):
-    """What a drain has to do with a run of a job: it keeps the progress, and says when to stop."""
+    """The drain's side of one run of a job: it keeps the progress, and decides when the run stops."""
 
     def begin(self, iteration: Iteration) -> bool:
         """Whether the run may begin."""
@@ -122,7 +122,7 @@ class Run(Protocol):
 def iterate(worker: "Worker", job: "BatchJob", iteration: Iteration, after_item: AfterItem) -> str | None:
     """Run the job on from its cursor until it ends, then None, or until `after_item` says why to stop.
 
-    Where it is stopped it is closed, so its `with` and `finally` run. Raises what the job raises, then and before, and
+    If it is stopped it is closed, so its `with` and `finally` run. Raises what the job raises, then and before, and
     CursorError for a cursor that cannot be kept.
     """
     perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
@@ -147,13 +147,13 @@ def iterate(worker: "Worker", job: "BatchJob", iteration: Iteration, after_item:
         end_child_of(pid)
         return None
     finally:
-        # What has ended is closed already.
+        # A generator that has ended is closed already.
         with InParentAlone():
             items.close()
 
 
 def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Batch", job_id: str) -> None:
-    """Run one job of a batch in a drain. Raises what it raises, and Later where it was stopped before its end."""
+    """Run one job of a batch in a drain. Raises what it raises, and Later if it was stopped before its end."""
     if not batch.reopen(job_id):
         return
     iteration, run = batch.iteration(job_id), run_of(job_id)
@@ -167,7 +167,7 @@ def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Ba
         run.end(iteration)
     if reason:
         iteration.is_stopped = True
-        # Where nobody waits it would begin anew at once, as often as a turn ends before its cursor has moved.
+        # Without waiting jobs it would begin anew at once, as often as a turn ends before its cursor has moved.
         is_idle = reason == "turn over" and not iteration.has_advanced
         raise Later(max(0.0, SHORTEST_DELAY + ran_before - iteration.progress.seconds) if is_idle else 0, reason)
 

@@ -25,9 +25,9 @@ class Save(Protocol):
 
 
 class IterationRun:
-    """The `Run` of a visit. What goes wrong below the user's middlewares is kept in `broken`, and ends the visit.
+    """The `Run` of a visit. Errors below the user's middlewares are kept in `broken`, and end the visit.
 
-    `others_wait` is given when the shard's next other job is due (Unix seconds, or None).
+    `others_wait` gets the time when the shard's next other job is due (Unix seconds, or None).
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class IterationRun:
     ) -> None:
         self._shard = shard
         self.save: Save = shard.save
-        """What writes the progress, unless another thread has to."""
+        """The function that writes the progress, unless another thread has to."""
         self._budget = budget
         self.job_id = job_id
         self._others_wait = others_wait
@@ -60,7 +60,7 @@ class IterationRun:
         self.broken: BaseException | None = None
 
     def begin(self, iteration: Iteration) -> bool:
-        """Whether the run may begin: not where an earlier one of this visit broke off."""
+        """Whether the run may begin: false if an earlier one of this visit broke off."""
         if self.broken is not None:
             return False
         self._seconds_before = iteration.progress.seconds
@@ -72,12 +72,12 @@ class IterationRun:
         return self.broken is None
 
     def after_item(self, iteration: Iteration) -> str | None:
-        """Save the progress where it is time; why to stop here, or None."""
+        """Save the progress if it is time; the reason to stop here, or None."""
         try:
             self._note_item()
             now = self._item_began_at
             if self._turn_over_at is None:
-                # What it takes to come back to where the job was is not of its turn.
+                # The time for coming back to the cursor is not a part of the job's turn.
                 self._turn_over_at = now + self._turn
             if now - self._saved_at >= self._interval and iteration.progress.cursor is not None:
                 self._save(iteration)
@@ -111,7 +111,7 @@ class IterationRun:
         try:
             saved = self.save(self.job_id, progress, clears=clears)
         except BaseException as error:
-            # Whatever it is, nobody knows whether the call was applied: no other may follow.
+            # After any exception it is unknown whether the call was applied: no other call may follow.
             self.broken = error
             raise
         now, interval = self._clock.monotonic(), self._shard.settings.settle_interval

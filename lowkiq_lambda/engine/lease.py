@@ -1,8 +1,8 @@
-"""How long a holder may believe in its lease, and what renews it. The proof stands in docs/lease.md.
+"""How long a holder may trust its lease, and the thread that renews it. The proof stands in docs/lease.md.
 
-A lease is trusted for `ttl - ttl / 10` from the *start* of the last call that renewed it: the server cannot have
-begun to count earlier. Both clocks are asked, and whichever says stop first wins: the monotonic clock may stand
-still while the machine is frozen, the wall clock may be set.
+A lease is trusted for `ttl - ttl / 10` from the *start* of the last call that renewed it: the server cannot have begun
+to count earlier. Both clocks are read, and the earlier end counts: the monotonic clock may stand still while the
+machine is frozen, the wall clock may be set.
 """
 
 import logging
@@ -58,7 +58,7 @@ class Lease(msgspec.Struct):
         self._lost = True
 
     def trust_left(self) -> float:
-        """Seconds for which it may still be believed in; never below 0."""
+        """Seconds for which the lease is still trusted; never below 0."""
         if self._lost:
             return 0.0
         renewed, trusted = self._renewed, self.ttl * (1 - MARGIN)
@@ -88,7 +88,7 @@ class LeaseRenewer:
         self._ended = False
 
     def end(self) -> None:
-        """Let the thread go; whoever keeps a lease after this begins another one."""
+        """End the thread; the next call of `keep` starts another one."""
         with self._changed:
             self._ended = True
             self._changed.notify()
@@ -109,7 +109,7 @@ class LeaseRenewer:
                 self._kept.discard(kept)
 
     def renew_due(self) -> float | None:
-        """Renew what is due; seconds until the next is, None where nothing is kept."""
+        """Renew what is due; seconds until the next is, None if nothing is kept."""
         with self._changed:
             kept = list(self._kept)
         for held in kept:

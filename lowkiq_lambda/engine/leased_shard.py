@@ -1,4 +1,4 @@
-"""A shard under a visit's lease: its claims, the calls that renew the lease, and what is told of each settling."""
+"""A shard under a visit's lease: its claims, the calls that renew the lease, and the events of settlings."""
 
 import logging
 from collections import Counter, deque
@@ -32,9 +32,9 @@ _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class Claim(msgspec.Struct, eq=False):
-    """What one claim has put into flight, from the claim to its settling. Only the thread of its visit changes it.
+    """The ids that one claim has put into flight, until they are settled. Only the thread of its visit changes it.
 
-    `charge`, `is_rest`: as the store's `Window` has them.
+    `charge`, `is_rest`: as in the store's `Window`.
     """
 
     deliveries: Sequence[Delivery] = ()
@@ -44,7 +44,7 @@ class Claim(msgspec.Struct, eq=False):
     left: deque[list[Delivery]] = msgspec.field(default_factory=deque)
     """The batches that have not begun."""
     exited: list[Delivery] = msgspec.field(default_factory=list)
-    """Those whose handlers exited in this visit: they wait for another one."""
+    """The ids whose handlers exited in this visit: they wait for another one."""
     batch: Sequence[Delivery] = ()
     """The one that was begun last, in the visit's own thread."""
     begun_at: float = 0.0
@@ -54,7 +54,7 @@ class Claim(msgspec.Struct, eq=False):
     ahead: float = 0.0
     """By how much the time of the shard's server is ahead of the monotonic clock."""
     run: "IterationRun | None" = None
-    """Of the job in that batch, while it runs, where it has a cursor."""
+    """Of the job in that batch, while it runs, if it has a cursor."""
 
     @classmethod
     def of(cls, window: Window | None) -> "Claim | None":
@@ -93,10 +93,10 @@ class LeasedShard:
     ) -> None:
         self.settings = settings
         self.admission = admission
-        """The visit's place in a limited queue; None where the queue is not limited."""
+        """The visit's place in a limited queue; None if the queue is not limited."""
         self.session = session
         self.now = now
-        """Unix seconds by the shard's server. Raises BackendError where it has to be asked and can't."""
+        """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
         self.lease = Lease(settings.clock, settings.lease.ttl, Moment.now(settings.clock))
         self.pending = PendingOutcomes(settings.worker, settings.texts)
         self.counts: Counter[str] = Counter()
@@ -117,7 +117,7 @@ class LeasedShard:
             self.admission.end_in(seconds)
 
     def trust_left(self) -> float:
-        """Seconds for which handlers may go on: while the lease is believed in, and the place in a limited queue."""
+        """Seconds for which handlers may go on: while the lease is trusted, and the place in a limited queue."""
         left = self.lease.trust_left()
         return left if self.admission is None else min(left, self.admission.lease.trust_left())
 
@@ -138,7 +138,7 @@ class LeasedShard:
         self.lease.renewed(started)
 
     def save(self, job_id: str, progress: bytes, *, clears: bool, left_since: float | None = None) -> Checkpoint:
-        """Save how far a job has come that is running. Where it raises, the visit has to end.
+        """Save how far a job has come that is running. If it raises, the visit has to end.
 
         `left_since`: since when the oldest of what else is in flight counts for the lag.
         """
@@ -226,7 +226,7 @@ class LeasedShard:
         return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency, tenant_rate)
 
     def _claim_limits(self) -> ClaimLimits:
-        """How much to claim where nothing is in flight."""
+        """The size of a claim while no id is in flight."""
         limits = self.limits()
         if self.admission is None:
             return limits

@@ -1,7 +1,7 @@
-"""A drain of several shards: a loop with a budget, and the report of what came of it.
+"""A drain of several shards: a loop with a budget, and its report.
 
-One thread runs the loop and writes the report. It makes the visits itself, one after the other; where several may be
-made at once and more than one shard is due, each of them has a thread, and the loop waits for their ends.
+One thread runs the loop and writes the report. It makes the visits itself, one after the other. If several visits may
+run at once and more than one shard is due, each visit has a thread, and the loop waits for their ends.
 """
 
 import math
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.visits import VisitsAtOnce
 
 Visited: TypeAlias = tuple[VisitResult, float | None]
-"""How a visit ended, and in how many seconds its shard has work, where that is known."""
+"""How a visit ended, and in how many seconds its shard has work, if that is known."""
 
 
 PATIENCE: Final = 5.0
@@ -32,7 +32,7 @@ class Loop:
     """Fills while it runs; may run again, to go on."""
 
     def __init__(self, drainer: Drainer, select: Callable[[], Sequence[ShardRef]], *, at_once: int = 1) -> None:
-        """`select`: those of the drainer's shards that are visited; asked again where a queue is being resharded.
+        """`select`: the shards to visit among the drainer's; called again if a queue is being resharded.
 
         `at_once`: how many shards are visited at the same time, at most.
         """
@@ -48,9 +48,9 @@ class Loop:
         self.reasons: dict[ShardRef, StopReason] = {}
         """Why each shard was left, as of late."""
         self.errors: dict[ShardRef, LowkiqError] = {}
-        """What keeps shards from being drained: of those that were not drained since."""
+        """The errors that keep shards from being drained: of those that were not drained since."""
         self.exits: dict[ShardRef, BaseException] = {}
-        """What ended handlers without being a failure (SystemExit): the last of each shard."""
+        """The exceptions that ended handlers without being failures (SystemExit): the last of each shard."""
         self.lags_at_start: Mapping[ShardRef, float] | None = None
         self.lags: dict[ShardRef, float] = {}
         """Seconds that the oldest due job of each had waited at the last probe."""
@@ -63,7 +63,7 @@ class Loop:
         self.after_probe: Callable[[Loop], object] = _ignore
         """Called before and after each look, in the thread that runs the drain."""
         self.is_notified = False
-        """Whether the board is told of pushes, so that fewer probes are needed."""
+        """Whether notifications of pushes reach the board, so that fewer probes are needed."""
         self._work: dict[ShardRef, None] = {}
         self.stale_at = -math.inf
         """When the last probe has told enough (monotonic)."""
@@ -72,7 +72,7 @@ class Loop:
         self.predictions: dict[str, float] = {}
         """Of queues of which no further batch was predicted to fit: how many seconds one was expected to take."""
         self._patience = PATIENCE
-        """What is left of it since the last progress."""
+        """The rest of the patience since the last progress."""
         self._most_at_once = at_once
         self._at_once = max(1, min(at_once, len(self.shards)))
         self._visits: VisitsAtOnce[Visited] | None = None
@@ -84,14 +84,14 @@ class Loop:
 
     @property
     def left(self) -> list[ShardRef]:
-        """The shards that had work when it ended, and nobody who does it."""
+        """The shards that had work, and no holder, when the drain ended."""
         return list(self._work)
 
     def run(self, budget: Budget, wait: "Wait | None" = None) -> Self:
-        """Visit shards, the most urgent first, until nothing is due or the budget ends.
+        """Visit shards, the most urgent first, until no shard is due or the budget ends.
 
-        Where nothing is due `wait` is called, and the drain goes on if it says so. An error of one shard does not stop
-        the others: it is in the report. Whatever it returns or raises, no visit is under way then.
+        If no shard is due, the loop calls `wait`, and goes on if that returns true. An error of one shard does not stop
+        the others: it is in the report. No visit is under way after a return or an exception.
         """
         self.board.put_off_risk(budget.remaining())
         try:
@@ -120,7 +120,7 @@ class Loop:
     def probe(self, budget: Budget) -> None:
         """Ask what there is to do, in one round trip for each node; shards that just failed are left alone."""
         clock, board, config = self.drainer.clock, self.board, self.drainer.config
-        # Only at first: later, what is out of reach would keep the others waiting.
+        # Only at first: later, retries for an unreachable server would keep the other shards waiting.
         retry_for = 0.0 if self.reasons else min(config.redis_retry_for, budget.remaining())
         self.before_probe(self)
         asked, asked_at = board.events, clock.monotonic()
@@ -171,7 +171,7 @@ class Loop:
         return self.board.next(beside=under_way > 0)
 
     def _await_more(self, budget: Budget, wait: "Wait | None") -> bool:
-        """Wait until a visit ends, or a shard may be due; False where nothing more is waited for."""
+        """Wait until a visit ends, or a shard may be due; False if nothing more is waited for."""
         under_way = len(self._under_way)
         if under_way >= self._at_once:
             self._note_ended(budget.remaining())
@@ -184,7 +184,7 @@ class Loop:
         return True
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
-        """Visit the shard, in another thread where others are visited beside it, and note how that ended."""
+        """Visit the shard, in another thread if others are visited beside it, and note how that ended."""
         turn = budget.for_turn(self.board.turn())
         turn.patience = math.inf if self.is_notified else min(self._patience, budget.remaining())
         may_have_thread = bool(self._under_way) or (self._at_once > 1 and self.board.may_go_beside(shard))
@@ -199,7 +199,7 @@ class Loop:
             self._note_end(shard, result, ready_in)
 
     def _begin(self, shard: ShardRef, budget: Budget) -> bool:
-        """Have another thread make the visit; where there is none, there will be none later."""
+        """Start the visit in another thread; if there is none, there will be none later."""
         if self._visits is None:
             from lowkiq_lambda.engine.visits import VisitsAtOnce  # noqa: PLC0415 - imported lazily: cold start
 
@@ -214,7 +214,7 @@ class Loop:
         return result, self.drainer.ready_in(shard, result)
 
     def _wait_for_place(self, budget: Budget) -> bool:
-        """Wait until a limited queue may let a shard in; False, at once, where nothing says that it does in time."""
+        """Wait until a limited queue may let a shard in; False, at once, if no sign shows that it does in time."""
         limited = [shard for shard, reason in self.reasons.items() if reason == "limited"]
         if self.is_notified or not limited:
             return False
@@ -227,7 +227,7 @@ class Loop:
         return True
 
     def _seconds_until_more(self) -> float:
-        """Until a shard may have work that nobody visits: by the clock, or as a probe may tell."""
+        """Seconds until a shard without a visit may have work: by the clock, or by the next probe."""
         polls_at = max(self.stale_at, self.probed_at + self.drainer.config.poll_interval)
         return min(self.board.more_ready_at(), polls_at) - self.drainer.clock.monotonic()
 
@@ -302,7 +302,7 @@ class Loop:
         self._work.pop(shard, None)
         self.errors.pop(shard, None)
         if self.reasons.get(shard) != "lease lost":
-            # That this holder lost the shard says more about it than what others have made of it since.
+            # The loss of the lease is the better reason: other holders may have worked in the shard since.
             self.reasons[shard] = result.obstacle
 
     def _end(self, reason: StopReason) -> None:
@@ -314,7 +314,7 @@ class Loop:
 
 
 Wait: TypeAlias = Callable[[Loop, Budget], bool]
-"""Waits, where nothing is due now; whether the drain is to go on."""
+"""Waits, if nothing is due now; whether the drain is to go on."""
 
 
 def _ignore(_loop: Loop) -> None:

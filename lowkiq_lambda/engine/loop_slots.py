@@ -40,7 +40,7 @@ class LoopSlots:
         self._middlewares = middlewares
 
     def check(self) -> None:
-        """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""
+        """Raises RuntimeError if the thread that calls would wait for itself, and for a loop that cannot run."""
         self._loop.check()
 
     def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
@@ -65,7 +65,7 @@ class LoopSlots:
         self, call: LoopCall, deliveries: Sequence[Delivery], began_at: float, on_end: OnEnd, task: Task
     ) -> None:
         if task.cancelled():
-            # Before it began: nothing of it ran. Where it was ours, that says nothing of the ids.
+            # Cancelled before it began: its handler never ran. A cancellation of ours is not a sign against the ids.
             ids = [delivery.id for delivery in deliveries]
             exited_ids = [] if call.is_cancelled else ids
             result = BatchResult(returned=ids, exited_ids=exited_ids, exit=asyncio.CancelledError())
@@ -129,7 +129,7 @@ class _Awaited:
         self._worker = worker
 
     def perform(self, batch: Batch) -> object:
-        """What the handler returns or raises."""
+        """The result of the handler, or its exception."""
         ended: SimpleQueue[Task] = SimpleQueue()
         self._call.start(lambda: self._awaited(batch), copy_context(), ended.put)
         task = self._ended(ended)
@@ -152,7 +152,7 @@ class _Awaited:
     async def _awaited(self, batch: Batch) -> BaseException | None:
         if self._call.is_cancelled:
             return asyncio.CancelledError()
-        # What it raises is handed over: an exit must not leave the loop's thread.
+        # Exceptions of the handler are handed over: an exit must not leave the loop's thread.
         try:
             dispose(await AwaitedInParentAlone(self._handle(self._worker, batch)))
         except BaseException as error:  # noqa: BLE001 - handed over

@@ -1,4 +1,4 @@
-"""What becomes of the ids that were performed, and what of it a drain owes the store until the next settling."""
+"""The outcomes of performed ids, and the part of them that a drain writes to the store with the next settling."""
 
 import logging
 from collections import Counter
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EXIT_LIMIT: Final = 5
-"""How often in a row an id that runs alone exits (`sys.exit`, a cancellation) until that is its failure.
+"""Exits in a row (`sys.exit`, a cancellation) after which an id that runs alone counts as failed.
 
-Any process is stopped now and then, so one exit says nothing of the id; five in a row are its own.
+Any process is stopped now and then, so one exit is not evidence against the id; five in a row are its own.
 """
 
 MOST_NOTES: Final = 20
@@ -79,7 +79,7 @@ class PendingOutcomes:
         self._records += [(delivery.id, "returned") for delivery in deliveries]
 
     def records(self, *, partial: bool) -> list[OutcomeRecord]:
-        """To be sent: what is done is named only where other ids stay in flight."""
+        """The records to send: done ids are named only if other ids stay in flight."""
         # How far a job has come is noted before its outcome: the morgue, too, takes the latest.
         records = [*self._saved, *self._records] if self._saved else self._records
         return [*records, *((job_id, "done") for job_id in self._done)] if partial else records
@@ -93,11 +93,11 @@ class PendingOutcomes:
             yield job_id, "done"
 
     def performed(self) -> list[str]:
-        """The ids that would be performed again if nothing of this were written."""
+        """The ids that would be performed again if their outcomes were not written."""
         return [job_id for job_id, outcome in self.named() if outcome != "returned"]
 
     def counts(self) -> Counter[str]:
-        """Ids by outcome; `failed`: whose failure counts; `checkpointed`: of `later`, who moved."""
+        """Ids by outcome; `failed`: those whose failure counts; `checkpointed`: those of `later` with new progress."""
         counts: Counter[str] = Counter(record[1] for record in self._records)
         del counts["rest"]
         if counts["later"]:
@@ -107,7 +107,7 @@ class PendingOutcomes:
         return +counts
 
     def _add_each(self, batch: Sequence[Delivery], result: BatchResult, now: float) -> None:
-        # Where each id is performed by itself, company does no harm and blame has no use.
+        # If each id is performed by itself, company does no harm and blame has no use.
         in_company = self._worker.batch_size > 1 and hasattr(self._worker, "perform")
         unattributed, returned, exited_ids = set(result.unattributed), set(result.returned), set(result.exited_ids)
         for delivery in batch:
@@ -168,7 +168,7 @@ class PendingOutcomes:
                 self._saved.append((job_id, "noted", *map(self._message, texts[-MOST_NOTES:])))
 
     def _message(self, text: str) -> bytes:
-        """What items are told, as it is kept."""
+        """A message for items of tasks, in its stored form."""
         return self._texts.dump(cut(plain(str(text)), BRIEF))
 
     def _put_off(
@@ -236,9 +236,9 @@ def _last_failure(dead_head: str, delivery: Delivery, failure: CountedFailure) -
 
 
 def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone: bool) -> OutcomeRecord | None:
-    """Returned, behind what is due by now; None where so many exits in a row, `before` and this one, are a failure.
+    """Returned, behind the ids that are due now; None if so many exits in a row, `before` and this one, are a failure.
 
-    In company it counts for nobody, and Ctrl-C never does.
+    An exit in a batch of several ids does not count, and Ctrl-C never does.
     """
     exit_count = before + (alone and not is_a(error, KeyboardInterrupt))
     return None if exit_count >= EXIT_LIMIT else (delivery.id, "returned", exit_count)

@@ -38,7 +38,7 @@ Kinds: TypeAlias = tuple[type[BaseException], ...]
 
 
 def interruptions() -> Kinds:
-    """What ends a handler without having failed: its payloads go back.
+    """The exceptions that end a handler without a failure: its payloads go back.
 
     Only an id that exits several times in a row has failed.
     """
@@ -46,36 +46,37 @@ def interruptions() -> Kinds:
 
 
 def hook_errors() -> Kinds:
-    """What a user's hook may raise without harm: the outcome that it was told of stands."""
+    """The exceptions that a user's hook may raise without harm: the outcome that it got stands."""
     return (Exception, SystemExit, GeneratorExit, *_cancellation())
 
 
 def no_failures() -> Kinds:
-    """What a handler may end with that says how its jobs go on, and is no error."""
+    """The exceptions of a handler that decide how its jobs go on, and are not errors."""
     return (*interruptions(), Later, Rejected)
 
 
 def _cancellation() -> Kinds:
-    # asyncio is a tenth of a cold start. Where nobody has imported it, nobody can raise its exception.
+    # asyncio is a tenth of a cold start. If it is not imported, its exception cannot be raised.
     cancelled = getattr(sys.modules.get("asyncio"), "CancelledError", None)
     return (cancelled,) if cancelled else ()
 
 
 class BatchContext(HandlerContext, Protocol):
-    """What a drain knows of its handlers besides."""
+    """The drain's part of the handlers' context."""
 
     def run_of(self, job_id: str) -> "Run":
-        """What it has to do with a run of this job, whose `perform_job` yields a cursor."""
+        """The drain's side of a run of this job, whose `perform_job` yields a cursor."""
         ...
 
 
 class BatchResult(msgspec.Struct):
-    """What came of a batch. Ids that are named nowhere are done.
+    """The result of a batch. Ids that are not in any field are done.
 
-    `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `returned`: ids that go
-    back as they were; `exited_ids`: those of them that may have exited. `exit`: the exception, no failure, that ended
-    the batch. `later`: ids that go on later; `iterations`: those of jobs with a cursor. `rejected`: ids that ended with
-    business failures of payloads by their positions, or, as None, of all others. `notes`: what items are told.
+    `failed`: their own failures. `unattributed`: ids of an error without a named id. `returned`: ids that go back as
+    they were; `exited_ids`: those of them that may have exited. `exit`: the exception that ended the batch without
+    being a failure. `later`: ids that go on later; `iterations`: those of jobs with a cursor. `rejected`: ids that
+    ended with business failures of payloads by their positions, or, as None, of all others. `notes`: messages for
+    items.
     """
 
     failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
@@ -98,7 +99,7 @@ class Performer(msgspec.Struct, frozen=True):
     load_payload: Callable[[bytes], object]
     load_error: Callable[[bytes], str]
     iterate: "PerformIteration | None" = None
-    """Runs one job whose `perform_job` is a generator; None where it is not."""
+    """Runs one job whose `perform_job` is a generator; None if it is not."""
 
     def run(self, deliveries: Sequence[Delivery], context: BatchContext) -> BatchResult:
         """Hand the batch to a new worker object; what it raises ends up in the result."""
@@ -121,7 +122,7 @@ class Performer(msgspec.Struct, frozen=True):
         return self.end(batch, result, error, call.exited)
 
     def begin(self, deliveries: Sequence[Delivery], context: BatchContext) -> tuple[Batch | None, BatchResult]:
-        """The batch that the handler gets, None where nothing of it can be decoded; and its result, as far as known."""
+        """The batch for the handler, None if no payload can be decoded; and its result, as far as known."""
         payloads: dict[str, list[Any]] = {}
         broken: dict[str, BaseException | str] = {}
         load = self.load_payload
@@ -141,7 +142,7 @@ class Performer(msgspec.Struct, frozen=True):
     def end(
         self, batch: Batch, result: BatchResult, error: BaseException | None, exited: BaseException | None
     ) -> BatchResult:
-        """Close the batch. `error` came out of the middlewares; `exited` ended the handler, and is no failure."""
+        """Close the batch. `error` came out of the middlewares; `exited` ended the handler without being a failure."""
         marks, left = batch.close()
         if error is None and not (marks or left or batch.notes or batch.rejected_payloads):
             return result
@@ -154,7 +155,7 @@ class Performer(msgspec.Struct, frozen=True):
         marks, left = batch.close()
         is_alone = len(batch) + len(result.failed) == 1
         if left and exited is not None and not is_a(error, interruptions()):
-            # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
+            # A middleware swallowed the exit. It counts for unfinished ids all the same: they would run for ever.
             error = exited
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
         result.returned, result.iterations, result.notes = left, batch.iterations, batch.notes
@@ -208,7 +209,7 @@ class Performer(msgspec.Struct, frozen=True):
 
 
 def iterate_for(worker: type[Worker[Any]]) -> PerformIteration | None:
-    """What runs a `perform_job` that is a generator; None where it is not."""
+    """The function that runs a `perform_job` that is a generator; None if it is not."""
     if not is_generator(worker):
         return None
     from lowkiq_lambda.engine.iteration import perform_iteration  # noqa: PLC0415 - imported lazily: cold start
@@ -229,7 +230,7 @@ class HandlerCall(msgspec.Struct, eq=False):
     iterate: PerformJob | None
     has_begun: bool = False
     exited: BaseException | None = None
-    """What ended the handler without being a failure, whatever a middleware made of it."""
+    """The exception that ended the handler without a failure, even if a middleware changed it."""
 
     def run(self, worker: Worker, batch: Batch) -> object:
         """Call `perform` with the batch, or `perform_job` with each of its jobs."""

@@ -29,7 +29,7 @@ VERSION: Final = "0.1.0"
 """Of the library: to read it from the package's metadata takes longer than a short invocation."""
 SHOWN_IDS: Final = 3
 SLOW: Final = 0.05
-"""Seconds of a round trip that are too many, where none of the last READINGS took less."""
+"""Seconds of a round trip that are too many, if none of the last READINGS took less."""
 READINGS: Final = 5
 _END: Final = 0.25
 """Seconds for which the end waits for a beat that is under way."""
@@ -37,7 +37,7 @@ _KIBIBYTE: Final = 1024
 
 
 class Pulse:
-    """That of one process. Its thread ends with it alone: whatever a beat raises is logged, and the next one comes."""
+    """The pulse of one process. Its thread ends with it alone: errors of a beat are logged, and the next one comes."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Pulse:
         obey: Callable[[str], object],
         state: Callable[[], ProcessState] = lambda: "running",
     ) -> None:
-        """`obey` is told "quiet" or "stop", each once, in the pulse's thread."""
+        """`obey` gets "quiet" or "stop", each once, in the pulse's thread."""
         self.on_heartbeat: Callable[[], object] = do_nothing
         """Called before each beat."""
         self.is_heard = False
@@ -87,7 +87,7 @@ class Pulse:
             self._thread.join(_END)
 
     def told(self) -> Process:
-        """What the process tells of itself now."""
+        """The current record of the process."""
         now, monotonic = self.beats.now(), self._drainer.clock.monotonic()
         return Process(
             host=self._host,
@@ -127,7 +127,7 @@ class Pulse:
             order = self.beats.beat(told)
         except BackendError as error:
             self.is_heard = False
-            # Of an outage others tell.
+            # Other parts log an outage.
             if not isinstance(error, BackendUnavailable) and not self._has_complained:
                 self._has_complained = True
                 logger.warning("this process cannot tell that it lives: %s", error)
@@ -158,7 +158,7 @@ def _doing(fields: Mapping[str, object], since: float) -> Doing:
 
 
 def resident_memory() -> int:
-    """That of this process, in bytes, at little expense; 0 where the system does not tell."""
+    """The resident memory of this process, in bytes, at little expense; 0 if the system does not show it."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_bytes().splitlines():
             if line.startswith(b"VmRSS:"):

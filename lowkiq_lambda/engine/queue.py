@@ -59,7 +59,7 @@ class Queue:
         self._lock = Lock()
 
     def anew(self) -> "Queue":
-        """The same queue, as nobody knows anything of it yet."""
+        """The same queue, without anything read from Redis."""
         return Queue(self.worker, self._codec, self._prefix, self._advice)
 
     @cached_property
@@ -73,7 +73,7 @@ class Queue:
         vars(self).pop("shards", None)
 
     def note_shards(self) -> None:
-        """Have pushes go by the shards that this one knows of."""
+        """Make pushes use the shards that this queue has read."""
         forget_resharded(self.worker)
         if "shards" not in vars(self):
             return
@@ -87,7 +87,7 @@ class Queue:
 
     @property
     def payload(self) -> str:
-        """The declared type of payloads, and the digits of its schema; empty where they are any JSON."""
+        """The declared type of payloads, and the digits of its schema; empty if they are any JSON."""
         if self.worker.payload is None:
             return ""
         from lowkiq_lambda.declare.payloads import fingerprint  # noqa: PLC0415 - only where a type is declared
@@ -96,7 +96,7 @@ class Queue:
 
     @property
     def declaration(self) -> Declaration:
-        """What it is declared with."""
+        """The declaration of this queue."""
         return self._declaration(self._codec())
 
     def _declaration(self, codec: str) -> Declaration:
@@ -107,18 +107,18 @@ class Queue:
         return Declaration(worker.shards_count, codec, worker.merge, hash_, LAYOUT_WITH_TENANTS)
 
     def ensure_declared(self, backend: Backend, retry_for: float) -> None:
-        """Compare the declaration with the one in Redis: once, and again where it came into doubt.
+        """Compare the declaration with the one in Redis: once, and again when it came into doubt.
 
-        A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
-        nothing can be, so the next call tries again. Raises QueueMismatch, BackendError.
+        A full Redis without a declaration does not stop drains and readers: such a queue has no jobs, and cannot get
+        any, so the next call tries again. Raises QueueMismatch, BackendError.
         """
         if not self.is_agreed:
             self._read(backend, retry_for)
 
     def look_again(self, backend: Backend, retry_for: float) -> None:
-        """As `ensure_declared`, but what was read before counts for some seconds only.
+        """As `ensure_declared`, but a declaration that was read before counts for some seconds only.
 
-        Who pushes or drains is told by a shard that is not open that the queue has others; who only reads is not.
+        A push or a drain meets a closed shard if the queue has got others; a reader gets no such sign.
         """
         if not (self.is_agreed and backend.clock.monotonic() - self._read_at < KNOWN_FOR):
             self._read(backend, retry_for)
@@ -167,7 +167,7 @@ class Queue:
                 raise
 
     def _note_payload(self, backend: Backend, there: Registered) -> None:
-        """Tell once where other code has declared another type of payloads, and note this one for the others."""
+        """Log once if other code has declared another type of payloads, and note this one for the others."""
         here = self.payload
         if not here or there.payload == here or self._payload_is_noted:
             return
@@ -193,7 +193,7 @@ class Queue:
         self._read_at = -math.inf
 
     def doubt_for(self, shard: ShardRef) -> None:
-        """As `doubt`, where that this shard is not open says anything new.
+        """As `doubt`, if that this shard is not open says anything new.
 
         Of a queue that is being resharded those are not open whose jobs have moved away, or not come yet.
         """
@@ -201,7 +201,7 @@ class Queue:
             self.doubt()
 
     def declare_anew(self, backend: Backend, retry_for: float) -> QueueShards:
-        """Open the shards where Redis agrees with the declaration, and learn which they are.
+        """Open the shards if Redis agrees with the declaration, and return them.
 
         Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
         """
@@ -217,7 +217,7 @@ class Queue:
         redeclare(backend, self.shards, self.declaration, retry_for)
 
     def _take_over(self, there: Registered) -> None:
-        """Go by the shards that the queue has; the same list as before where nothing has changed."""
+        """Use the shards that the queue has; the same list as before if they are the same."""
         shards = there.shards(self.worker.queue_name, self._prefix())
         if shards.layout == self.shards.layout:
             return
@@ -278,7 +278,7 @@ class QueueRegistry(dict[str, Queue]):
         return refused
 
     def of(self, worker: type[Worker[Any]]) -> Queue:
-        """That of a worker of the app. Raises DeclarationError where it is declared in another, or in none."""
+        """The queue of a worker of the app. Raises DeclarationError if another app declares it, or none."""
         queue = self.get(worker.queue_name) or self.remote.get(worker.queue_name)
         if queue is None:
             raise DeclarationError(f"{worker.__name__} is not a worker of this app: declare it with its @app.worker.")

@@ -1,4 +1,4 @@
-"""Batches that run in slots: what their handlers may know, what their visit keeps of them, and when it cancels them."""
+"""Batches in slots: their handlers' view of the visit, the visit's record of them, and when it cancels them."""
 
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -21,7 +21,7 @@ LEAST_REST: Final = 1.0
 
 
 class RunMaker(HandlerContext, Protocol):
-    """A visit, as its batches know it."""
+    """The visit of a batch, as the batch uses it."""
 
     def new_run(self, job_id: str, *, is_suspect: bool) -> "IterationRun":
         """A run of a job with a cursor."""
@@ -29,7 +29,7 @@ class RunMaker(HandlerContext, Protocol):
 
 
 class RunningBatch:
-    """One batch from its begin to its end; as a context it tells what the visit tells."""
+    """One batch from its begin to its end; as a context it gives the same answers as its visit."""
 
     def __init__(self, visit: RunMaker, deliveries: Sequence[Delivery], waited: float, *, is_suspect: bool) -> None:
         self._visit = visit
@@ -47,7 +47,7 @@ class RunningBatch:
         self.cancelled: Cause | None = None
 
     def begin(self) -> bool:
-        """In its slot, before all else: whether to perform it. False where it was withdrawn."""
+        """In its slot, before all else: whether to perform it. False if it was withdrawn."""
         return self._fate.acquire(blocking=False)
 
     def withdraw(self) -> bool:
@@ -71,7 +71,7 @@ class RunningBatch:
         return self._visit.remaining()
 
     def stopping(self) -> bool:
-        """Whether the handler should come to an end: also where it went on though it was cancelled."""
+        """Whether the handler should come to an end: also if it went on after its cancellation."""
         return self.cancelled is not None or self._visit.stopping()
 
     def run_of(self, job_id: str) -> "IterationRun":
@@ -82,7 +82,7 @@ class RunningBatch:
 
     @property
     def ids(self) -> list[str]:
-        """What it performs."""
+        """The ids of the batch."""
         return [delivery.id for delivery in self.deliveries]
 
     @property
@@ -92,7 +92,7 @@ class RunningBatch:
 
     @property
     def broken(self) -> BaseException | None:
-        """What went wrong below the user's code."""
+        """The error below the user's code, if there was one."""
         return None if self._run is None else self._run.broken
 
 

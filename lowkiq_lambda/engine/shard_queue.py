@@ -1,4 +1,4 @@
-"""What is known of each shard, how long it rests, and the order of visits: of those that may be now, and later."""
+"""The state of each shard, its back-off, and the order of visits: of shards that are ready now, and later."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 
 CHECKS: Final = 10
-"""In a poll interval, at most, where nothing says when a shard is worth a visit."""
+"""In a poll interval, at most, if nothing says when a shard is worth a visit."""
 
 
 _LEAST_LAG: Final = 0.001
@@ -20,10 +20,11 @@ _LEAST_LAG: Final = 0.001
 
 
 class Rests(NamedTuple):
-    """Seconds for which a shard is left alone whose visit failed: the first time, and at most when it fails again.
+    """Back-off in seconds for a shard whose visit failed: after the first failure, and the longest.
 
-    `longest_outage`: at most, where the server was out of reach. `not_acquired`: after a visit that did not get the
-    shard, so that probes which say otherwise make no busy loop. `limited`: at most, where its queue's limits say no.
+    `longest_outage`: the longest if the server was unreachable. `not_acquired`: after a visit that did not get the
+    shard, so that a probe with another answer makes no busy loop. `limited`: the longest if its queue's limits are
+    reached.
     """
 
     first: float
@@ -34,24 +35,27 @@ class Rests(NamedTuple):
 
     @classmethod
     def of_drain(cls, poll_interval: float) -> "Rests":
-        """For one thread: all other shards wait while it finds out that one is out of reach."""
+        """For one thread: all other shards wait while it finds that one is unreachable."""
         return cls(poll_interval, 10.0, 10.0, poll_interval, math.inf)
 
     @classmethod
     def of_daemon(cls, poll_interval: float) -> "Rests":
-        """For several threads: only one waits, and an outage that is over is to be noticed soon."""
-        # Who is rung when there is a place may miss it, and comes all the same.
+        """An offer of a place may get lost, so a limited shard is visited again after some seconds all the same."""
+        # A shard may miss the offer of a place, so it is visited again after this time all the same.
         return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0, 5.0)
 
     def after(self, error: BaseException, failures: int) -> float:
-        """How long after an error, where so many came before it."""
+        """Seconds of back-off after an error, with `failures` before it."""
         longest = self.longest_outage if isinstance(error, BackendUnavailable) else self.longest
-        # That it is declared otherwise does not pass soon.
+        # A mismatch of declarations does not pass soon.
         return longest if isinstance(error, QueueMismatch) else doubled(self.first, failures, longest)
 
 
 def urgency(lag: float, weight: float) -> float:
-    """What shards are ordered by, the largest first. As the lag grows it passes any other, whatever the weight."""
+    """The rank of a shard for drains, which visit the largest first.
+
+    A growing lag passes any other rank, whatever the weight.
+    """
     counted = lag + _LEAST_LAG
     # Below 0 are those that others come before: there a weight brings a shard forward, too.
     return counted * weight if counted > 0 else counted / weight
@@ -84,7 +88,7 @@ class ShardEntry:
     behind_from: float = -math.inf
     risky: bool = False
     left_at: float = 0.0
-    """When the holder of a risky one left it (Unix seconds): who of several left last may have died of it."""
+    """Unix seconds at which the holder of a risky shard left it; the last of several may be the cause of a death."""
     failures: int = 0
     updated: int = 0
     notified: int = 0
@@ -128,7 +132,7 @@ class ShardEntry:
         self.ready_at = min(self.ready_at, now)
 
     def view(self, now: float) -> ShardView:
-        """What a scheduler is told."""
+        """The view of this shard for a scheduler."""
         return ShardView(self.ref, self.free_at <= now and not self.is_taken, now - self.since, self.weight)
 
 
@@ -137,9 +141,9 @@ _Place: TypeAlias = tuple[float, float, float, int, int, ShardEntry]
 
 
 class ShardQueue:
-    """The entries that nobody visits, the most urgent first. A change of an entry is to be told by `put`.
+    """The entries without a visit, the most urgent first. Call `put` after each change of an entry.
 
-    The order of entries with one weight is that of the times since which they wait, so it never changes by time alone.
+    Entries of one weight are in the order of the times since which they wait, so it never changes by time alone.
     """
 
     def __init__(self) -> None:
@@ -184,7 +188,7 @@ class ShardQueue:
         return heads[0][-1] if heads else None
 
     def next_at(self) -> float:
-        """When it is worth asking for the first again, where there was none."""
+        """When it is worth asking for the first again, if there was none."""
         return self._later[0][0] if self._later else math.inf
 
 
@@ -200,5 +204,5 @@ def _place(time: float, entry: ShardEntry) -> _Place:
 
 
 def at(now: float, seconds: float | None) -> float:
-    """In so many seconds; infinity where that is not known."""
+    """In so many seconds; infinity if that is not known."""
     return math.inf if seconds is None else now + seconds

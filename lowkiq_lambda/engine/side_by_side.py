@@ -1,7 +1,7 @@
 """A visit whose batches run side by side, in slots, under its one lease.
 
-The visit's own thread is the coordinator: it alone talks to Redis and keeps what is pending. What runs in slots posts
-calls to its inbox, and it makes them one after the other.
+The visit's own thread is the coordinator: it alone talks to Redis and keeps pending outcomes. Slots post calls to its
+inbox, and it makes them one after the other.
 """
 
 import logging
@@ -101,11 +101,11 @@ class ConcurrentVisit(ShardVisit):
         return None if reason == "turn over" and took < turn_of(self._settings.timing.mean) else reason
 
     def _may_still_run(self) -> bool:
-        # What could not be waited for: nobody else may have the shard before the lease ends.
+        # Batches that could not be waited for still run: no other holder may have the shard before the lease ends.
         return bool(self._running) or self._has_lost_loop
 
     def run_claim(self, claim: Claim) -> Claim | None:
-        """Perform what was claimed, and what is claimed beside it; None where the visit ends."""
+        """Perform what was claimed, and what is claimed beside it; None if the visit ends."""
         self._may_claim = not claim.lone_suspect
         self._unsettled_since, self._look_at, self._empty_looks = None, 0.0, 0
         return super().run_claim(claim)
@@ -146,7 +146,7 @@ class ConcurrentVisit(ShardVisit):
         self._may_claim = self._may_claim and not claim.exited
 
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
-        """Have the batch run in a slot, which posts its end; where there is none, it waits for one in use."""
+        """Start the batch in a slot, which posts its end; if no slot is free, wait for one in use."""
         if claim.lone_suspect:
             self._shard.start(batch[0].id)
         waited = self._shard.now() - batch[0].due_at
@@ -185,10 +185,10 @@ class ConcurrentVisit(ShardVisit):
         except KeyboardInterrupt as error:
             if self._ending.is_interrupted:
                 raise
-            # It came to this thread, and no handler knows of it: they are let end.
+            # The exception came to this thread, and handlers do not notice it: they may end by themselves.
             self._interrupt(error)
             return
-        # One that comes in a call ends the visit: nobody knows how far that got.
+        # An exception of a call ends the visit, because it is unknown how far the call got.
         self._inbox.make_calls()
         if not has_calls and (fault := self._running.fault()) is not None:
             raise LoopEnded(fault)
@@ -203,7 +203,7 @@ class ConcurrentVisit(ShardVisit):
             self._ending.cut_short += running.ids
             raise error
         result, took = ended.result, ended.ended_at - ended.began_at
-        # One that was cancelled has run for as long as there was time: that says nothing of the next one.
+        # A cancelled run has used all the time that there was: that is not a measure of the next one.
         if running.has_run:
             self._settings.timing.observe_run(took)
         elif running.cancelled is None:
@@ -213,7 +213,7 @@ class ConcurrentVisit(ShardVisit):
             result.exit = self._budget.exit_of(result.exit)
             self._note_slot_exit(running, result.exit, result.exited_ids)
         if running.cancelled == "others":
-            # That it was cancelled says nothing of the id.
+            # A cancellation for the sake of others is not evidence against the id.
             result.exited_ids = ()
         self._shard.pending.add(running.deliveries, result, self._shard.now)
         self._flight.remove(running.deliveries)
@@ -235,9 +235,9 @@ class ConcurrentVisit(ShardVisit):
         self._running.cancel("others")
 
     def _settle_beside(self, claim: Claim, move: Literal["more", "part"]) -> None:
-        """Write what has ended, while others run; claim more beside them where that is the move."""
+        """Write the outcomes of ended ids while others run; claim more beside them if that is the move."""
         if move == "more" and (reason := self._against_claim()):
-            # What is in flight already still begins, unless there is more against it.
+            # Claimed ids still begin, unless there is more against it.
             self._may_claim = reason == "limited" and self._puts_off_claim()
             if not self._may_claim or self._unsettled_since is None:
                 return
@@ -272,14 +272,14 @@ class ConcurrentVisit(ShardVisit):
         return msgspec.structs.replace(limits, ids=self.admission.room(limits.ids, waiting))
 
     def _puts_off_claim(self) -> bool:
-        """Look again when ids may begin: what runs may go on for long. False where nothing is to be claimed again."""
+        """Look again when ids may begin: what runs may go on for long. False if nothing is to be claimed again."""
         if self.admission is None or self.admission.is_lost:
             return False
         self._look_at = self._settings.clock.monotonic() + max(FIRST_LOOK, self.admission.more_in)
         return True
 
     def _others_wait_for_slot(self, other_due: float | None) -> bool:
-        """In the slot: whether others wait for a job to make way, here where no slot is free, or in other shards."""
+        """In the slot: whether others wait for a job to make way, in this shard if slots are full, or in others."""
         is_full = len(self._running) >= self._concurrency
         return (is_full and self._others_wait(other_due)) or self._budget.turn_over()
 
@@ -296,7 +296,7 @@ class ConcurrentVisit(ShardVisit):
         self._running.withdraw()
         self._ending.cut_short += self._running.ids()
         self._running.cancel("others")
-        # Whoever waits for a save is answered.
+        # Handlers that wait for a save get their answer.
         self._inbox.make_calls()
         if is_a(error, KeyboardInterrupt) and self._ending.is_interrupted:
             return

@@ -28,7 +28,7 @@ class SlotPool:
 
     @property
     def loop(self) -> "HandlerLoop":
-        """Where coroutine handlers run."""
+        """The loop of coroutine handlers."""
         with self._lock:
             if self._loop is None:
                 from lowkiq_lambda.engine.event_loop import HandlerLoop  # noqa: PLC0415 - imported lazily: cold start
@@ -37,13 +37,13 @@ class SlotPool:
             return self._loop
 
     def end(self) -> None:
-        """Let its threads and its loop go, where nothing runs any more."""
+        """Let its threads and its loop go, if nothing runs any more."""
         self.threads.end()
         if self._loop is not None:
             self._loop.end()
 
     def slots_for(self, performer: Performer) -> "Slots":
-        """Where the batches of this worker run."""
+        """The slots for the batches of this worker."""
         if not is_coroutine(performer.worker):
             return ThreadSlots(performer, self._clock, self.threads)
         from lowkiq_lambda.engine.loop_slots import LoopSlots  # noqa: PLC0415 - imported lazily: cold start

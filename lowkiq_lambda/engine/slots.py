@@ -1,4 +1,4 @@
-"""Where the batches of a visit run side by side: what threads and the event loop have in common."""
+"""Slots, in which the batches of a visit run side by side: the common part of threads and the event loop."""
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
@@ -11,7 +11,7 @@ from lowkiq_lambda.jobs.job import Delivery
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """What came of a batch, and when it began and ended (monotonic)."""
+    """The result of a batch, and when it began and ended (monotonic)."""
 
     result: BatchResult
     began_at: float
@@ -34,11 +34,11 @@ class SlotCall(Protocol):
     """A batch that was begun in a slot."""
 
     def cancel(self) -> None:
-        """Ask it to end, where it can be asked."""
+        """Ask it to end, if it can be asked."""
         ...
 
     def fault(self) -> str | None:
-        """Why it may never end, or None. It is waited for only where there is no such reason."""
+        """The reason why it may never end, or None. A visit waits for it only without such a reason."""
         ...
 
 
@@ -49,7 +49,7 @@ class SlotBatch(BatchContext, Protocol):
     """Set before anything of the batch may run."""
 
     def begin(self) -> bool:
-        """In the slot, before all else: whether to perform it. False where it was withdrawn."""
+        """In the slot, before all else: whether to perform it. False if it was withdrawn."""
         ...
 
 
@@ -57,9 +57,9 @@ class Slots(Protocol):
     """Performs batches without waiting for their end. Used by one thread for each visit."""
 
     def check(self) -> None:
-        """Raises RuntimeError where the thread that calls would wait for itself."""
+        """Raises RuntimeError if the thread that calls would wait for itself."""
         ...
 
     def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
-        """Perform the batch with these context variables. Raises NoSlot, and nothing of it runs then."""
+        """Perform the batch with these context variables. Raises NoSlot before any part of the batch runs."""
         ...

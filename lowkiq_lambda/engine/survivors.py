@@ -27,22 +27,22 @@ class Survivors:
 
     @contextmanager
     def watch(self, session: LeaseSession) -> Iterator[None]:
-        """Around a visit; raises BackendError before it where others have not been heard.
+        """Around a visit; raises BackendError before it if ends of other visits could not be reported.
 
-        So no visit takes for dead a holder of its own process whose visit has ended.
+        So a visit never mistakes a holder of its own process, whose visit has ended, for a dead one.
         """
         self._tell(session.shard)
         try:
             yield
         finally:
             self._note(session)
-        # That the visit came to its end shows that Redis can be reached.
+        # The end of the visit shows that Redis can be reached.
         self.tell([session.shard])
 
     def tell(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
         """Let those of the shards be heard, which just answered; the shards that are free now, as one was.
 
-        Where that fails, it is tried again another time.
+        If that fails, it is tried again another time.
         """
         if not self._unheard:
             return []
@@ -54,7 +54,7 @@ class Survivors:
                 self._tell(shard)
             except LowkiqError as error:
                 if is_of_move(error):
-                    # Its jobs are in another shard: there nobody was blamed, or it is too late.
+                    # Its jobs are in another shard: there the blame was not set, or it is too late.
                     with self._lock:
                         self._unheard.pop(shard, None)
                     continue

@@ -24,7 +24,7 @@ class SlotThreads:
         self._forget()
 
     def start(self, call: Callable[[], object]) -> None:
-        """Make the call, which must not raise, in a thread of its own. Raises NoSlot where there can be none."""
+        """Make the call, which must not raise, in a thread of its own. Raises NoSlot if there can be none."""
         with self._lock:
             if self._pid != os.getpid():
                 # After a fork the threads are not alive in the child.
@@ -41,7 +41,7 @@ class SlotThreads:
             raise NoSlot(str(error)) from error
 
     def end(self) -> None:
-        """Let the threads go that are idle; those that are not come back to nobody, and no call may begin now."""
+        """End the idle threads; busy ones are not used again, and no call may begin now."""
         with self._lock:
             while self._idle.acquire(blocking=False):
                 self._calls.put(None)
@@ -57,7 +57,7 @@ class SlotThreads:
 def _work(call: Callable[[], object] | None, calls: _Calls, idle: threading.Semaphore) -> None:
     while call is not None:
         call()
-        # What it had of its batch is not kept until the next one.
+        # The thread does not keep the objects of its last batch until the next one.
         call = None
         idle.release()
         call = calls.get()

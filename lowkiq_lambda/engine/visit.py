@@ -42,7 +42,7 @@ class Ending(msgspec.Struct, eq=False):
     reason: StopReason | None = None
     """Why it claims nothing more; None while it goes on."""
     exit: BaseException | None = None
-    """What a handler exited with, at last."""
+    """The exit of a handler, the last one."""
     exited_ids: set[str] = msgspec.field(default_factory=set)
     """They wait for another visit: they go behind all others, so that all others were performed by now."""
     cut_short: list[str] = msgspec.field(default_factory=list)
@@ -55,10 +55,10 @@ class Ending(msgspec.Struct, eq=False):
 
 
 class ShardVisit:
-    """One visit to one shard; also what its handlers may know about their time and lease."""
+    """One visit to one shard; also its handlers' view of their time and lease."""
 
     _no_faults: ClassVar[tuple[type[BaseException], ...]] = (LowkiqError,)
-    """What ends a visit and says nothing of the jobs that it has in flight."""
+    """The exceptions that end a visit and are not evidence against the jobs that it has in flight."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class ShardVisit:
     ) -> None:
         self.session = session
         self.admission = admission
-        """Its place in a limited queue; None where it has asked for none."""
+        """Its place in a limited queue; None if it has asked for none."""
         self._settings = settings
         self._budget = budget
         self._shard = LeasedShard(settings, session, budget, now, admission)
@@ -126,8 +126,8 @@ class ShardVisit:
     def visit(self) -> VisitResult:
         """Work the shard off as far as the budget allows.
 
-        Raises BackendError where Redis is out of reach for longer than the lease can be trusted, and KeyboardInterrupt
-        where that ended a handler. What else ends one without being a failure (SystemExit) is told by the result.
+        Raises BackendError if Redis is unreachable for longer than the lease can be trusted, and KeyboardInterrupt if
+        that ended a handler. The result has the other ends of a visit that are not failures (SystemExit).
         """
         if reason := self._budget.against_batch(0.0):
             return VisitResult(reason)
@@ -144,7 +144,7 @@ class ShardVisit:
         return self._result(granted)
 
     def run_claim(self, claim: Claim) -> Claim | None:
-        """Perform what was claimed, settle it, and claim more; None where the visit ends."""
+        """Perform what was claimed, settle it, and claim more; None if the visit ends."""
         self._claim, shard, ending, alone = claim, self._shard, self._ending, self._settings.alone
         if claim.lone_suspect and not alone.acquire(blocking=False):
             # Were two to run alone in one process, its death would be held against both.
@@ -172,7 +172,7 @@ class ShardVisit:
                 alone.release()
 
     def run_batch(self, claim: Claim, batch: list[Delivery]) -> None:
-        """Perform a batch and note what came of it; settle where what has ended waits for that long enough."""
+        """Perform a batch and note its result; settle if ended ids have waited for that long enough."""
         clock, ending, shard, timing = self._settings.clock, self._ending, self._shard, self._settings.timing
         begun = clock.monotonic()
         claim.batch, claim.begun_at = batch, begun
@@ -198,16 +198,16 @@ class ShardVisit:
             claim.settled_at = ended
 
     def settle(self) -> Claim | None:
-        """Write what came of the claim, and claim more, or release the shard where something stands against that."""
+        """Write the outcomes of the claim, and claim more, or release the shard if there is a reason to stop."""
         ending = self._ending
         ending.reason = ending.reason or self._against_claim()
         return self._shard.settle("release" if ending.reason else "claim")
 
     @contextmanager
     def _in_place(self, admission: "Admission") -> Iterator[float | None]:
-        """Have a place in the limited queue until the block ends.
+        """Take a place in the limited queue until the block ends.
 
-        Gives None, or in how many seconds to come again, as there is no place.
+        Yields None, or the seconds after which to come again if there is no place.
         """
         if (seconds := admission.enter()) is not None:
             yield seconds
@@ -222,7 +222,7 @@ class ShardVisit:
 
     @contextmanager
     def _under_lease(self) -> Iterator[None]:
-        """Keep the lease until the block ends; where that is by an error, see to what is in flight."""
+        """Keep the lease until the block ends; if that is by an error, see to what is in flight."""
         session = self.session
         renew = partial(session.renew, retry_for=0.0)
         try:
@@ -265,7 +265,7 @@ class ShardVisit:
         text = "a drain has met a fault of its own: what is in flight runs again, each id alone"
         logger.error(text, extra=self.running_jobs() or None, exc_info=loggable(error))
         if self._may_still_run():
-            # Nobody else may have the shard before the lease ends.
+            # No other holder may have the shard before the lease ends.
             self.session.at_risk = None
             return
         with suppress(LowkiqError):
@@ -303,7 +303,7 @@ class ShardVisit:
         """The claim ends by an error. Its handlers run in this thread, so none of them runs any more."""
 
     def _next_batch(self, claim: Claim) -> list[Delivery]:
-        """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
+        """The next batch if it may start; its first id if no batch ran yet and more is not predicted to fit."""
         ending, ids = self._ending, None
         if not claim.left or (ending.exit is not None and ending.is_interrupted):
             return []
@@ -330,7 +330,7 @@ class ShardVisit:
         ending.exit = result.exit = self._budget.exit_of(error)
         exited = about(self._settings.worker, ids or [delivery.id for delivery in batch])
         logger.warning("a handler exited with %s", headline(ending.exit), extra=exited)
-        # Of several nobody knows which one it was: each may run alone first.
+        # If several ids ran, it is unknown which one exited: each may run alone first.
         ending.exited_ids.update(ids if len(ids) == 1 else ())
 
     def _others_wait(self, other_due: float | None) -> bool:

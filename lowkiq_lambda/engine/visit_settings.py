@@ -1,4 +1,4 @@
-"""What visits go by: made from the app's settings and a worker's declaration, once for all visits to its shards."""
+"""The settings of visits, made from the app's settings and a worker's declaration once for all visits to its shards."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VisitSettings:
-    """What is the same for every visit to the shards of one worker."""
+    """The settings that are the same for every visit to the shards of one worker."""
 
     worker: type[Worker[Any]]
     performer: Performer
@@ -48,9 +48,9 @@ class VisitSettings:
     after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
     """Told of (id, entry, error) that just failed for the last time."""
     slots: "Slots | None"
-    """Where batches run side by side; None where each runs in the visit's own thread."""
+    """The slots of batches that run side by side; None if each runs in the visit's own thread."""
     limits: "Limits | None"
-    """What the queue allows; None where it is not limited."""
+    """The limits of the queue; None if it has none."""
     after_settling: Callable[[SettledEvent], None]
     """Told what Redis has acknowledged."""
 
@@ -124,12 +124,12 @@ class VisitSettingsFactory:
         )
 
     def _slots_for(self, performer: Performer) -> "Slots | None":
-        """Where batches of the worker run; None where each runs in the thread of its visit."""
+        """The slots for batches of the worker; None if each runs in the thread of its visit."""
         worker = performer.worker
         return self._slot_pool().slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
 
     def _limits_for(self, worker: type[Worker[Any]]) -> "Limits | None":
-        # Where others wait for the queue its visits have places, so that they are seen.
+        # If others wait for the queue its visits have places, so that they are seen.
         workers = [queue.worker for queue in self._queues.values()]
         is_awaited = any(worker.queue_name in queues_before(other, workers) for other in workers)
         if worker.max_running is None and worker.rate is None and not (queues_before(worker, workers) or is_awaited):

@@ -1,6 +1,6 @@
 """The visits of one drain that are under way at once, each in a thread of its own.
 
-The drain's own thread begins them and is told how each ended; it alone keeps the board and the report.
+The drain's own thread begins them and gets the result of each; it alone keeps the board and the report.
 """
 
 import logging
@@ -51,7 +51,7 @@ class VisitsAtOnce(Generic[Result]):
         return True
 
     def wait(self, seconds: float | None = None) -> Iterator[tuple[ShardRef, End[Result]]]:
-        """The visits that have ended; waits for the first of them, for ever where no time is given."""
+        """The visits that have ended; waits for the first of them, for ever if no time is given."""
         wait = at_most(seconds)
         with suppress(Empty):
             while True:

@@ -1,4 +1,4 @@
-"""Headers of jobs: what a push tells about itself to who performs it. Imported where a job has some."""
+"""Headers of jobs: facts about a push for its handler. Imported only if a job has some."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
@@ -29,7 +29,7 @@ def checked(headers: object) -> bytes:
 
 
 def read(stored: Sequence[bytes]) -> list[Headers]:
-    """The headers of entries, as include/headers.lua keeps them. What cannot be read is left out."""
+    """The headers of entries, as include/headers.lua keeps them. Unreadable ones are left out."""
     found: list[Headers] = []
     for value in stored:
         at = 2
@@ -43,5 +43,5 @@ def read(stored: Sequence[bytes]) -> list[Headers]:
 
 
 def pushes_of(stored: Sequence[bytes]) -> int:
-    """How many pushed jobs with headers the entries are of: more than there are headers, where some had no room."""
+    """How many pushed jobs with headers the entries are of: more than there are headers, if some had no room."""
     return sum(int.from_bytes(value[:2]) for value in stored)

@@ -1,4 +1,4 @@
-"""What came in from outside, as a mapping function is given it: one value, whichever way it came."""
+"""The message from outside that a mapping function gets: one value for all ways in."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -19,9 +19,9 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     time: float
     """When it was sent, or happened, by the clock of its source: Unix seconds."""
     body: Any = None
-    """What it says: values as JSON has them; the text of a message that is no JSON."""
+    """The content: values as JSON has them; the text of a message that is not JSON."""
     attributes: Mapping[str, Any] = {}
-    """What its sender wrote beside the body."""
+    """The attributes that its sender wrote beside the body."""
     group: str | None = None
     """The group of a FIFO queue's message."""
     via: str | None = None
@@ -31,12 +31,12 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """What the pattern of a mapping function may match: the source, by ARN and by name."""
+        """The names that the pattern of a mapping function may match: the source, by ARN and by name."""
         return names_of(self.source)
 
 
 def names_of(arn: str) -> list[str]:
-    """What a pattern may match: the ARN, and the name in it."""
+    """The names that a pattern may match: the ARN, and the name in it."""
     return [*dict.fromkeys([arn, name_in(arn)])]
 
 

@@ -1,4 +1,4 @@
-"""What a user and a drain see of jobs: frozen values, no I/O."""
+"""The jobs that users and drains see: frozen values, no I/O."""
 
 import math
 import struct
@@ -36,14 +36,13 @@ class Fields:
 
 
 class Pushed(Fields, msgspec.Struct, frozen=True):
-    """What became of one job of a push.
+    """The result of one job of a push.
 
-    `merged` tells that the id was waiting already: then its time stands, and `due_at` (Unix seconds) shows it.
-    `repeated`: a job with this key was pushed before, so this one changed nothing; `due_at` is that of the id, or
-    the time of the push where nothing of it waits.
-    `buffered`: Redis does not have it yet: it waits in this process, in an outbox, or where the overflow keeps it; of
-    what it will meet nothing is known. `superseded`: with `merge="latest"` a newer payload of the id waits, or was
-    done, so this one was not stored; `due_at` as with `repeated`.
+    `merged`: the id was waiting already, so its time stands, and `due_at` (Unix seconds) shows it. `repeated`: a job
+    with this key was pushed before, so this one changed nothing; `due_at` is that of the id, or the time of the push if
+    the id does not wait. `buffered`: Redis does not have the job yet: it waits in this process, in an outbox, or in the
+    overflow; whether it will be merged, repeated or superseded is unknown. `superseded`: with `merge="latest"` a newer
+    payload of the id waits, or was done, so this one was not stored; `due_at` as with `repeated`.
     """
 
     id: str
@@ -82,12 +81,12 @@ class Failure(Fields, msgspec.Struct, frozen=True):
 
 
 class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
-    """How far a started job has come, over all of its runs.
+    """The progress of a started job, over all of its runs.
 
-    `cursor`: what it saved last. `items`: how often the cursor has changed, of `total`, if the job told how many it
-    expects. `interruptions`: runs that were stopped before the end, for the last time for this `reason`; `failures`:
-    runs that failed. `seconds`: how long it ran. `started_at`: when its first run began (Unix seconds). Of a progress
-    that cannot be read, `cursor` is the bytes that it is, and nothing else is told.
+    `cursor`: the last one it saved. `items`: how often the cursor has changed, of `total`, if the job set how many it
+    expects. `interruptions`: runs that were stopped before the end, the last of them for this `reason`; `failures`:
+    runs that failed. `seconds`: how long it ran. `started_at`: when its first run began (Unix seconds). If a progress
+    cannot be read, `cursor` is its bytes, and the other fields are empty.
     """
 
     cursor: object
@@ -108,9 +107,9 @@ class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
 class JobView(Fields, msgspec.Struct, frozen=True):
     """A job that waits or is in flight, as people look at it.
 
-    A payload that cannot be read is shown as the bytes that it is. `more_payloads`: how many follow those shown.
-    `failures`: the last five since the id was last done, newest first; told where jobs are fetched by their ids.
-    `progress`: that of a started job, else None.
+    A payload that cannot be read is shown as its bytes. `more_payloads`: how many follow those shown. `failures`: the
+    last five since the id was last done, newest first; filled if jobs are fetched by their ids. `progress`: that of a
+    started job, else None.
     """
 
     id: str
@@ -140,13 +139,13 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
 
 
 Outcome: TypeAlias = Literal["done", "retried", "buried", "held", "rejected", "returned", "suspected", "later", "saved"]
-"""What became of an id that was claimed, in one word from the handler's mark to the counters.
+"""The outcome of an id that was claimed, in one word from the handler's mark to the counters.
 
-`done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest
-payload went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `rejected`:
-it ended with a business failure (`Rejected`), which no retry would change; `returned`: as it was before the claim, as
-it did not come to its end; `suspected`: it failed in company, and runs alone before that counts; `later`: it goes on
-later. `saved` is none by itself: it comes before another, and says how far the job has come.
+`done`; `retried`: it failed, and waits for its retry; `buried`: it failed for the last time, and its oldest payload
+went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `rejected`: it ended with
+a business failure (`Rejected`), which no retry would change; `returned`: as it was before the claim, because it did not
+come to its end; `suspected`: it failed in a batch, and runs alone before that counts; `later`: it goes on later.
+`saved` is not an outcome by itself: it comes before another, and shows how far the job has come.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]
@@ -166,7 +165,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
-    None where its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
+    None if its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
     of its payloads are items of a task. `headers`: those of its pushes, as they were stored.
     """
 
@@ -252,7 +251,7 @@ def digest_of_tenant(job_id: str) -> int:
 
 
 def tenant_of(job_id: str) -> str:
-    """What stands before the first colon of an id; empty where there is none.
+    """The part of an id before the first colon; empty if there is none.
 
     >>> tenant_of("acme:order:7"), tenant_of("order 7")
     ('acme', '')

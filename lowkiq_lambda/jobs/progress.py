@@ -9,13 +9,13 @@ class JobProgress(msgspec.Struct, array_like=True):
     """The cursor of a job, and what is counted over all of its runs."""
 
     cursor: bytes | None = None
-    """What it yielded last, as JSON; None before the first time."""
+    """The last yielded cursor, as JSON; None before the first time."""
     version: int = 1
     """The worker's `cursor_version` when it was yielded."""
     items: int = 0
     """How often the cursor changed."""
     noted: bytes = b""
-    """A digest of the cursor when its movement was last taken note of: by a failure, or where it went on later."""
+    """A digest of the cursor when its movement was last taken note of: by a failure, or by a run that goes on later."""
     failures: int = 0
     interruptions: int = 0
     """How often the job was stopped, or stopped itself, before its end."""
@@ -36,7 +36,7 @@ class JobProgress(msgspec.Struct, array_like=True):
         return self.noted != self._digest()
 
     def note(self) -> None:
-        """Take note of where the cursor is."""
+        """Take note of the cursor."""
         self.noted = self._digest()
 
     def dump(self) -> bytes:
@@ -51,5 +51,5 @@ _decoder = msgspec.msgpack.Decoder(JobProgress)
 
 
 def load_progress(kept: bytes) -> JobProgress:
-    """As it was kept; a new one for nothing. Raises msgspec.DecodeError for what is none."""
+    """As it was kept; a new one for nothing. Raises msgspec.DecodeError if the record is broken."""
     return _decoder.decode(kept) if kept else JobProgress()

@@ -28,7 +28,7 @@ class Rate:
     per: float
 
     def __post_init__(self) -> None:
-        """Raises DeclarationError for what is no rate."""
+        """Raises DeclarationError if the fields are not a rate."""
         ids: object = self.ids
         per: object = self.per
         if ids == 0 and not isinstance(ids, bool):

@@ -1,4 +1,4 @@
-"""How long a job waits that failed, or that asked to go on later, and for how many days a failed one is retried."""
+"""The delays of jobs that failed, or asked to go on later, and the days for which a failed one is retried."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -23,7 +23,7 @@ class Later(LowkiqError):
     def __init__(self, delay: float | timedelta, reason: str = "") -> None:
         """Raise it in a handler: the job goes on after `delay` (seconds, or a timedelta), and has not failed.
 
-        A job with a cursor goes on from what it yielded last. Where its cursor has not changed since it began to run,
+        A job with a cursor goes on from what it yielded last. If its cursor has not changed since it began to run,
         and for a job without one, the delay is a second at least. Raises ValueError for a delay that cannot be.
         """
         seconds = safe_delay(delay.total_seconds() if isinstance(delay, timedelta) else delay)
@@ -58,7 +58,7 @@ def retry_horizon(max_retry_count: int, retry_in: Callable[[int], float] | None 
 
 
 def safe_delay(value: object) -> float | None:
-    """A delay that a worker's `retry_in` returned, in seconds; None where it is no sensible delay."""
+    """A delay that a worker's `retry_in` returned, in seconds; None if it is not a sensible delay."""
     kind = type(value)
     if issubclass(kind, bool) or not issubclass(kind, int | float):
         return None

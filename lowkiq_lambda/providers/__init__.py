@@ -1,1 +1,1 @@
-"""What names the server, and opens connections to it: the settings, AWS, or a server that is started here."""
+"""The names of servers, and connections to them: the settings, AWS, or a server that is started here."""

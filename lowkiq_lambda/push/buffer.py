@@ -106,7 +106,7 @@ class Buffer(Generic[Way]):
             return list(self._drop_oldest())
 
     def start(self, shards: Iterable[ShardRef]) -> list[Parcel]:
-        """The first parcel of each shard, which is on its way until `end` is told of it."""
+        """The first parcel of each shard, which is on its way until the call of `end`."""
         with self._lock:
             parcels = [line.parcels[0] for shard in shards if (line := self._lines.get(shard))]
             for parcel in parcels:

@@ -40,12 +40,12 @@ OF_LOWKIQ: Final = "perform_in"
 ITEM: Final = "item"
 """Of a job that is pushed through a task: its `ItemRef`."""
 KEY_TTL: Final = 86_400.0
-"""Seconds for which a key is remembered where its job does not say."""
+"""Seconds for which a key is remembered if its job does not set them."""
 LONGEST_KEY_TTL: Final = 365 * 86_400.0
 MAX_ID_BYTES: Final = 64 * 1024
 MAX_KEY_BYTES: Final = 200
 EARLIEST: Final = 1_000_000_000.0
-"""September 2001: a smaller due_at is no date that anybody plans for, but seconds from now."""
+"""September 2001: a smaller due_at is not a date that anybody plans for, but seconds from now."""
 LATEST: Final = 253_402_300_800.0
 """The year 10000: a larger due_at is in milliseconds."""
 

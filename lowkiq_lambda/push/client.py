@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PushClient:
-    """Pushes the jobs of one worker. `declare` and `waker` are told of in `Pusher`."""
+    """Pushes the jobs of one worker. `Pusher` documents `declare` and `waker`."""
 
     def __init__(  # noqa: PLR0913 - the settings, the queue, and two hooks
         self,

@@ -38,7 +38,7 @@ class PushClients:
         return client if client and client.shards is queue.shards else self._new_client(name, queue)
 
     def reliable(self, queue: Queue) -> "ReliableClient":
-        """The one that pushes to the queue where `when_unavailable` says more than to raise."""
+        """The client that pushes to the queue if `when_unavailable` is more than to raise."""
         name = queue.worker.queue_name
         client = self._reliable.get(name) or self._new_reliable(name, queue)
         if client.shards is not queue.shards:
@@ -47,7 +47,7 @@ class PushClients:
 
     @property
     def threads(self) -> "PushThreads":
-        """Those in which an event loop's pushes are made."""
+        """The threads that make the pushes of an event loop."""
         with self._lock:
             if self._threads is None:
                 from lowkiq_lambda.push.threads import PushThreads  # noqa: PLC0415 - imported lazily: cold start

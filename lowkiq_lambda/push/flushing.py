@@ -11,7 +11,7 @@ from lowkiq_lambda.base.errors import DeclarationError, NotFlushed
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 MOST: Final = 5.0
-"""Seconds that a flush takes, where the invocation has as many left."""
+"""Seconds that a flush takes, if the invocation has as many left."""
 KEPT_BACK: Final = 0.5
 """Seconds of the invocation that stay for its end."""
 
@@ -31,9 +31,9 @@ def flushing(flush: Callable[[float], int], handler: Handler) -> Handler:
 
 @contextmanager
 def flush_behind(flush: Callable[[float], int], context: object) -> Iterator[None]:
-    """Flush at the end of the block. Raises NotFlushed where jobs are left then, unless the block has raised.
+    """Flush at the end of the block. Raises NotFlushed if jobs are left then, unless the block has raised.
 
-    `context` is that of the invocation, where there is one.
+    `context` is that of the invocation, if there is one.
     """
     try:
         yield
@@ -51,6 +51,6 @@ def not_flushed(left: int) -> NotFlushed:
 
 
 def _seconds(context: object) -> float:
-    """What is left of an invocation, as its context says."""
+    """The seconds left of an invocation, by its context."""
     remaining = getattr(context, "get_remaining_time_in_millis", None)
     return MOST if remaining is None else max(0.0, min(MOST, remaining() / 1_000 - KEPT_BACK))

@@ -34,7 +34,7 @@ def push_within(
     worker: type[Worker[Any]],
     jobs: Jobs,
 ) -> list[Pushed]:
-    """What `push` returns within the middlewares, or what one of them does. Raises DeclarationError."""
+    """The result of `push` within the middlewares, or an error of one of them. Raises DeclarationError."""
     given: object = jobs
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise JobError(f"jobs are given as a list, not as one {type(given).__name__}: write [{{...}}]")
@@ -63,8 +63,8 @@ def _warn_if_on_loop(name: str) -> None:
     global _warned_of_loop  # noqa: PLW0603 - once in a process
     if _warned_of_loop:
         return
-    # Where nobody has imported asyncio, no loop runs: a cold start need not import it. The public function raises
-    # where none runs, which costs a push more than this.
+    # If asyncio is not imported, no loop runs: a cold start need not import it. The public function raises without a
+    # running loop, which costs a push more than this.
     running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
     if running_loop is not None and running_loop() is not None:
         _warned_of_loop = True

@@ -37,7 +37,7 @@ Lines: TypeAlias = dict[ShardRef, Line[Way]]
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """What one process has of all this; a child that is forked begins with nothing."""
+    """The buffer, locks and thread of one process; a forked child begins with new ones."""
 
     buffer: Buffer[Way]
     pid: int = field(default_factory=os.getpid)
@@ -79,14 +79,14 @@ class Redelivery:
 
     @property
     def jobs(self) -> int:
-        """How many wait."""
+        """The number of jobs that wait."""
         return self._waiting.buffer.jobs
 
     def keeps_back(self, way: Way, shard: ShardRef, shards: Collection[ShardRef]) -> bool:
-        """Whether a push to the shard has to wait, too: so that it passes none that waits, or as Redis is away.
+        """Whether a push to the shard has to wait, too: to stay behind waiting jobs, or because Redis is unreachable.
 
-        `shards`: those that the queue has. What waits for another one may be of any of its ids.
-        Raises the error for which a job of the shard waits, if it is none that waiting heals.
+        `shards`: those of the queue. A job that waits for another shard may have any id of the queue. Re-raises the
+        error that blocks the shard's jobs if waiting cannot fix it.
         """
         waiting = self._waiting
         if not waiting.buffer.jobs:
@@ -100,7 +100,7 @@ class Redelivery:
         return bool(waiting.away) and way.node_of(shard) in waiting.away
 
     def keep(self, way: Way, parcels: Sequence[Parcel]) -> None:
-        """Have the parcels wait. Raises BufferFull, and then keeps none."""
+        """Keep the parcels for later. Raises BufferFull, and then keeps none."""
         waiting = self._waiting
         with waiting.changing:
             was_empty = not waiting.buffer.jobs
@@ -112,7 +112,7 @@ class Redelivery:
                 self._closes_at_exit = True
             if self._has_thread and (waiting.thread is None or not waiting.thread.is_alive()):
                 waiting.thread = threading.Thread(target=self._run, name="lowkiq-redelivery", daemon=True)
-                # Where the interpreter is about to end, no thread begins any more: what waits is flushed then.
+                # If the interpreter is about to end, no thread begins any more: what waits is flushed then.
                 with suppress(RuntimeError):
                     waiting.thread.start()
         if was_empty:
@@ -128,7 +128,7 @@ class Redelivery:
         waiting.rest_until = self._clock.monotonic() + backoff(0, self._rng)
 
     def try_again(self) -> None:
-        """Deliver what waits, where nobody else does and the last attempt is some time ago."""
+        """Deliver waiting jobs, if no other thread does and the last attempt is some time ago."""
         waiting = self._waiting
         if not waiting.buffer.jobs or self._has_thread or self._clock.monotonic() < waiting.rest_until:
             return
@@ -205,7 +205,7 @@ class Redelivery:
             )
 
     def _deliver_of(self, buffer: Buffer[Way], way: Way, lines: Lines) -> Iterator[tuple[ShardRef, LowkiqError | None]]:
-        """What became of each shard's last attempt."""
+        """The result of each shard's last attempt."""
         try:
             client = way.open()
         except LowkiqError as error:

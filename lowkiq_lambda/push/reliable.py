@@ -45,7 +45,7 @@ class BufferingClient:
 
     def go_by(self, shards: QueueShards) -> None:
         """These are the shards of the queue from now on."""
-        # An id may be in another shard by now, where no job of it may be before those that this process has pushed.
+        # An id may be in another shard by now, if no job of it may be before those that this process has pushed.
         self._least = max(self._least, self._way.latest_score(), *self._earliest.values())
         self._earliest.clear()
         self.shards = shards
@@ -87,7 +87,7 @@ class BufferingClient:
     def _keep(
         self, chunks: Sequence[Chunk], errors: Mapping[bytes, LowkiqError], jobs: Given, results: Results
     ) -> None:
-        """Have the chunks wait, under the tokens that they have. Raises BufferFull."""
+        """Keep the chunks for later, under their present tokens. Raises BufferFull."""
         if not chunks:
             return
         parcels, kept = [], []
@@ -132,7 +132,7 @@ class OverflowingClient:
         self._overflow = overflow
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
         self._error: LowkiqError | None = None
-        """Why Redis could not take the last push; None where it did."""
+        """Why Redis could not take the last push; None if it did."""
         self._attempts = 0
         self._rest_until = 0.0
         """When a push may try Redis again (monotonic)."""
@@ -206,9 +206,10 @@ def _nothing_sent(error: LowkiqError, waves: Sequence[Sequence[Chunk]]) -> Unwri
 
 
 def _interrupted(error: PushInterrupted, left: Sequence[int], unwritten: Unwritten, count: int) -> PushInterrupted:
-    """What an overflow says of the jobs that it was given, in the positions of the whole push.
+    """The error of an overflow, with the positions of the whole push.
 
-    `left`: the positions of these jobs in it. What was sent to Redis and not answered stays unknown if it took none.
+    `left`: the positions in it of the jobs that the overflow got. Jobs that were sent to Redis without an answer stay
+    unknown if the overflow took none.
     """
     taken = {left[position] for position in error.written}
     sent = {job.position for chunk in unwritten.chunks if chunk.token in unwritten.errors for job in chunk.jobs}

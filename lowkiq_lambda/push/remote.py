@@ -60,9 +60,9 @@ class RemoteWorker(FunctionWorker[Any]):
 
     @property
     def worker(self) -> type[Worker[Any]]:  # type: ignore[override]  # is found at the first push
-        """That of the app where it declares the queue, else one as the queue was made.
+        """The worker of the app if it declares the queue, else one with the queue's own terms.
 
-        Raises NoSuchQueue where nobody has made it, QueueMismatch where its declaration cannot be read, BackendError.
+        Raises NoSuchQueue if the queue does not exist, QueueMismatch if its declaration cannot be read, BackendError.
         """
         return (
             self._core.worker_named(self.queue_name) or remote_queue(self._core, self.queue_name, self._debounce).worker
@@ -77,7 +77,7 @@ class RemoteWorker(FunctionWorker[Any]):
 
 
 class RemoteQueue(Queue):
-    """The queue of such a worker: where it has been made anew with other terms, it goes by them."""
+    """The queue of such a worker: if it was made anew with other terms, this object uses them."""
 
     def __init__(self, core: Owner, name: str, debounce: "Debounce | None", there: Registered) -> None:
         self._core = core

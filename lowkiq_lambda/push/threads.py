@@ -25,9 +25,9 @@ class PushThreads:
         self._executor: ThreadPoolExecutor | None = None
 
     async def run(self, push: Callable[[], Result]) -> Result:
-        """What the push returns or raises. It sees the caller's context variables.
+        """The push's result, or its exception. It sees the caller's context variables.
 
-        A task that is cancelled while the push runs is not told whether the jobs were written; the push goes on.
+        If the task is cancelled while the push runs, the push goes on, but its result is lost.
         """
         return await asyncio.wrap_future(self._running().submit(copy_context().run, push))
 

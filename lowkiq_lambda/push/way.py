@@ -35,7 +35,7 @@ class Way:
         self._client: PushClient | None = None
 
     def open(self) -> PushClient:
-        """The client. Raises BackendError, and QueueMismatch where Redis does not agree with the declaration."""
+        """The client. Raises BackendError, and QueueMismatch if Redis does not agree with the declaration."""
         self._client = self._open_client()
         return self._client
 
@@ -59,7 +59,7 @@ class Way:
         return self.clock.time()
 
     def node_of(self, shard: ShardRef) -> str:
-        """The name of the server that the shard lies on; empty where that is not known."""
+        """The name of the server that the shard lies on; empty if that is not known."""
         backend = self._backend()
         if backend is None:
             return ""
@@ -75,7 +75,7 @@ class Way:
         return self._client.pusher.last_written_to_any + MOST_AHEAD
 
     def earliest_score(self, shard: ShardRef) -> float:
-        """What a job takes that was given no score, so that it is behind all that this process pushed to the shard."""
+        """The score of a job without one, so that it is after all jobs that this process pushed to the shard."""
         if self._client is None:
             return 0.0
         return self._client.pusher.last_written_at(shard) + MOST_AHEAD

@@ -1,1 +1,1 @@
-"""Jobs in Redis or Valkey: the only package that knows the server."""
+"""Jobs in Redis or Valkey: the only package that uses the server."""

@@ -37,7 +37,7 @@ def connect(service: str, what: str, refused: type[LowkiqError], region: str | N
 
 
 def dual_stack() -> bool | None:
-    """True where `LOWKIQ_DUAL_STACK` asks for endpoints that have IPv6 too, else None: AWS's own variable decides.
+    """True if `LOWKIQ_DUAL_STACK` asks for endpoints that have IPv6 too, else None: AWS's own variable decides.
 
     Raises ConfigError.
     """

@@ -41,7 +41,7 @@ _NO_BODY: Final = sha256(b"").hexdigest()
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Whoever has these may do what their owner may."""
+    """The keys of an AWS identity; with them a process has the rights of their owner."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -60,7 +60,7 @@ class Keychain:
         self._found: Credentials | None = None
 
     def keys(self) -> Keys:
-        """What is good now. Raises BackendDenied where there are none, or none that can be had."""
+        """The current keys. Raises BackendDenied if there are none, or if they cannot be had."""
         environ = self._environ
         access_key, secret_key = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
         if access_key and secret_key:
@@ -68,7 +68,7 @@ class Keychain:
         return self._searched()
 
     def region(self) -> str:
-        """The region that this process is in. Raises BackendDenied where it is not said."""
+        """The region that this process is in. Raises BackendDenied if it is not said."""
         environ = self._environ
         region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
         region = region or self._opened().get_config_variable("region")
@@ -110,8 +110,8 @@ class IamCredentials:
     """User and token, for `Config(credentials=...)`. Usable from any thread.
 
     `cache` is the name of the cache (ElastiCache Serverless), of the replication group (ElastiCache) or of the cluster
-    (MemoryDB), not its host. `region` is looked up where it is not given. Raises ConfigError; when called,
-    BackendDenied where there are no AWS credentials.
+    (MemoryDB), not its host. `region` is looked up if it is not given. Raises ConfigError; when called, BackendDenied
+    if there are no AWS credentials.
     """
 
     def __init__(  # noqa: PLR0913 - all of it by keyword
@@ -173,7 +173,7 @@ def _check(user: str, cache: str, service: str, *, serverless: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is signed, and where it is sent."""
+    """The parts of a request that are signed, and its host."""
 
     host: str
     query: Mapping[str, str]

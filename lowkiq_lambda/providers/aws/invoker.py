@@ -43,7 +43,7 @@ class LambdaInvoker:
         self._lock = threading.Lock()
 
     def invoke(self, function: str, event: Mapping[str, object]) -> None:
-        """As the protocol says; a few seconds at most, where Lambda's API does not answer."""
+        """As the protocol documents it; a few seconds at most, if Lambda's API does not answer."""
         client = self._connected()
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as boto3
 
@@ -73,7 +73,7 @@ def shared_invoker() -> LambdaInvoker:
 
 
 def _translated(function: str, error: Exception) -> InvocationRefused:
-    """What botocore says, in a sentence that tells what to do."""
+    """The error of botocore as a sentence with the next step."""
     from botocore import exceptions  # noqa: PLC0415 - as boto3
 
     if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):

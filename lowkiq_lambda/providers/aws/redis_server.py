@@ -27,7 +27,7 @@ def _of_secret(settings: Settings) -> dict[str, Any]:
     from lowkiq_lambda.providers.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
 
     secret = RedisSecret(settings.redis_secret_arn, server=os.environ.get("LOWKIQ_REDIS_URL", "").strip())
-    # Whoever connects asks the secret for the password, so that a rotation ends nothing.
+    # Each new connection asks the secret for the password, so that a rotation ends no connection.
     return {"redis_url": secret.url, **({"credentials": secret} if secret.login else {})}
 
 

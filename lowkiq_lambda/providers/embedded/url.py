@@ -18,7 +18,7 @@ _DEFAULT: Final = ".lowkiq"
 
 
 def folder_of(url: str, data_dir: str | None = None) -> Path:
-    """The folder, absolute; `data_dir` where the URL names none. Raises ConfigError."""
+    """The folder, absolute; `data_dir` if the URL names none. Raises ConfigError."""
     named = url.removeprefix(EMBEDDED)
     if named.startswith("//") or any(sign in named for sign in "?#"):
         raise ConfigError(

@@ -1,7 +1,7 @@
 """The one place where a client of the server is made.
 
-Nothing is sent twice unnoticed: redis-py's own retries are off, and who calls decides what may be sent again.
-What redis-py does before it sends stays: an idle connection that the other side closed is opened anew.
+Commands are not sent again unnoticed: redis-py's own retries are off, and the caller decides which calls may be sent
+again. The work of redis-py before a send stays: it opens an idle connection anew if the other side closed it.
 """
 
 import os
@@ -62,7 +62,7 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     clock: Clock | None = None,
     given: RedisPlug | None = None,
 ) -> Client:
-    """A client for the URL's server, to be shared by threads; or the `given` one, where nothing but these limits count.
+    """A client for the URL's server, to be shared by threads; or the `given` one, if nothing but these limits count.
 
     A call waits at most `timeout` for its answer, and before that `pool_timeout` for one of
     `max_connections` (to each node, in a cluster). A server or Sentinel is connected to at the first call; a
@@ -102,14 +102,13 @@ def connect(  # noqa: PLR0913 - all of it by keyword
 def subscribe(client: Client, channels: Iterable[bytes]) -> Subscription:
     """Ask the server, or any node of the cluster, for a subscription: a message reaches all its nodes.
 
-    What comes on the connection is read by `pipelines.next_message`, first a confirmation for each channel. Raises what
-    redis-py does.
+    `pipelines.next_message` reads the messages, first a confirmation for each channel. Raises the errors of redis-py.
     """
     if isinstance(client, ClusterClient):
         # Spreads load, protects nothing.
         client = client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - as said above
     subscription = Subscription(take_connection(client.connection_pool), client.connection_pool)
-    # What a client of one's own may ask for: a PING whose answer would be taken for a message.
+    # A user's client may ask for health checks: the answer to their PING would be taken for a message.
     subscription.connection.health_check_interval = 0
     try:
         subscription.connection.send_command("SUBSCRIBE", *channels)

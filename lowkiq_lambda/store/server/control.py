@@ -10,17 +10,17 @@ from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """What a server says about its process."""
+    """A server's report on its process."""
 
     pid: int
     binary: str
     version: str
     loading: bool
-    """It reads its data and serves nobody yet."""
+    """The server reads its data and does not serve clients yet."""
 
 
 def look_at(url: str, timeout: float) -> ServerProcess | None:
-    """The server at the URL; None where none answers within `timeout` seconds, or refuses the password."""
+    """The server at the URL; None if none answers within `timeout` seconds, or refuses the password."""
     with closing(_client(url, timeout)) as client:
         try:
             # Answered while the server loads, too.

@@ -1,9 +1,11 @@
-"""Signs connections in with what a plug says at that moment, and knows when each was signed in.
+"""Signs connections in with the current credentials of a plug, and keeps the time of each sign-in.
 
-A managed server ends the connections of users whose password is a token twelve hours after their sign-in, whatever
-they are doing. So each is opened anew before, between two calls; no connection signs in a second time.
+If the password of a user is a token, a managed server ends the connections of that user twelve hours after their
+sign-in, even during a call. So each connection is opened anew before, between two calls; a connection never signs in a
+second time.
 
-A plug that can renew is asked to when the server refuses what it said, and the connection is opened once more.
+If the server refuses the credentials of a plug that can renew them, it is asked to, and the connection is opened once
+more.
 """
 
 from collections.abc import Callable
@@ -27,7 +29,10 @@ LONGEST: Final = 11 * 3600.0
 
 
 class SignIns(CredentialProvider):
-    """What redis-py asks for user and password. For all connections of a client, from any thread."""
+    """The provider of user and password for redis-py.
+
+    For all connections of a client, from any thread.
+    """
 
     def __init__(self, ask: Credentials, clock: Clock) -> None:
         self._ask = ask
@@ -42,7 +47,7 @@ class SignIns(CredentialProvider):
         return (user, password) if user else (password,)
 
     def sign_in(self, connection: Any, begin: Callable[[], object]) -> None:  # noqa: ANN401 - any of redis-py's kinds
-        """Begin the connection by `begin`; where that is refused and the plug has something newer, open it again."""
+        """Begin the connection by `begin`; if that is refused and the plug has something newer, open it again."""
         try:
             begin()
         except REDIS_ERRORS as error:
@@ -58,7 +63,7 @@ class SignIns(CredentialProvider):
         self._signed_in_at[connection] = self._clock.monotonic()
 
     def begin(self, connection: Any) -> None:  # noqa: ANN401 - as above
-        """What redis-py calls to begin a connection to a single server."""
+        """The function that redis-py calls to begin a connection to a single server."""
         self.sign_in(connection, connection.on_connect)
 
     def is_over(self, connection: Any) -> bool:  # noqa: ANN401 - as above

@@ -1,4 +1,4 @@
-"""What the server's and the network's errors mean for us: none of them is ever a failure of a job."""
+"""The meaning of the server's and the network's errors: they are never a failure of a job."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ from lowkiq_lambda.settings.config import variable_of
 UnknownScript: TypeAlias = NoScriptError
 """The server does not know a script by its hash."""
 REDIS_ERRORS: Final = (RedisError, RedisClusterException, OSError)
-"""All that a call of a redis client raises; the errors of a cluster client are no RedisError."""
+"""All that a call of a redis client raises; the errors of a cluster client are not RedisErrors."""
 
 _PASSING: Final = (
     BusyLoadingError,
@@ -110,7 +110,7 @@ def translate(error: Exception) -> BackendError:
         if isinstance(cause, SignInFailed):
             return cause.error
     ours = _not_passing(error) or _passing(error) or _refusal(error)
-    # Who keeps it as a value, and does not raise it, needs the server's words, too.
+    # A caller that keeps the error as a value, and does not raise it, needs the server's words, too.
     ours.__cause__ = error
     return ours
 
@@ -127,7 +127,7 @@ def is_wrong_type(answer: object) -> bool:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """What the client raises in the block, as a BackendError."""
+    """Raise the client's errors of the block as BackendErrors."""
     try:
         yield
     except REDIS_ERRORS as error:
@@ -135,14 +135,14 @@ def translated() -> Iterator[None]:
 
 
 def unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
-    """The reply; raised where it is an error."""
+    """The reply; raised if it is an error."""
     if isinstance(reply, Exception):
         raise reply
     return reply
 
 
 def unless_refused(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
-    """The reply; None where the server has no such command, or the user may not call it; raised where it is away."""
+    """The reply; None if the server lacks the command, or the user may not call it. Raises other errors."""
     return None if isinstance(reply, ResponseError) else unless_error(reply)
 
 
@@ -162,7 +162,7 @@ def backoff(attempt: int, rng: Random) -> float:
 
 
 def _not_passing(error: Exception) -> BackendError | None:
-    """What waiting does not heal."""
+    """The error that waiting does not fix."""
     if isinstance(error, MaxConnectionsError):
         return PoolExhausted()
     if isinstance(error, OutOfMemoryError) or "OOM" in _codes(error):
@@ -181,7 +181,7 @@ def _refusal(error: Exception) -> BackendError:
 
 
 def _is_denial(error: Exception) -> bool:
-    # A cluster client names its node's error as the cause. The context is no evidence: it may be a handler's.
+    # A cluster client names its node's error as the cause. The context is not evidence: it may be a handler's.
     if isinstance(error, _DENIED) or isinstance(error.__cause__, _DENIED):
         return True
     text = str(error)
@@ -191,7 +191,7 @@ def _is_denial(error: Exception) -> bool:
 
 
 def _hint(error: Exception) -> str | None:
-    """What to correct, where the error shows that the URL does not fit the server."""
+    """The correction of the URL, if the error shows that it does not fit the server."""
     text = str(error)
     reasons = frozenset(_TLS_REASON.findall(text))
     # A client of one server gives MOVED no class of its own before redis-py 6.
@@ -233,6 +233,6 @@ def _with_default(ours: type[BackendError], error: Exception) -> str:
 
 def describe(error: BaseException) -> str:
     """The error in its own words, with its type."""
-    # redis-py writes a Sentinel's whole client, where its place would do.
+    # redis-py writes a Sentinel's whole client, if its place would do.
     text = _CLIENT.sub(r"\1:\2", str(error))
     return f"{type(error).__name__}: {text}"

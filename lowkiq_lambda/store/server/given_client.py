@@ -1,6 +1,7 @@
-"""A client of redis-py that somebody else made, with pools, retries and socket options of their own choice.
+"""A client of redis-py that the user made, with the user's choice of pools, retries and socket options.
 
-It is used as it is. What calls rely on is looked at first, as they would else fail later, or wait for ever.
+The client is used as it is. Settings that calls rely on are checked first, because wrong ones would make calls fail
+later, or wait for ever.
 """
 
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ def given_client(given: RedisPlug, *, connections: int, timeout: float) -> "redi
 
 
 def place_of(client: "redis.Redis | RedisCluster") -> str:
-    """Where it connects to, for people: a URL without user and password."""
+    """The place of the server for people: a URL without user and password."""
     if isinstance(client, RedisCluster):
         nodes = ",".join(sorted(str(node.name) for node in client.get_nodes()))
         return f"redis+cluster://{nodes}"

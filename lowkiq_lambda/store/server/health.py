@@ -17,7 +17,7 @@ OLDEST: Final = ".".join(map(str, _OLDEST))
 def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
     """Warnings, one sentence each, at most one of a kind; never raises.
 
-    What the server will not tell is a warning only where jobs may be lost by it.
+    A setting that the server does not show is a warning only if it may lose jobs.
     """
     warnings: dict[str, None] = {}
     try:
@@ -52,7 +52,7 @@ def _policy_warnings(node: redis.Redis) -> Iterator[str]:
 
 
 def _replica_warnings(node: redis.Redis) -> Iterator[str]:
-    # INFO tells how many replicas are good only where some are asked for.
+    # INFO has the number of good replicas only if a least number is set.
     if isinstance(node.connection_pool, SentinelPool) and "min_slaves_good_slaves" not in _info(node, "replication"):
         yield (
             "The server is named by Sentinels, and does not have min-replicas-to-write set: in a failover it goes on "
@@ -70,7 +70,7 @@ def _configured_policy(node: redis.Redis) -> str | None:
 
 
 def version_warnings(version: str) -> Iterator[str]:
-    """A warning where the version is known and too old."""
+    """A warning if the version is known and too old."""
     if is_too_old(version):
         yield f"The server's version is {version}, and {OLDEST} is the oldest that is supported."
 

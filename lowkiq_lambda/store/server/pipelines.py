@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Words: TypeAlias = Sequence[str | bytes | int | float]
 Command: TypeAlias = Words | Callable[[], Words]
-"""Or what makes it just when it is sent, as nobody knows how long the wait for a connection is."""
+"""Or a function that makes it just when it is sent, because the wait for a connection has an unknown length."""
 
 _NODES_CHANGED: Final = (ClusterDownError, RedisConnectionError, RedisTimeoutError)
 _NOT_HERE: Final = (AskError, TryAgainError)
@@ -35,7 +35,7 @@ _PART: Final = 16 * 1024
 def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]]) -> list[Any]:
     """The answer as it came, or the redis-py error, of each of the (key, command) pairs, in their order.
 
-    Where a node's connection breaks, what came before counts, and all that follows has its error: some of that may
+    If a node's connection breaks, what came before counts, and all that follows has its error: some of that may
     have been executed.
     """
     if not commands:
@@ -73,7 +73,7 @@ def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> l
 def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
     """The answer, or error, of each command, on one node and one by one: the first while it is at work on the others.
 
-    Raises what redis-py does where the connection breaks. What is not wanted to its end has to be closed.
+    Raises the errors of redis-py if the connection breaks. Close the generator if you do not read it to its end.
     """
     connection: redis.Connection | None = None
     left = 0
@@ -104,7 +104,7 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
 
 
 def ask(client: redis.Redis, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
-    """The answer, or error, of one command on one node. Raises what redis-py does where the connection breaks."""
+    """The answer, or error, of one command on one node. Raises what redis-py does if the connection breaks."""
     connection: redis.Connection | None = None
     try:
         # In here, as in `stream`.
@@ -154,9 +154,9 @@ def _packed(command: Command) -> bytes:
 
 
 def without_numbers(words: Words) -> tuple[str | bytes | int, ...]:
-    """The words, numbers among them as hiredis would write them.
+    """The words, with numbers as hiredis would write them.
 
-    It runs Python code to do so, and crashes the process where a signal's handler raises in there.
+    hiredis runs Python code to do so, and crashes the process if a signal's handler raises in there.
     """
     return tuple([word if type(word) is str or type(word) is bytes else _without_number(word) for word in words])
 
@@ -174,9 +174,9 @@ def _answer(connection: "ConnectionInterface") -> Any:  # noqa: ANN401 - the ans
 
 
 def next_message(connection: redis.Connection, seconds: float) -> list[bytes] | None:
-    """What comes next on a connection that has subscribed: its kind, and what it is about; None after `seconds`.
+    """The next message on a connection that has subscribed: its kind, and its subject; None after `seconds`.
 
-    Raises what redis-py does. Its own subscriptions do much more between a message and whoever waits for it.
+    Raises the errors of redis-py. The subscriptions of redis-py do much more between a message and its receiver.
     """
     try:
         message: list[bytes] = next_response(connection, seconds)

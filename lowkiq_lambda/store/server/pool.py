@@ -78,11 +78,12 @@ def _is_ready(connection: Connection) -> bool:
 
 
 class FreeConnections:
-    """The free connections of a pool, the last one given back first; tells an empty pool from a server out of reach.
+    """The free connections of a pool, the last one given back first; tells an empty pool from an unreachable server.
 
-    It has what redis-py asks of a `queue.LifoQueue`, but only a caller that has to wait takes a lock. While callers
-    wait, what is given back goes to the one that has waited longest: a thread in a busy loop keeps it from nobody. A
-    connection of which `is_over` says so is closed: the pool opens it anew.
+    It has the methods of a `queue.LifoQueue` that redis-py calls, but only a caller that has to wait takes a lock.
+    While callers wait, a connection that is given back goes to the caller that has waited longest, so a thread in a
+    busy loop does not keep connections from others. A connection for which `is_over` is true is closed: the pool opens
+    it anew.
     """
 
     def __init__(self, maxsize: int, is_over: Callable[[Connection], bool] | None = None) -> None:
@@ -166,7 +167,7 @@ class _Waiter:
 
 
 def socket_options(timeout: float) -> dict[str, Any]:
-    """What is the same for all connections, to servers and Sentinels."""
+    """The socket options that are the same for all connections, to servers and Sentinels."""
     return {
         "socket_timeout": timeout,
         "socket_connect_timeout": timeout,
@@ -185,7 +186,7 @@ def protocol_of(options: Mapping[str, Any]) -> int:
 
 
 def name_options() -> dict[str, Any]:
-    """What CLIENT LIST shows as the library of a connection."""
+    """The name that CLIENT LIST shows as the library of a connection."""
     return dict(_NAME)
 
 
@@ -213,7 +214,7 @@ def has_to_reopen(connection: Any) -> bool:  # noqa: ANN401 - any of redis-py's 
 
 
 def next_response(connection: Connection, seconds: float) -> Any:  # noqa: ANN401 - the answer of any command
-    """What comes next on the connection, which stays open: raises TimeoutError when nothing does for so long."""
+    """The next response on the connection, which stays open: raises TimeoutError if none comes in time."""
     if _WAITS_FOR_RESPONSES:
         return connection.read_response(timeout=seconds, disconnect_on_error=False)
     if not connection.can_read(timeout=seconds):
@@ -222,7 +223,7 @@ def next_response(connection: Connection, seconds: float) -> Any:  # noqa: ANN40
 
 
 def without_cluster_retries() -> dict[str, Any]:
-    """What keeps a cluster's client from sending anything twice."""
+    """The options that keep a cluster's client from sending a command twice."""
     retry = {"retry": Retry(NoBackoff(), 0)}
     return retry if _COUNTS_BY_RETRY else {**retry, "cluster_error_retry_attempts": 0}
 

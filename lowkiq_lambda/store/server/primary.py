@@ -1,4 +1,4 @@
-"""Connections to whatever is the primary now, by the word of Sentinels."""
+"""Connections to the current primary, as the Sentinels name it."""
 
 from threading import Lock
 from typing import Any, Final
@@ -17,7 +17,7 @@ from lowkiq_lambda.store.server.pool import Pool, socket_options, tls_options
 ASKED_EVERY: Final = 1.0
 """Seconds after which a Sentinel is asked again, with the next call: one round trip for all of them."""
 ASKED_AGAIN: Final = 10.0
-"""Seconds until then where none of them answers: what is connected goes on meanwhile."""
+"""Seconds until then if none of them answers: open connections go on meanwhile."""
 _SENTINEL_TIMEOUT: Final = 1.0
 """Seconds at most that one Sentinel may take: the others can answer as well."""
 
@@ -72,7 +72,7 @@ class SentinelPool(SentinelConnectionPool, Pool):
         return super().get_connection()
 
     def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """As inherited, where releases of redis-py before 7.1 can only close all."""
+        """As inherited, also for releases of redis-py before 7.1, which can only close all."""
         if inuse_connections:
             super().disconnect()
             return
@@ -82,7 +82,7 @@ class SentinelPool(SentinelConnectionPool, Pool):
     def _ask(self) -> None:
         pause = ASKED_EVERY
         try:
-            # What is idle and connected to another is closed by this, what is in use when it is given back.
+            # Idle connections to another server are closed by this, busy ones when they are given back.
             self.get_master_address()  # type: ignore[no-untyped-call]  # redis-py has no types here
         except REDIS_ERRORS:
             pause = ASKED_AGAIN

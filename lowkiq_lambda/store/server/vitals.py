@@ -1,4 +1,4 @@
-"""What the nodes of a server say of themselves, for people. It only reads, and takes a refusal for an answer."""
+"""The nodes' reports on themselves, for people. It only reads, and takes a refusal for an answer."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -41,11 +41,11 @@ class NodeVitals(NamedTuple):
     round_trip: float
 
     def told(self, name: str, setting: str | None = None) -> str | None:
-        """What INFO says under the name, or else CONFIG of the setting."""
+        """The value under the name in INFO, or else of the setting in CONFIG."""
         return self.info.get(name, self.settings.get(setting or name))
 
     def number(self, name: str, setting: str | None = None) -> int | None:
-        """As `told`, where it is a whole number."""
+        """As `told`, if it is a whole number."""
         text = self.told(name, setting) or ""
         return int(text) if text.isdecimal() else None
 
@@ -58,7 +58,7 @@ def topology_of(client: Client) -> Topology:
 
 
 def read_vitals(client: Client, clock: Clock) -> list[NodeVitals]:
-    """Those of the server, or of each primary of a cluster. Raises BackendError where one does not answer."""
+    """Those of the server, or of each primary of a cluster. Raises BackendError if one does not answer."""
     with translated():
         return [_vitals_of(node, address, clock) for address, node in _nodes(client)]
 
@@ -78,7 +78,7 @@ def _nodes(client: Client) -> Iterator[tuple[str, redis.Redis]]:
 
 
 def _vitals_of(node: redis.Redis, address: str, clock: Clock) -> NodeVitals:
-    # One by one, as servers before 7 know no other way.
+    # One by one, because servers before 7 have no other way.
     asked = [("INFO",), ("CLUSTER", "INFO"), ("ACL", "WHOAMI"), *(("CONFIG", "GET", name) for name in _SETTINGS)]
     answers = send_each(node, [("", command) for command in asked])
     info, cluster, user, *settings = map(unless_refused, answers)

@@ -1,1 +1,1 @@
-"""What pushes and drains read and write in a shard."""
+"""The records of a shard that pushes and drains read and write."""

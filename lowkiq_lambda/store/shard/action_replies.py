@@ -10,7 +10,7 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 
 
 class ActionReply(ReplyShape, frozen=True):
-    """What the scripts of actions answer, by include/action.lua."""
+    """The reply of the scripts of actions, by include/action.lua."""
 
     scripts = ("delete", "delete_morgue", "expedite", "kill", "release", "requeue", "task_cancel")
     status: bytes

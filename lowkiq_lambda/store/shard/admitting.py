@@ -1,8 +1,8 @@
 """The calls of a visit to a limited queue: enter, stay, keep, leave.
 
-Who visits a shard of the queue has a place among the visits that run at once, and may begin so many ids. Both are kept
-in the queue's own slot, and a place ends by itself. The calls are numbered, so one that reaches the server twice is
-applied once.
+A visit to a shard of the queue has a place among the visits that run at once, and may begin a granted number of ids.
+Both are kept in the queue's own slot, and a place ends by itself. The calls are numbered, so one that reaches the
+server twice is applied once.
 """
 
 import math
@@ -22,7 +22,7 @@ Operation: TypeAlias = Literal["enter", "stay", "keep", "leave"]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a queue allows: `places`, visits at once; `ids` that begin in any `per` seconds. None: no such limit."""
+    """The limits of a queue: `places`, visits at once; `ids` that begin in any `per` seconds. None: no such limit."""
 
     places: int | None = None
     ids: int | None = None
@@ -30,7 +30,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def slack(self) -> float:
-        """Seconds within which what is granted may begin, as admit.lua tells it where nothing was set at run time."""
+        """Seconds within which granted ids may begin, as admit.lua answers them without a setting at run time."""
         return math.inf if self.ids is None else min(1.0, self.per / 10)
 
 
@@ -39,7 +39,7 @@ NO_LIMITS: Final = Limits()
 
 
 class AdmitReply(ReplyShape, frozen=True):
-    """What admit.lua answers who has a place. Seconds are texts."""
+    """The reply of admit.lua to a visit with a place. Seconds are texts."""
 
     scripts = ("admit",)
     status: bytes
@@ -50,14 +50,14 @@ class AdmitReply(ReplyShape, frozen=True):
 
 
 class FullReply(ReplyShape, frozen=True):
-    """What admit.lua answers who has none."""
+    """The reply of admit.lua to a visit without a place."""
 
     status: bytes
     seconds: bytes
 
 
 class VisitsRunningReply(ReplyShape, frozen=True):
-    """What visits_running.lua answers."""
+    """The reply of visits_running.lua."""
 
     scripts = ("visits_running",)
     status: bytes
@@ -108,11 +108,11 @@ class PlaceSession:
 
     @property
     def clock(self) -> Clock:
-        """What the caller goes by."""
+        """The clock of the caller."""
         return self.backend.clock
 
     def enter(self, want: int, patience: float, retry_for: float) -> Admitted | Full:
-        """Take a place, and so many ids. Who waits for a place for `patience` seconds at least may stand in line."""
+        """Take a place, and `want` ids. A visit that waits for at least `patience` seconds may stand in line."""
         reply = self._ask("enter", retry_for, want=want, patience=patience)
         if reply[0] == b"FULL":
             return Full(float(FullReply.of(reply).seconds))
@@ -126,11 +126,11 @@ class PlaceSession:
         return admitted
 
     def keep(self, retry_for: float, seconds: float | None = None) -> Admitted:
-        """Prolong the place, or have it end in so many seconds. May be called beside the others, by another thread."""
+        """Prolong the place, or end it in `seconds`. May be called beside the others, by another thread."""
         return _admitted(self._unless_gone(self._ask("keep", retry_for, ttl=seconds)))
 
     def leave(self, unused: float, retry_for: float) -> None:
-        """End the place, and give back what did not begin; also where the answer of the last call was lost."""
+        """End the place, and give back what did not begin; also if the answer of the last call was lost."""
         self._ask("leave", retry_for, unused=unused)
 
     def _ask(  # noqa: PLR0913 - all but the first two by keyword, few of them at a time
@@ -178,7 +178,7 @@ def visits_running(backend: Backend, queue_name: str, retry_for: float) -> Visit
 
 
 _LONGEST_PATIENCE: Final = 1e9
-"""Seconds, where a script is told for ever."""
+"""Seconds that stand for an endless wait in the arguments of a script."""
 
 
 def _admitted(reply: Reply) -> Admitted:

@@ -1,8 +1,8 @@
-"""Runs scripts on the server: by hash, with the server's time, again where that is safe.
+"""Runs scripts on the server: by hash, with the server's time, and again if that is safe.
 
-A call is sent again after a lost connection or a refusal that passes. That is safe because every script that
-writes tells a repeated call from a new one: a push by its token, an acquisition by its nonce, a holder's calls by
-their numbers (docs/lease.md).
+A call is sent again after a lost connection or a refusal that passes. That is safe because every script that writes
+recognizes a repeated call: a push by its token, an acquisition by its nonce, a holder's calls by their numbers
+(docs/lease.md).
 """
 
 import logging
@@ -49,7 +49,7 @@ MENDINGS: Final = 3
 
 
 class Backend:
-    """One client of the server and what it knows about the server's clock."""
+    """One client of the server, and its record of the server's clock."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Backend:
         self._wait = wait
         self._rng = rng
         self.lease_ttl = 30.0
-        """Seconds for which nobody is let into a shard whose lease was damaged."""
+        """Seconds for which a shard whose lease was damaged has no holder."""
         self.prefix = PREFIX
-        """What the app's keys and channels begin with."""
+        """The prefix of the app's keys and channels."""
         self._in_use: dict[str, tuple[str, ...]] = {}
         self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None
@@ -75,11 +75,11 @@ class Backend:
         """Whether the server has answered, or it was told that it never did."""
 
     def now(self, shard: Keyed) -> float:
-        """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        """Unix seconds by the clock of the shard's node. Raises BackendError if it has to be asked and can't."""
         return self.nodes.now(shard)
 
     def node_of(self, shard: Keyed) -> str:
-        """The name of the node that it lies on. Raises BackendError where no node has it."""
+        """The name of the node that it lies on. Raises BackendError if no node has it."""
         with translated():
             return self.nodes.of(shard)
 
@@ -93,7 +93,7 @@ class Backend:
         """The answer of the script; tried for `retry_for` seconds while the server cannot serve.
 
         With `ask_time` the server's clock is measured in the same round trip, for the calls that follow.
-        Raises BackendError, and QueueMismatch where this version of the library may not use the shard.
+        Raises BackendError, and QueueMismatch if this version of the library may not use the shard.
         """
         for _ in range(MENDINGS):
             try:
@@ -104,23 +104,23 @@ class Backend:
         return self._run(name, shard, args, retry_for, ask_time=ask_time)
 
     def read(self, run: Callable[[], Reply], shard: ShardRef, read: Callable[[Reply], Result]) -> Result:
-        """What is read from a shard's answer. Where that cannot be read, the shard is mended, and the call made again.
+        """The result of `read` for a shard's answer. If `read` fails, the shard is mended, and the call made again.
 
-        Raises ShardDamaged where that does not help.
+        Raises ShardDamaged if that does not help.
         """
         try:
             return read(run())
         except LowkiqError:
             raise
-        except Exception as error:  # noqa: BLE001 - those that are no damage are raised again
+        except Exception as error:  # noqa: BLE001 - errors without damage are raised again
             return self.mender.read_again(error, shard, lambda: read(run()))
 
     def call(
         self, code: Script, target: Keyed, args: Sequence[Argument], retry_for: float, *, measure: bool = True
     ) -> Reply:
-        """The answer of a script that is about no shard. Raises BackendError.
+        """The answer of a script that does not belong to a shard. Raises BackendError.
 
-        With `measure` it is told a time that was measured for it; else only where it asks for that.
+        With `measure` the script gets a time that was measured for it; else only if it asks for that.
         """
 
         def ask(*, measure: bool) -> Reply:
@@ -165,7 +165,7 @@ class Backend:
         return any(feature in names for names in [*self._in_use.values()])
 
     def note_use(self, shard: ShardRef, names: str) -> None:
-        """What a shard has said that it uses: from now on the keys of that are passed for its queue."""
+        """Take in the features that a shard uses: calls for its queue pass their keys from now on."""
         known = self._in_use.get(shard.queue_name, ())
         self._in_use[shard.queue_name] = (*known, *(name for name in names.split() if name not in known))
 
@@ -177,9 +177,9 @@ class Backend:
         return True
 
     def retrying(self, retry_for: float, call: Callable[[], Result]) -> Result:
-        """What the call returns; made again while the server cannot serve, for `retry_for` seconds.
+        """The result of `call`; called again while the server cannot serve, for `retry_for` seconds.
 
-        Raises BackendError. For calls that may reach the server twice.
+        For calls that may reach the server twice. Raises BackendError.
         """
         began_at, attempt = self.clock.monotonic(), 0
         retry_until = began_at + retry_for
@@ -230,7 +230,7 @@ class Backend:
         self._piggyback.extend(commands)
 
     def publish(self, channel: str, message: str) -> None:
-        """Publish a notification; that nobody receives it costs at most one poll, so no error comes of it."""
+        """Publish a notification; errors are ignored, because a lost notification costs at most one poll."""
         with suppress(*REDIS_ERRORS):
             self.client.publish(channel, message)
 
@@ -281,7 +281,7 @@ class Backend:
     def _after_mending(
         self, code: Script, shard: ShardRef, args: list[Argument], error: LowkiqError
     ) -> Reply | LowkiqError:
-        """The answer of a mended shard, or the error where there is nothing to mend."""
+        """The answer of a mended shard, or the error if nothing was to be mended."""
         try:
             return self._run_again(code, shard, args) if self.mender.mend(shard) else error
         except LowkiqError as again:

@@ -15,11 +15,11 @@ from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, script
 from lowkiq_lambda.views.processes import Process
 
 FORGOTTEN_AFTER: Final = 86_400.0
-"""Seconds after which a process that nobody has heard of since is forgotten."""
+"""Seconds after its last heartbeat for which a process is remembered."""
 
 
 class BeatReply(ReplyShape, frozen=True):
-    """What beat.lua answers: "quiet", "stop", or empty."""
+    """The reply of beat.lua: "quiet", "stop", or empty."""
 
     scripts = ("beat",)
     order: bytes
@@ -54,11 +54,11 @@ class Beats:
         self._backend.piggyback([(key, ("HSET", key, self._id, value))])
 
     def end_along(self) -> None:
-        """The process ends: tell that with its next call."""
+        """The process ends: its next call reports that."""
         self._backend.piggyback(self._forgetting())
 
     def end(self) -> None:
-        """The process ends: tell that now, once; what does not get through is forgotten in a day."""
+        """The process ends: report that now, once; a lost report is made up for in a day."""
         try:
             send_each(self._backend.client, self._forgetting())
         except REDIS_ERRORS:

@@ -60,7 +60,7 @@ def packed(
 
 
 def item_ref(item: ItemRef) -> bytes:
-    """What a packed job has for its task: the ref of its item, and the label with its length before it."""
+    """The part of a packed job for its task: the ref of its item, and the label with its length before it."""
     label = item.label.encode()
     return item.task + struct.pack(">IB", item.number, len(label)) + label
 
@@ -79,17 +79,17 @@ def key_digest(job_id: str, key: str) -> bytes:
 
 
 def receipt(job_id: str, key: str, ttl: float) -> bytes:
-    """What a packed job has for its key: its digest, and for how many seconds it is remembered."""
+    """The part of a packed job for its key: its digest, and for how many seconds it is remembered."""
     return key_digest(job_id, key) + struct.pack(">d", ttl)
 
 
 def header(packed_headers: bytes) -> bytes:
-    """What a packed job has for its headers: them, with their length before them."""
+    """The part of a packed job for its headers: them, with their length before them."""
     return struct.pack(">H", len(packed_headers)) + packed_headers
 
 
 class EnqueueReply(ReplyShape, frozen=True):
-    """What enqueue.lua answers."""
+    """The reply of enqueue.lua."""
 
     scripts = ("enqueue",)
     status: bytes
@@ -111,7 +111,7 @@ class Chunk(NamedTuple):
     token: bytes
     jobs: Sequence[NewJob]
     origin: bytes = b""
-    """The token of the chunk that it is a part of, where the shards of that have been replaced."""
+    """The token of the chunk that it is a part of, if the shards of that have been replaced."""
 
     def call(self, merge: str, channel: str, debounce: bytes) -> tuple[str, ShardRef, list[Argument]]:
         """The call that writes them."""

@@ -34,7 +34,7 @@ def dump_json(payload: object) -> bytes:
 
 
 def load_json(dumped: bytes) -> object:
-    """The payload that was dumped. Raises msgspec.DecodeError where the bytes are no JSON."""
+    """The payload that was dumped. Raises msgspec.DecodeError if the bytes are not JSON."""
     return _decoder.decode(dumped)
 
 
@@ -47,7 +47,7 @@ def _why_not(payload: object, restored: object) -> str | None:
 
 
 def _difference(given: object, restored: object, path: str) -> str | None:
-    """Where the two differ, or hold a type that JSON does not have; None where it comes back as it was."""
+    """The path at which the two differ, or have a type that JSON lacks; None if they are equal."""
     kind = type(given)
     if kind in _SCALARS:
         same = given == restored and type(restored) is kind
@@ -62,7 +62,7 @@ def _difference(given: object, restored: object, path: str) -> str | None:
 
 
 def _instead(given: object, path: str) -> str:
-    """What to give in place of it."""
+    """The advice for a replacement."""
     if isinstance(given, set | frozenset):
         return "give a list instead"
     if is_dataclass(given) or isinstance(given, msgspec.Struct):

@@ -1,9 +1,9 @@
 """The drift guard: a queue keeps the declaration it was made with, and rejects any other.
 
-With another `shards_count` an id would land in another shard while its older payloads wait in the first; with
-another codec nobody could read the queued payloads; with another `merge` equal payloads would be looked up under
-the wrong names. The declaration lies in a key of the queue, and each shard is *opened* under it: a push to a shard that
-is not open makes the pusher read the declaration again. docs/lease.md says why that holds.
+With another `shards_count` an id would land in another shard while its older payloads wait in the first; with another
+codec the queued payloads could not be read; with another `merge` equal payloads would be looked up under the wrong
+names. The declaration lies in a key of the queue, and each shard is *opened* under it: a push to a shard that is not
+open makes the pusher read the declaration again. docs/lease.md has the proof.
 """
 
 import secrets
@@ -39,7 +39,7 @@ return redis.call('GET', KEYS[1])
 _RESHARDING: Final = "resharding"
 _PAYLOAD: Final = "payload"
 _ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING, _PAYLOAD})
-"""Of the stored declaration what is no term of it."""
+"""Fields of the stored declaration that are not terms of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Registered:
     """The declaration of a queue as it lies in Redis.
 
     `generation` is larger than that of every earlier declaration. While `changing`, the shards are about to be closed
-    for another declaration, and nobody may open them.
+    for another declaration, and must not be opened.
     """
 
     made_with: Mapping[str, Any]
@@ -83,7 +83,7 @@ class Registered:
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
     """Distinguishes equal declarations that two clients write at once."""
     layout: Layout | None = None
-    """Where ids are, of a queue that is being resharded, or was."""
+    """The shards of ids, for a queue that is being resharded, or was."""
     payload: str = field(default="", compare=False)
     """The type of payloads that code has declared last, and the digits of its schema: for people, and no term."""
     stored: bytes = field(default=b"", compare=False)
@@ -209,7 +209,7 @@ def register(
 
 
 def read_registered(backend: Backend, queue_name: str, retry_for: float) -> Registered | None:
-    """The registered declaration; None where there is none. Raises BackendError."""
+    """The registered declaration; None if there is none. Raises BackendError."""
     stored = backend.retrying(retry_for, lambda: _stored(backend, declaration_key(queue_name, backend.prefix)))
     return None if stored is None else registered(stored)
 
@@ -226,7 +226,7 @@ def read_each_registered(backend: Backend, queue_names: Sequence[str], retry_for
 
 
 def registered_in(answer: object) -> Registered | None:
-    """The declaration in what the server answered to GET; None where there is none. Raises what redis-py does."""
+    """The declaration in what the server answered to GET; None if there is none. Raises what redis-py does."""
     stored = _unless_wrong_type(answer)
     return None if stored is None else registered(stored)
 
@@ -303,7 +303,7 @@ def mismatch(queue_name: str, declaration: Declaration, there: Registered, prefi
 
 
 def _reshard_advice(queue_name: str, names: Sequence[str], declared: Mapping[str, Any]) -> str:
-    """What helps where the count of shards alone is another one."""
+    """The advice if the declarations differ in their count of shards alone."""
     if names != ["shards_count"]:
         return ""
     return f"or run `lowkiq reshard {queue_name} --to {declared['shards_count']}`, with its jobs; "

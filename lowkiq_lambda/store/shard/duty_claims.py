@@ -1,7 +1,7 @@
 """Runs of duties, claimed in Redis: one process at a time runs a duty, once in each period; and their outcomes.
 
-A claim is named by a random nonce and ends by itself, so that a duty whose process died is run by another one. What
-is known of an app's duties is one hash; docs/operations.md says what is promised.
+A claim is named by a random nonce and ends by itself, so that a duty whose process died is run by another one. The
+records of an app's duties are one hash; docs/operations.md has the promises.
 """
 
 import secrets
@@ -21,7 +21,7 @@ Period = tuple[str, float]
 class ClaimRequest(NamedTuple):
     """A claim of a duty that is to last so many seconds.
 
-    `rest`: for how many seconds the duty rests at first, where its runs are not ended by anybody; None: for a period.
+    `rest`: for how many seconds the duty rests at first, if its runs are not ended by anybody; None: for a period.
     """
 
     name: str
@@ -38,9 +38,9 @@ class DutyKey:
 
     @classmethod
     def of(cls, queue_names: Iterable[str], scope: str = "", prefix: str = PREFIX) -> "DutyKey":
-        """That of an app with these queues. A process that knows fewer of them cannot do another one's duties.
+        """The key of an app with these queues. A process with fewer of them cannot do another one's duties.
 
-        `scope`: what else must be alike in processes that share the duties. `prefix`: of the app's keys.
+        `scope`: other settings that must be alike in processes that share the duties. `prefix`: of the app's keys.
         """
         digest = sha256("\0".join([*sorted(queue_names), *filter(None, [scope])]).encode()).hexdigest()[:16]
         return cls((f"{prefix}:{{{DUTIES}:{digest}}}",))
@@ -58,7 +58,7 @@ class DutyClaim(NamedTuple):
 
 
 class DutyClaimReply(ReplyShape, frozen=True):
-    """What claim_duty.lua answers: the duty that was claimed (empty: none), and in how many seconds another is due."""
+    """The reply of claim_duty.lua: the claimed duty (empty: none), and in how many seconds another is due."""
 
     scripts = ("claim_duty",)
     name: bytes
@@ -78,14 +78,14 @@ class DutyReply(ReplyShape, frozen=True):
 
 
 class DutyStatesReply(ReplyShape, frozen=True):
-    """What duty_states.lua answers."""
+    """The reply of duty_states.lua."""
 
     scripts = ("duty_states",)
     duties: list[DutyReply]
 
 
 class DutyRecord(NamedTuple):
-    """What is known of a duty. Times are Unix seconds by the server's clock, None for never."""
+    """The record of a duty. Times are Unix seconds by the server's clock, None for never."""
 
     due_at: float
     is_claimed: bool
@@ -94,7 +94,7 @@ class DutyRecord(NamedTuple):
     failed: int
     """Runs that failed, in a row."""
     unfinished: int
-    """Runs of which nobody said that they are over, in a row; the one that goes on among them."""
+    """Runs in a row that did not report their end; the present one among them."""
     error: str
 
 
@@ -117,7 +117,7 @@ class DutyClaims:
         return DutyClaim(reply.name.decode(), str(args[0])) if reply.name else None, float(reply.next_in)
 
     def finish(self, claim: DutyClaim, error: str, again_in: float | None, retry_for: float) -> bool:
-        """Say that the run is over, with this error, or "". False where the claim had ended, and another one came.
+        """Say that the run is over, with this error, or "". False if the claim had ended, and another one came.
 
         `again_in`: seconds until it is to run again, if that is sooner than its period has it. Raises BackendError.
         """
@@ -125,7 +125,7 @@ class DutyClaims:
         return StatusReply.of(self._call("finish_duty", args, retry_for)).status == b"OK"
 
     def states(self, duties: Sequence[Period], retry_for: float) -> list[DutyRecord]:
-        """What is known of each. Raises BackendError."""
+        """The record of each duty. Raises BackendError."""
         args: list[Argument] = []
         for duty in duties:
             args += duty
@@ -161,13 +161,13 @@ class DutyState:
     last_run: float | None
     """When the last run began, or the present one."""
     last_seconds: float | None
-    """How long the last run took; None too where nobody has said that it is over."""
+    """Seconds of the last run; None too if it did not report its end."""
     next_run: float
-    """When it is due, as far as its claims say. A time that is over: nobody came to run it."""
+    """The time when it is due, by its claims. After a time in the past no process came to run it."""
     failures: int
     """In a row."""
     last_error: str | None
-    """Of the last run, where that failed, or nobody has said that it is over."""
+    """Of the last run, if that failed, or did not report its end."""
 
 
 def duty_states(

@@ -1,4 +1,4 @@
-"""Schedule entries, for people: what shards know of them, and changes at run time."""
+"""Schedule entries, for people: the shards' records of them, and changes at run time."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, NamedTuple
@@ -28,7 +28,7 @@ class NotedFiring(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntryRecord(msgspec.Struct, frozen=True):
-    """What a shard knows of an entry, as include/timetable.lua has it."""
+    """A shard's record of an entry, as include/timetable.lua has it."""
 
     id: str | None = None
     last: float | None = None
@@ -62,7 +62,7 @@ class EntryStore:
         self._retry_for = retry_for
 
     def rows(self, shards: Iterable[ShardRef]) -> list[EntryRow]:
-        """All that the shards know: one round trip for each node. Raises BackendError."""
+        """All records of the shards: one round trip for each node. Raises BackendError."""
         reader = ShardReader(self._backend, self._retry_for)
         found = reader.read("entry_records", dict.fromkeys(shards, ()), _rows)
         return [row for rows in found for row in rows]
@@ -81,7 +81,7 @@ class EntryStore:
         return self._call("remove_entry", shard, [name]) == "OK"
 
     def switch(self, shard: ShardRef, name: str, *, on: bool, is_declared: bool) -> bool:
-        """Switch the entry; whether somebody knows of it. One that no code declares must have a record.
+        """Switch the entry; whether it exists. An entry that no code declares must have a record.
 
         Raises BackendError.
         """

@@ -1,11 +1,11 @@
-"""What became of ids, in slots of time: for charts, not for counting.
+"""The outcomes of ids, in slots of time: for charts, not for counting.
 
-Each process that drains adds up what it settled, and writes it every few seconds, whoever looks or not: a few commands
-in one round trip for a queue, however many settlings that were. What a process that dies has not written is missing
-from the charts; the counters of the shards miss nothing.
+Each process that drains adds up the outcomes that it settled, and writes them every few seconds, even if no page shows
+them: a few commands in one round trip for a queue, however many settlings that were. Outcomes that a process did not
+write before its death are missing from the charts, but not from the counters of the shards.
 
 A queue has three kinds of keys, for windows of time, which expire by themselves. A key is an array of counters of 32
-bits: of what was done and what failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
+bits: of the ids that ended and that failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
 BUCKETS (TIMES: first how long batches took, then how long ids had waited when their batch began).
 """
 
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
     kept: int
 
     def key(self, queue_name: str, at: float, prefix: str = PREFIX) -> str:
-        """Where the window that `at` (Unix seconds) lies in is kept; `prefix`: of the app's keys."""
+        """The key of the window with the time `at` (Unix seconds); `prefix`: of the app's keys."""
         return queue_key(queue_name, f"{self.name}:{int(at // self.window)}", prefix)
 
     def slot(self, at: float) -> int:
@@ -53,21 +53,21 @@ _IN_AN_OCTAVE: Final = 3
 
 
 def bucket(seconds: float) -> int:
-    """Where a time is counted: up to a millisecond in the first, then three in each doubling, up to five weeks."""
+    """The bucket of a time: up to a millisecond in the first, then three in each doubling, up to five weeks."""
     if seconds <= _FINEST:
         return 0
     return min(BUCKETS - 1, math.ceil(_IN_AN_OCTAVE * math.log2(seconds / _FINEST)))
 
 
 def bounds(number: int) -> tuple[float, float]:
-    """From where to where a bucket counts, in seconds."""
+    """The range of times of a bucket, in seconds."""
     upper = _FINEST * 2 ** (number / _IN_AN_OCTAVE)
     return (0.0 if number == 0 else _FINEST * 2 ** ((number - 1) / _IN_AN_OCTAVE)), upper
 
 
 @dataclass(slots=True)
 class Slot:
-    """What was settled in five seconds."""
+    """The outcomes that were settled in five seconds."""
 
     ended: int = 0
     failed: int = 0
@@ -94,7 +94,7 @@ class Recorder:
             if not self._pending:
                 self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
-            # What was refused has come to its end, and is no error.
+            # A rejected id has come to its end, and is not an error.
             slot.ended += event.counts.get("done", 0) + event.counts.get("rejected", 0)
             slot.failed += event.counts.get("failed", 0)
             _sample(slot.took, event.took)
@@ -102,7 +102,7 @@ class Recorder:
         self.hand_over_if_due()
 
     def hand_over_if_due(self) -> None:
-        """As `hand_over`, where a part of it is five seconds old."""
+        """As `hand_over`, if a part of it is five seconds old."""
         if self._pending and self._backend.clock.monotonic() - self._began_at >= SECONDS.step:
             self.hand_over()
 
@@ -131,7 +131,7 @@ def _sample(counted: Counter[int], times: Sequence[float]) -> None:
 
 
 def commands(pending: Mapping[tuple[str, int], Slot], prefix: str = PREFIX) -> Iterator[ExtraCommand]:
-    """What adds this to the history, in slots by queue and number; `prefix`: of the app's keys."""
+    """The commands that add this to the history, in slots by queue and number; `prefix`: of the app's keys."""
     for (queue_name, number), slot in pending.items():
         at = number * SECONDS.step
         for kind, more in _counts(at, slot):

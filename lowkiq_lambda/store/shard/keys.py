@@ -40,7 +40,7 @@ from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
 PREFIX: Final = "lowkiq"
-"""What all keys and channels begin with if the app has no namespace, see `key_prefix`."""
+"""The prefix of all keys and channels if the app has no namespace, see `key_prefix`."""
 
 SHARD_KEYS: Final = (
     "due",
@@ -99,20 +99,20 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
-That of duties is no shard's, but an app's; those of limits are a queue's; those of tasks and of processes are the
-server's. Those of receipts are passed only with pushes of jobs that have a key. Journalling
-has none of its own: with it, more scripts are given `journal`.
+The keys of duties belong to an app instead of a shard; those of limits belong to a queue; those of tasks and of
+processes belong to the server. Those of receipts are passed only with pushes of jobs that have a key. Journalling has
+no keys of its own: with it, more scripts get `journal`.
 """
 
 IN_USE: Final = (TRACKING, HEADERS, JOURNALLING)
 """Features that a shard begins to use with a push, or for an operator: `in_use` in its meta tells of them."""
 TASKS: Final = "tasks"
-"""In `in_use`, too, while the shard has items of any task: somebody has to look after tasks."""
+"""In `in_use`, too, while the shard has items of any task: a process has to look after tasks."""
 PROCESSES: Final = "processes"
 
 
 _NO_SHARD: Final = ("",) * len((*SHARD_KEYS, SHELF))
-"""In the place of a shard's keys, where there is none."""
+"""In the place of a shard's keys, if there is none."""
 
 
 def key_names(features: Iterable[str] = ()) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class ShardRef:
     number: int = field(default=-1, repr=False, compare=False)
     """Its place among all shards of the queue: its index, but for the new shards of a queue that is being resharded."""
     prefix: str = field(default=PREFIX, repr=False)
-    """What its keys begin with, by the namespace of its app."""
+    """The prefix of its keys, by the namespace of its app."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -236,7 +236,7 @@ class QueueRef:
 
 
 class TasksRef:
-    """What is known of tasks beside their items: one slot for all of them."""
+    """The records of tasks beside their items: one slot for all of them."""
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self.keys: Final = tuple(f"{prefix}:{{{TASKS}}}:{name}" for name in FEATURES[TASK_SLOT])
@@ -247,7 +247,7 @@ class TasksRef:
 
 
 class ProcessesRef:
-    """What is known of the processes that drain: one slot for all of them."""
+    """The records of the processes that drain: one slot for all of them."""
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self.keys: Final = tuple(f"{prefix}:{{{PROCESSES}}}:{name}" for name in FEATURES[PROCESS_SLOT])
@@ -262,7 +262,7 @@ class ProcessesRef:
 
 
 class Keyed(Protocol):
-    """What has keys on one node that scripts are given: a shard, some of them, a queue, duties, tasks, or processes."""
+    """An owner of keys on one node that scripts get: a shard, some of them, a queue, duties, tasks, or processes."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -284,22 +284,22 @@ def escape(queue_name: str) -> str:
 
 
 def key_prefix(namespace: str | None) -> str:
-    """What all keys and channels of an app begin with that has this namespace: no other app's begin so."""
+    """The prefix of all keys and channels of an app with this namespace: no other app has it."""
     return PREFIX if namespace is None else f"{namespace}:{PREFIX}"
 
 
 def declaration_key(queue_name: str, prefix: str = PREFIX) -> str:
-    """Where a queue keeps what it was made with."""
+    """The key of a queue's declaration."""
     return queue_key(queue_name, "declaration", prefix)
 
 
 def actions_key(queue_name: str, prefix: str = PREFIX) -> str:
-    """Where the dashboard keeps what people did to a queue, or to none ("")."""
+    """The key of the dashboard's record of actions on a queue, or on none ("")."""
     return queue_key(queue_name, "actions", prefix)
 
 
 def told_key(queue_name: str, prefix: str = PREFIX) -> str:
-    """Where the ticks of functions keep what they have told of a queue."""
+    """The key of the state of a queue that the ticks of functions have reported."""
     return queue_key(queue_name, "told", prefix)
 
 
@@ -309,10 +309,10 @@ def notification_channel(queue_name: str, prefix: str = PREFIX) -> str:
 
 
 def queue_key(queue_name: str, name: str, prefix: str = PREFIX) -> str:
-    """A key of a queue that is no shard's."""
+    """A key of a queue that does not belong to one shard."""
     return f"{prefix}:{{{escape(queue_name)}}}:{name}"
 
 
 def dashboard_key(name: str, prefix: str = PREFIX) -> str:
-    """A key of the dashboard that is no queue's."""
+    """A key of the dashboard that does not belong to one queue."""
     return f"{prefix}:dashboard:{name}"

@@ -146,7 +146,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         return msgspec.structs.replace(self, at=at, by=by)
 
     def turned_back(self, epoch: int) -> "Layout":
-        """The way back, as a move of its own: the groups that had not moved are where they belong already."""
+        """The way back, as a move of its own: the groups that had not moved are in their places already."""
         return msgspec.structs.replace(
             self, before=self.after, after=self.before, epoch=epoch, moved=_ranges(self.left), is_returning=True
         )
@@ -160,7 +160,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
 
 
 def settled(shards_count: int) -> Layout:
-    """That of a queue that never moved."""
+    """The layout of a queue that never moved."""
     return Layout(before=shards_count, after=shards_count)
 
 
@@ -225,7 +225,7 @@ class QueueShards(list[ShardRef]):
 
 
 def only(shard: ShardRef) -> QueueShards:
-    """That shard alone, for who reads no others."""
+    """That shard alone, for callers that read no others."""
     return QueueShards([shard], settled(1))
 
 

@@ -1,4 +1,4 @@
-"""What the calls of a lease answer, as drain/*.lua tell it: read once, and strictly, as anything may lie there."""
+"""The replies to the calls of a lease, as drain/*.lua give them: read once, strictly, because they may be broken."""
 
 import math
 import struct
@@ -30,10 +30,10 @@ _STARTED: Final = ord("p")
 
 
 class Window(msgspec.Struct, frozen=True):
-    """What a claim put into flight. `charge`: not to be run; its ids fail with this error of their group.
+    """The ids that a claim put into flight. `charge`: not to be run; its ids fail with this error of their group.
 
-    `is_rest`: not to be run; what waits under its ids follows their dead heads. It is empty where all of
-    it had to be set aside.
+    `is_rest`: not to be run; the payloads that wait under its ids follow their dead heads. It is empty if all of it had
+    to be set aside.
     """
 
     deliveries: Sequence[Delivery]
@@ -42,7 +42,7 @@ class Window(msgspec.Struct, frozen=True):
     is_rest: bool = False
 
     def without(self, ids: Container[str]) -> "Window | None":
-        """What is left of it, if anything."""
+        """The rest of it, if there is one."""
         new = [delivery for delivery in self.deliveries if delivery.id not in ids]
         return Window(new, self.lone_suspect, self.charge, self.is_rest) if new else None
 
@@ -64,20 +64,20 @@ class Acquired(msgspec.Struct, frozen=True):
 
 
 class NotAcquired(msgspec.Struct, frozen=True):
-    """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
+    """Why there was no lease, and the Unix time before which asking again is useless (None: unknown)."""
 
     reason: Obstacle
     until: float | None
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """What `renew` answers: the lease is prolonged, and whether its holder is to come to an end all the same."""
+    """The reply to `renew`: the lease is prolonged, and whether its holder is to come to an end all the same."""
 
     stop_request: StopRequest | None
 
 
 class AcquireReply(ReplyShape, frozen=True):
-    """What acquire.lua answers where the lease was taken."""
+    """The reply of acquire.lua if the lease was taken."""
 
     scripts = ("acquire",)
     status: bytes
@@ -94,7 +94,7 @@ class AcquireReply(ReplyShape, frozen=True):
 
 
 class NotAcquiredReply(ReplyShape, frozen=True):
-    """What acquire.lua answers where it was not."""
+    """The reply of acquire.lua if the lease was not taken."""
 
     status: bytes
     until: bytes = b""
@@ -102,7 +102,7 @@ class NotAcquiredReply(ReplyShape, frozen=True):
 
 
 class SettleReply(ReplyShape, frozen=True):
-    """What settle.lua answers."""
+    """The reply of settle.lua."""
 
     scripts = ("settle",)
     status: bytes
@@ -117,7 +117,7 @@ class SettleReply(ReplyShape, frozen=True):
 
 
 class RenewReply(ReplyShape, frozen=True):
-    """What renew.lua answers."""
+    """The reply of renew.lua."""
 
     scripts = ("renew",)
     status: bytes
@@ -125,9 +125,9 @@ class RenewReply(ReplyShape, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What `checkpoint` answers: when the shard's next other job is due, and whether the holder is to come to an end.
+    """The reply to `checkpoint`: when the shard's next other job is due, and whether the holder is to come to an end.
 
-    `other_due` in Unix seconds, None where no other waits.
+    `other_due` in Unix seconds, None if no other job waits.
     """
 
     other_due: float | None
@@ -135,7 +135,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class CheckpointReply(ReplyShape, frozen=True):
-    """What checkpoint.lua answers."""
+    """The reply of checkpoint.lua."""
 
     scripts = ("checkpoint",)
     status: bytes
@@ -144,7 +144,7 @@ class CheckpointReply(ReplyShape, frozen=True):
 
 
 class WindowReply(ReplyShape, frozen=True):
-    """What claim.lua tells of a window: lists of ids, each with what it has behind it."""
+    """The reply of claim.lua for a window: lists of ids, each with its fields after it."""
 
     kind: bytes
     # Any: a list of a thousand records is not copied to be checked.
@@ -159,7 +159,7 @@ class WindowReply(ReplyShape, frozen=True):
 
 
 class _Trouble(msgspec.Struct, frozen=True):
-    """What a delivery needs of an id's troubles; include/trouble.lua says what they are."""
+    """The parts of an id's troubles that a delivery needs; include/trouble.lua documents them."""
 
     blamed: bool = False
     group: str | None = None
@@ -172,7 +172,7 @@ _read_trouble: Final = msgspec.msgpack.Decoder(_Trouble).decode
 
 
 def read_acquired(reply: Reply) -> Acquired | NotAcquired:
-    """What acquire.lua answered. Raises what reading raises where it is none."""
+    """The lease, or the obstacle, in the reply of acquire.lua. Raises the errors of a reader if the reply is broken."""
     if reply[0] != b"OK":
         refused = NotAcquiredReply.of(reply)
         return NotAcquired(_OBSTACLES.get(refused.status, "empty"), float(refused.until) if refused.until else None)
@@ -190,13 +190,13 @@ def read_acquired(reply: Reply) -> Acquired | NotAcquired:
 
 
 def read_checkpoint(reply: Reply) -> Checkpoint:
-    """What checkpoint.lua answered. Raises what reading raises where it is none."""
+    """The checkpoint in the reply of checkpoint.lua. Raises the errors of a reader if the reply is broken."""
     saved = CheckpointReply.of(reply)
     return Checkpoint(float(saved.other_due) if saved.other_due else None, STOP_REQUESTS[saved.stop_request])
 
 
 def read_window(reply: Reply | bytes) -> Window | None:
-    """The window, if there is one. Raises what reading raises where a record is none."""
+    """The window, if there is one. Raises what reading raises if a record is none."""
     if isinstance(reply, bytes):
         return None
     window = WindowReply.of(reply)
@@ -246,7 +246,7 @@ def _by_id(flat: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
 
 
 def _pace(dumped: bytes) -> str:
-    """As it was kept. Raises ValueError for what is none."""
+    """As it was kept. Raises ValueError if the record is broken."""
     if dumped:
         mean, slowest, usual, seen_at = map(float, dumped.split(b" "))
         if not all(0 <= value < math.inf for value in (mean, slowest, usual, seen_at)):
@@ -255,7 +255,7 @@ def _pace(dumped: bytes) -> str:
 
 
 def _progress(record: bytes) -> tuple[bytes, int]:
-    """How far a started job has come, and where the payloads begin."""
+    """The progress of a started job, and the position at which the payloads begin."""
     end = _KIND + 5 + int.from_bytes(record[_KIND + 1 : _KIND + 5])
     return record[_KIND + 5 : end], end
 

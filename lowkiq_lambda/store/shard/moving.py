@@ -24,7 +24,7 @@ SLOT: Final = 2 * MARGIN
 MOST_ARRIVALS: Final = 2**47
 """Beyond this no move begins: an arrival number has 48 bits, and a move that has begun has room to turn round."""
 SLICE_BYTES: Final = 1024 * 1024
-"""What one call carries, of up to `SLICE_RECORDS`."""
+"""The most bytes that one call carries, in up to `SLICE_RECORDS` records."""
 
 
 class Overtaken(LowkiqError):
@@ -32,10 +32,10 @@ class Overtaken(LowkiqError):
 
 
 class Floors(NamedTuple):
-    """What later pushes and leases must not fall behind; what a shard holds has arrival numbers larger than `above`.
+    """The least numbers for later pushes and leases; entries of a shard have arrival numbers larger than `above`.
 
-    Shards of the same `kin` were filled by one move of a group, and no number is in two of them; empty where nobody
-    knows that.
+    Shards of the same `kin` were filled by one move of a group, and two of them never share a number; empty if the
+    group is unknown.
     """
 
     arrival: int
@@ -56,9 +56,10 @@ class Floors(NamedTuple):
 
 
 def bases_of(several: Sequence[Floors]) -> list[int]:
-    """What is added to the arrival numbers of each shard, so that no number is in two of them.
+    """The number to add to the arrival numbers of each shard, so that two of them never share a number.
 
-    Only what may meet is moved apart. A shard that holds nothing has no number, and those of one kin differ already.
+    Only shards whose numbers may meet are moved apart. An empty shard has no number, and those of one kin differ
+    already.
     """
     kins = [one.kin or b"%d" % number for number, one in enumerate(several)]
     bases: dict[bytes, int] = {}
@@ -71,7 +72,7 @@ def bases_of(several: Sequence[Floors]) -> list[int]:
 
 
 class Told(NamedTuple):
-    """What a shard says that is to be closed: for how many seconds it is held, and what operators have set there."""
+    """The reply of a shard that is to be closed: the seconds for which it is held, and the settings of operators."""
 
     is_sealed: bool
     held: float
@@ -87,7 +88,7 @@ class Sealed(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What travels at once: of one kind, under an id or nobody's; `drop` is told to its old shard once it has come."""
+    """A part of a move: of one kind, under an id or without one; the old shard gets `drop` once the part has come."""
 
     kind: bytes
     name: bytes
@@ -96,14 +97,14 @@ class Load(NamedTuple):
 
 
 class Cargo(NamedTuple):
-    """What a shard gave to be carried away; whether it is empty."""
+    """The rows that a shard gave to be carried away; whether it is empty."""
 
     rows: Sequence[Load]
     is_empty: bool
 
 
 class TellReply(ReplyShape, frozen=True):
-    """What still.lua answers."""
+    """The reply of still.lua."""
 
     scripts = ("still",)
     status: bytes
@@ -117,7 +118,7 @@ class TellReply(ReplyShape, frozen=True):
 
 
 class SealReply(ReplyShape, frozen=True):
-    """What seal.lua answers, once the shard is closed."""
+    """The reply of seal.lua, once the shard is closed."""
 
     scripts = ("seal",)
     status: bytes
@@ -130,7 +131,7 @@ class SealReply(ReplyShape, frozen=True):
 
 
 class CarryReply(ReplyShape, frozen=True):
-    """What carry.lua answers."""
+    """The reply of carry.lua."""
 
     scripts = ("carry",)
     status: bytes
@@ -139,7 +140,7 @@ class CarryReply(ReplyShape, frozen=True):
 
 
 class PrepareReply(ReplyShape, frozen=True):
-    """What prepare.lua answers: with SOON also in how many seconds."""
+    """The reply of prepare.lua: with SOON also in how many seconds."""
 
     scripts = ("prepare",)
     status: bytes
@@ -147,9 +148,9 @@ class PrepareReply(ReplyShape, frozen=True):
 
 
 class Burials(NamedTuple):
-    """What closing a shard buries by, as taking it does: limits of the morgue, the error of what crashed each time.
+    """The terms by which closing a shard buries ids, as a claim does: limits of the morgue, the error of a crashing id.
 
-    And what becomes of an id whose oldest payload did, where its rest does not go on.
+    `dead_head` decides about the rest of an id whose oldest payload is dead.
     """
 
     limits: tuple[Argument, Argument, Argument]
@@ -158,12 +159,12 @@ class Burials(NamedTuple):
 
 
 class MovingShards:
-    """The calls of one move, by its epoch. Raises Overtaken where a later one has begun, and BackendError."""
+    """The calls of one move, by its epoch. Raises Overtaken if a later one has begun, and BackendError."""
 
     def __init__(
         self, backend: Backend, epoch: int, merge: str, retry_for: float, replicas: Replicas | None = None
     ) -> None:
-        """`replicas`: have to have what the next step relies on; None if nobody waits for them."""
+        """`replicas` must have the data that the next step relies on; None to go on without them."""
         self._backend = backend
         self._epoch = epoch
         self._merge = merge
@@ -171,7 +172,7 @@ class MovingShards:
         self._replicas = replicas
 
     def tell(self, shards: Sequence[ShardRef], seconds: float = 0.0) -> list[Told]:
-        """What the shards say; with `seconds` nobody takes them for so long, and their holders come to an end."""
+        """The state of each shard; `seconds` keeps all holders out for so long, and ends the present ones."""
         return [_told(TellReply.of(reply)) for reply in self._each("still", shards, [self._backend.lease_ttl, seconds])]
 
     def prepare(self, shards: Sequence[ShardRef], floors: Floors, settings: Mapping[bytes, bytes], group: int) -> float:
@@ -192,7 +193,7 @@ class MovingShards:
         return max(float(reply.seconds) for reply in replies)
 
     def seal(self, shard: ShardRef, burials: Burials) -> Sealed | None:
-        """Close a shard that is still; None while somebody holds it."""
+        """Close a shard that is still; None while it has a holder."""
         dead_head = [] if burials.dead_head == "skip" else [burials.dead_head]
         how = (self._merge, *burials.limits, burials.crashed, *dead_head)
         (reply,) = self._each("seal", [shard], [self._backend.lease_ttl, *how])
@@ -204,7 +205,7 @@ class MovingShards:
         return Sealed(_floors(sealed, SLOT), sealed.counters)
 
     def carry(self, orders: Sequence[tuple[ShardRef, int, Sequence[Load]]]) -> list[Cargo]:
-        """What comes next of each shard: what is added to its arrival numbers, and the rows that it may drop."""
+        """The next rows of each shard; `orders` has the number to add to its arrivals, and the rows it may drop."""
         calls: list[Call] = [
             ("carry", shard, [self._epoch, SLICE_RECORDS, SLICE_BYTES, base, *_dropped(rows)])
             for shard, base, rows in orders
@@ -219,7 +220,7 @@ class MovingShards:
         ]
         self._all(calls)
         if self._replicas:
-            # Before the rows are dropped where they came from.
+            # Before the old shards drop the rows.
             self._replicas.have([shard for shard, _ in brought])
 
     def open(self, shard: ShardRef, counters: Sequence[bytes], bases: Mapping[str, int]) -> None:
@@ -233,7 +234,7 @@ class MovingShards:
         )
 
     def forget_counters(self, shards: Sequence[ShardRef]) -> None:
-        """What these have counted, others count from now on."""
+        """Reset the counters of these shards: others count from now on."""
         self._each("carry", shards, [1, 1, 0, "counters", "", ""])
 
     def reopen(self, shards: Sequence[ShardRef]) -> None:
@@ -258,12 +259,12 @@ class MovingShards:
 
 
 def raise_floors(backend: Backend, shards: Sequence[ShardRef], floors: bytes, retry_for: float) -> bool:
-    """Keep later pushes to these shards behind those of a shard that a move has closed, which has told `floors`.
+    """Keep later pushes to these shards behind those of a shard that a move has closed, by the `floors` in its reply.
 
-    For who pushes. False where a later move has begun: then the layout has to be read again. Raises BackendError.
+    For producers. False if a later move has begun: then the layout has to be read again. Raises BackendError.
     """
     epoch, arrival, last_score, token = floors.split()
-    # What is in the same shard has numbers of its own: those of what is to come, the mover has seen to.
+    # The jobs in the same shard have numbers of their own: the mover has taken care of those of later jobs.
     del arrival
     settings = msgspec.msgpack.encode({})
     replies = [

@@ -18,7 +18,7 @@ from lowkiq_lambda.store.shard.keys import Keyed, ScriptTarget, ShardRef
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 
 Stamp: TypeAlias = tuple[str, str, str]
-"""What every script is told first: the contract's version, now, and whether now was measured for the call."""
+"""The first arguments of every script: the contract's version, now, and whether now was measured for the call."""
 
 _TIME: Final = ("TIME",)
 _ONLY_NODE: Final = ""
@@ -41,13 +41,13 @@ class Asking:
         self.at = math.nan
 
     def __call__(self) -> Words:
-        """Called when it is sent: to wait for a connection is no part of a round trip."""
+        """The time is taken when the command is sent: the wait for a connection is not a part of a round trip."""
         self.at = self._clock.monotonic()
         return _TIME
 
 
 class NodeTime(Protocol):
-    """What time it is on a node."""
+    """The current time of a node."""
 
     def observe(self, seconds: float, asked_at: float) -> float:
         """Takes in what the node said when asked at `asked_at` (monotonic), and returns what time it is."""
@@ -62,7 +62,7 @@ class NodeTime(Protocol):
         ...
 
     def estimate(self) -> float:
-        """Unix seconds as far as that can be told without asking: it may be off where the node was not asked lately."""
+        """Unix seconds as estimated without a call: they may be off if the node was not asked lately."""
         ...
 
 
@@ -90,7 +90,7 @@ class Nodes:
         return {self.of(target): target.keys[0] for target in targets}
 
     def now(self, shard: Keyed) -> float:
-        """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        """Unix seconds by the clock of the shard's node. Raises BackendError if it has to be asked and can't."""
         if self.cluster is None and (known := self._time_of(_ONLY_NODE).now()) is not None:
             return known
         with translated():
@@ -110,7 +110,10 @@ class Nodes:
         return self._time_of(self.of(shard)).estimate()
 
     def stamp(self, shard: Keyed, *, measure: bool = False) -> Stamp:
-        """The stamp for a call, its time measured where that is asked for, or needed. Raises what redis-py does."""
+        """The stamp for a call, its time measured if `measure` is set, or if that is needed.
+
+        Raises the errors of redis-py.
+        """
         now = None if measure else self._time_of(self.of(shard)).now()
         if now is not None:
             return str(CONTRACT_VERSION), f"{now:.6f}", "0"
@@ -121,7 +124,7 @@ class Nodes:
         return self._time_of(self.of(shard)).is_fresh()
 
     def asking(self) -> Asking:
-        """What is sent to a node whose time is wanted."""
+        """The command for a node whose time is needed."""
         return Asking(self._clock)
 
     def observe(self, node: str, said: tuple[bytes, bytes], asking: Asking) -> float:
@@ -140,7 +143,7 @@ class Nodes:
 
 
 class GivenTime:
-    """The time of a clock that somebody moves by hand, whatever the server says."""
+    """The time of a clock that is moved by hand, instead of the server's."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -195,7 +198,7 @@ class ServerTime:
         return self._clock.monotonic() - self._measured[1] < FRESH
 
     def estimate(self) -> float:
-        """What the node said last and what has passed since; this machine's time where the node was never asked."""
+        """The node's last time plus the seconds since; this machine's time if the node was never asked."""
         if self._measured is None:
             return self._clock.time()
         seconds, at, wall = self._measured

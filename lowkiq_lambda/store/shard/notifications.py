@@ -1,7 +1,7 @@
-"""Hears which shards have work sooner than before: one connection of its own for all queues.
+"""Receives notifications of shards that have work sooner than before: one connection of its own for all queues.
 
-A notification that nobody receives costs at most one poll, so nothing here tries hard: a connection that broke is an
-error, and whoever listens subscribes again and looks at what was pushed meanwhile.
+A lost notification costs at most one poll, so this module does not retry: a broken connection is an error, and the
+listener subscribes again and looks at the pushes of the meantime.
 """
 
 from collections import defaultdict
@@ -77,9 +77,9 @@ class Notifications:
                     raise BackendUnavailable("The server did not confirm a subscription in time.")
 
     def receive(self, seconds: float) -> Heard:
-        """What the next message says; no shards after `seconds`, or the longest wait, without one.
+        """The shards of the next message; no shards after `seconds`, or the longest wait, without one.
 
-        Raises BackendError where the connection is lost, or the server silent though it was asked.
+        Raises BackendError if the connection is lost, or the server does not answer a check.
         """
         try:
             message = self._next(seconds)
@@ -122,7 +122,7 @@ class Notifications:
         return Heard(list(self._named(channel, numbers)), is_offer=numbers != said[0])
 
     def _named(self, channel: bytes, numbers: bytes) -> Iterator[ShardRef]:
-        """The shards of these numbers. Anybody may publish: what is no number of ours is passed over."""
+        """The shards of these numbers. Any client may publish: values that are not numbers of ours are skipped."""
         shards = self._shards[channel]
         for number in numbers.split(b","):
             if number.isdigit() and len(number) < _MAX_DIGITS and int(number) in shards:

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
 _NOT_NOTIFIED: Final = 1
-"""What enqueue.lua answers where a shard has work sooner, and it has not said so itself."""
+"""The reply of enqueue.lua if a shard has work sooner, and the script has not published that itself."""
 
 
 class Unwritten(NamedTuple):
-    """What of a push is not known to be written: chunks, with the errors of those that were tried, by token."""
+    """The unconfirmed part of a push: chunks, with the errors of those that were tried, by token."""
 
     errors: dict[bytes, LowkiqError]
     chunks: list[Chunk]
 
     def interrupted(self, results: Sequence[Pushed | None], cause: LowkiqError | None = None) -> LowkiqError:
-        """The error of the push; the cause itself where nothing was or may have been written."""
+        """The error of the push; the cause itself if no job was or may have been written."""
         written = [position for position, result in enumerate(results) if result is not None]
         unknown: list[int] = []
         not_written: list[int] = []
@@ -58,9 +58,9 @@ class Unwritten(NamedTuple):
 class Pusher:
     """Pushes checked jobs of one queue; a notification names the shards with work sooner than before.
 
-    `declare` opens the shards where one turns out not to be open, and tells which the queue has, or raises why it may
-    not. `waker` is told of the
-    shards that were written to, and of those with work sooner than before. `debounce`: what include/debounce.lua takes.
+    If a shard is not open, `declare` opens the shards and returns those of the queue, or raises the reason against it.
+    `waker` gets the shards that were written to, and those with work sooner than before. `debounce`: the arguments of
+    include/debounce.lua.
     """
 
     def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
@@ -100,7 +100,7 @@ class Pusher:
         return self.written_at.get(shard, self._written_before)
 
     def push(self, waves: Sequence[Sequence[Chunk]], count: int) -> list[Pushed]:
-        """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
+        """The result of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
         results: list[Pushed | None] = [None] * count
         unwritten = self.write(waves, results, self._retry_for)
         if unwritten.errors:
@@ -110,7 +110,7 @@ class Pusher:
     def write(self, waves: Sequence[Sequence[Chunk]], results: list[Pushed | None], retry_for: float) -> Unwritten:
         """Send the waves in turn, each for `retry_for` seconds, up to the first that could not be written as a whole.
 
-        What became of the jobs is put into `results`, by their positions.
+        The results of the jobs are put into `results`, by their positions.
         """
         noted: dict[ShardRef, int] = {}
         unwritten = Unwritten({}, [])
@@ -128,7 +128,7 @@ class Pusher:
     ) -> dict[bytes, LowkiqError]:
         """Sends a wave until each chunk is written or retry_for ends; the errors of those that are not, by token.
 
-        That of a part is told as one of the chunk that it comes from.
+        The error of a part stands under the token of the chunk that it comes from.
         """
         clock = self._backend.clock
         retry_until, wall_limit = clock.monotonic() + retry_for, clock.time() + retry_for
@@ -142,7 +142,7 @@ class Pusher:
                 if chunk.origin:
                     origins[chunk.token] = chunk.origin
                 if isinstance(reply, BackendUnavailable | ShardClosed):
-                    # That an attempt may have been written says more than that a later one was not.
+                    # An attempt that may have written it is stronger evidence than a later one that did not.
                     if isinstance(reply, BackendUnavailable) or chunk.token not in errors:
                         errors[chunk.token] = reply
                     unwritten.append(chunk)
@@ -220,16 +220,16 @@ class Pusher:
 
 
 def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:
-    """What a refusal says of a chunk. An attempt whose answer was lost may have written it all the same.
+    """The error of a chunk that was refused. An earlier attempt with a lost answer may have written it all the same.
 
-    Where memory is full the script looks at the token first, so that its refusal is sure.
+    If memory is full, the script looks at the token first, so that its refusal is sure.
     """
     surely_not_written = before is None or isinstance(before, ShardClosed) or isinstance(error, BackendFull)
     return error if surely_not_written else BackendUnavailable(str(error))
 
 
 def _left_of(chunk: Chunk, results: Sequence[Pushed | None]) -> Chunk:
-    """Without the jobs that are written, as some may be where the chunk was parted."""
+    """The chunk without its written jobs; some may be written if the chunk was split."""
     return chunk._replace(jobs=[job for job in chunk.jobs if results[job.position] is None])
 
 

@@ -60,7 +60,7 @@ class ShardReader(NamedTuple):
         ]
 
     def read_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply]:
-        """One reply of the script for each shard. Raises BackendError where one cannot answer."""
+        """One reply of the script for each shard. Raises BackendError if one cannot answer."""
         return self.ask_each(name, [(shard, ()) for shard in shards])
 
     def ask_each(self, name: str, requests: Sequence[Request]) -> list[Reply]:
@@ -139,7 +139,7 @@ class _ReadCall(NamedTuple):
             yield target.keys[0], evalsha(script(self.script, target.features), target, _stamped(args))
 
     def mend(self, backend: Backend, number: int, answer: Exception) -> None:
-        """Mend the shards of a request, where they are why the script failed. Raises the answer if that is in vain."""
+        """Mend the shards of a request, if they are why the script failed. Raises the answer if that is in vain."""
         target = self.requests[number][0]
         shards = target.shards if isinstance(target, ShardGroup) else (target,)
         # Each of them: any may be the one.
@@ -147,7 +147,7 @@ class _ReadCall(NamedTuple):
             raise answer
 
     def evaluate(self, backend: Backend, number: int) -> Reply:
-        """The reply to a request, where the server has forgotten the script. Raises what redis-py does."""
+        """The reply to a request, if the server has forgotten the script. Raises what redis-py does."""
         target, args = self.requests[number]
         code = script(self.script, target.features)
         try:
@@ -248,7 +248,7 @@ def _evaluated(backend: Backend, call: _ReadCall, number: int, answer: Exception
 
 
 def _stamped(args: Sequence[Argument]) -> Sequence[Argument]:
-    """With what every script is told first; the replies of one that only reads do not depend on it."""
+    """With the first arguments of every script; the replies of one that only reads do not depend on them."""
     return [CONTRACT_VERSION, 0, 0, *args]
 
 

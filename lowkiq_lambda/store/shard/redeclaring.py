@@ -150,7 +150,7 @@ def _lasting(made_with: Any) -> dict[str, Any]:  # noqa: ANN401 - a mapping of a
 
 
 class _PlacedRecord(msgspec.Struct, frozen=True):
-    """The part of a record that says where it belongs, and which of two holds."""
+    """The part of a record that has its place, and decides which of two holds."""
 
     id: str | None = None
     last: float = 0.0

@@ -1,4 +1,4 @@
-"""Sets aside what a script, or this library, cannot read in a shard. Loaded where that was met, never before."""
+"""Sets aside records of a shard that a script, or this library, cannot read. Loaded only after such a record."""
 
 import logging
 import math
@@ -16,17 +16,17 @@ from lowkiq_lambda.store.shard.scripts import ReplyShape
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN: Final = 60.0
-"""Seconds for which nobody looks for damage again where none was found: a look takes as long as the shard is large."""
+"""Seconds after a look without damage in which there is no other look: it takes as long as the shard is large."""
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, struct.error, msgspec.MsgspecError)
-"""What reading raises where a record is none."""
+"""The errors of a reader that meets a broken record."""
 
 Result = TypeVar("Result")
 Step: TypeAlias = Callable[[ShardRef, list[Any], float], list[Any]]
-"""Calls repair.lua: the shard, what it is told, and for how long it is tried."""
+"""Calls repair.lua: the shard, the arguments, and the seconds of retries."""
 
 
 class RepairReply(ReplyShape, frozen=True):
-    """What repair.lua answers: the key and cursor to go on with, and what it has found."""
+    """The reply of repair.lua: the key and cursor to go on with, and the damage."""
 
     scripts = ("repair",)
     status: bytes
@@ -62,7 +62,7 @@ class Mender:
         return damaged > 0
 
     def read_again(self, error: Exception, shard: ShardRef, read: Callable[[], Result]) -> Result:
-        """What is read after the shard was mended. Raises the error, where that tells of no damage, or ShardDamaged."""
+        """The result of `read` after a repair. Raises ShardDamaged, or the error if it is not a sign of damage."""
         if not isinstance(error, _UNREADABLE):
             raise error
         if not self.mend(shard):

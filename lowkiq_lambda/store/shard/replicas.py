@@ -33,7 +33,7 @@ class Replicas:
     def have(self, shards: Iterable[ShardRef]) -> None:
         """Return once a replica of each shard's node has all that was written there by now.
 
-        Raises NotReplicated where none has in time, or the server does not tell; BackendError.
+        Raises NotReplicated if none has in time, or the server does not tell; BackendError.
         """
         with translated():
             nodes = self._backend.nodes.with_a_key(shards)

@@ -1,12 +1,12 @@
 """Pushes to a shard whose ids have moved to others: the same jobs, in their order, under tokens of their own.
 
-A chunk that a closed shard did not take is parted by the shards that its ids have now. The token of a part comes from
-that of the chunk and the name of the new shard, so whoever sends the chunk again, and is turned away again, makes the
-same parts under the same tokens, and each is applied once. A closed shard looks at the token first: what it took before
-it was closed, it answers as ever, and nothing of that is sent elsewhere.
+A chunk that a closed shard did not take is split by the shards that its ids have now. The token of a part comes from
+that of the chunk and the name of the new shard. So a producer that sends the chunk again, and is turned away again,
+makes the same parts under the same tokens, and each is applied once. A closed shard looks at the token first: chunks
+that it took before it was closed get their earlier answer, and are not sent elsewhere.
 
-The closed shard tells its *floors*: the new ones take these over before the jobs come, so that no difference between
-the clocks of two nodes gives a later push of an id the smaller score. docs/resharding.md has the proof.
+The reply of the closed shard has its *floors*: the new ones take these over before the jobs come, so that no difference
+between the clocks of two nodes gives a later push of an id the smaller score. docs/resharding.md has the proof.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from lowkiq_lambda.store.shard.moving import raise_floors
 def rerouted(
     backend: Backend, shards: QueueShards, closed: Sequence[tuple[Chunk, ShardClosed]]
 ) -> tuple[list[Chunk], list[tuple[Chunk, ShardClosed]]]:
-    """What is to be sent in place of these chunks; and those whose new shards are not ready, each with the error."""
+    """The chunks to send in place of these; and those whose new shards are not ready, each with the error."""
     parts = [(chunk, error, parted(chunk, shards, has_left=error.floors is not None)) for chunk, error in closed]
     refusals = _raise_floors(backend, parts)
     sendable: list[Chunk] = []
@@ -38,9 +38,9 @@ def rerouted(
 
 
 def parted(chunk: Chunk, shards: QueueShards, *, has_left: bool) -> list[Chunk]:
-    """The jobs of the chunk by the shards that have their ids now; the chunk itself where that is its own shard.
+    """The jobs of the chunk by the shards that have their ids now; the chunk itself if that is its own shard.
 
-    `has_left`: its shard has said that its ids are in others, or on their way there.
+    `has_left`: by the reply of its shard, its ids are in others, or on their way there.
     """
     by_shard: dict[ShardRef, list[int]] = {}
     for place, job in enumerate(chunk.jobs):
@@ -76,6 +76,6 @@ def _raise_floors(
             if not raise_floors(backend, [*targets], floors, 0.0):
                 refusals |= dict.fromkeys(targets, ShardClosed("The queue is being resharded by another move."))
         except LowkiqError as error:
-            # Nothing was sent, so it is no question whether it was written.
+            # The job was not sent, so it is certain that it was not written.
             refusals |= dict.fromkeys(targets, ShardClosed(str(error)))
     return refusals

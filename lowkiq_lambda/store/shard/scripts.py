@@ -37,30 +37,30 @@ Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 
 _FOLDERS: Final = ("drain", "push", "operate", "move", "read", "duty", "schedule", "task", "process")
-"""What has scripts, by who calls them; no two have the same name."""
+"""The folders of scripts, by their callers; no two scripts have the same name."""
 _MARK: Final = "--! "
 _RARELY: Final = re.compile(r"rarely\(\)\.(\w+)")
 _LOCALS: Final = re.compile(r"^local (?:function (\w+)|(\w+(?:, \w+)*)( =|$))", re.MULTILINE)
-"""What a file defines at its top: statements in blocks are indented."""
+"""The definitions at the top of a file: statements in blocks are indented."""
 
 
 class ReplyShape(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What scripts answer, in its order: a subclass stands beside each call and names the parts.
+    """The parts of a script's reply, in its order: a subclass stands beside each call and names the parts.
 
-    Texts are bytes and empty where there is nothing to tell; numbers that Lua counted are integers.
+    Texts are bytes, and may be empty; numbers that Lua counted are integers.
     """
 
     scripts: ClassVar[tuple[str, ...]] = ()
-    """Those that answer so, where they do what they were asked. None: a refusal, or a part of another reply."""
+    """The scripts with this reply, if they do their work. None: a refusal, or a part of another reply."""
 
     @classmethod
     def of(cls, reply: object) -> Self:
-        """The reply by names. Raises msgspec.ValidationError, a ValueError, where it has other parts or types."""
+        """The reply by names. Raises msgspec.ValidationError, a ValueError, if it has other parts or types."""
         return msgspec.convert(reply, cls)
 
 
 class StatusReply(ReplyShape, frozen=True):
-    """What scripts answer that say no more than what became of the call."""
+    """The reply of scripts that return no more than the result of the call."""
 
     scripts = (
         *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
@@ -73,7 +73,7 @@ class StatusReply(ReplyShape, frozen=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """A script and the hash by which the server knows it."""
+    """A script and its hash in the script cache."""
 
     name: str
     source: str
@@ -250,9 +250,9 @@ def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str], co
 
 
 def accepted(reply: Reply, shard: ShardRef) -> Reply:
-    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration.
+    """The reply. Raises QueueMismatch if the shard refuses this library, ShardClosed this declaration.
 
-    And ShardMoving where its jobs are on their way to it.
+    And ShardMoving if its jobs are on their way to it.
     """
     if reply[0] == b"SKEW":
         raise BackendUnavailable("The server refused the time that it had just told.")

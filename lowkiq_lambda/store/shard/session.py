@@ -38,10 +38,10 @@ OutcomeRecord: TypeAlias = tuple[Any, ...]
 
 
 class ClaimLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one claim may carry, as include/claim.lua reads it: ids, payloads, bytes; `slice`: payloads of one id.
+    """The limits of one claim, as include/claim.lua reads them: ids, payloads, bytes; `slice`: payloads of one id.
 
-    `slice` is 0 if as many go together as fit. `concurrency`: how many batches run side by side. From 2 on, so does
-    what a first crash left. `tenant_rate`: how many ids of one tenant may begin, and in how many seconds.
+    `slice` is 0 if as many go together as fit. `concurrency`: how many batches run side by side; from 2 on, so do the
+    ids that a first crash left. `tenant_rate`: how many ids of one tenant may begin, and in how many seconds.
     """
 
     ids: int
@@ -53,7 +53,7 @@ class ClaimLimits(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MorgueLimits(msgspec.Struct, frozen=True):
-    """What one shard's morgue may hold: payloads, bytes, seconds."""
+    """The limits of one shard's morgue: payloads, bytes, seconds."""
 
     entries: int
     bytes: int
@@ -61,10 +61,10 @@ class MorgueLimits(msgspec.Struct, frozen=True):
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """What became of the ids in flight: those that are not named are done, but with "part" and "more" they stay there.
+    """The outcomes of the ids in flight: unnamed ids are done, but with "part" and "more" they stay in flight.
 
-    `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", all
-    that stays in flight, and since when each counts for the lag: its due_at, or its last save.
+    `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", the ids
+    that stay in flight, and since when each counts for the lag: its due_at, or its last save.
     """
 
     outcomes: Sequence[OutcomeRecord]
@@ -75,7 +75,7 @@ class Settlement(msgspec.Struct, frozen=True):
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
-    """What stays the same through a lease session."""
+    """The settings that stay the same through a lease session."""
 
     ttl: float
     merge: str
@@ -83,7 +83,7 @@ class LeaseSettings(msgspec.Struct, frozen=True):
     crashed: bytes
     """The error of a job whose process died each time."""
     dead_head: str = "skip"
-    """What becomes of the id of such a job, as the worker declares it."""
+    """The fate of the id of such a job, as the worker declares it."""
 
 
 class LeaseSession:
@@ -146,7 +146,7 @@ class LeaseSession:
         """Write what became of the ids in flight and go on; the next window, if any.
 
         With "more" the window is what was claimed beside `left`, within limits that are less what that takes up. The
-        lease is kept, and `due_at` says when another id could be claimed so: None, too, where nothing can be before
+        lease is kept, and `due_at` says when another id could be claimed so: None, too, if nothing can be before
         `left` has come to its end, as there are suspects.
         """
         settings, more = self._settings, settlement.next_step == "more"
@@ -185,11 +185,11 @@ class LeaseSession:
     def checkpoint(
         self, job_id: str, progress: bytes, *, clears: bool, retry_for: float, left_since: float | None = None
     ) -> Checkpoint:
-        """Save how far a job in flight has come, and prolong the lease.
+        """Save the progress of a job in flight, and prolong the lease.
 
-        `clears`: it is the first that moves the cursor of a lone suspect. `left_since`: since when the oldest of what
-        else is in flight counts for the lag, None where that is not told. Where this raises, the visit has to end: the
-        next numbered call would be taken for a repeat of this one.
+        `clears`: it is the first that moves the cursor of a lone suspect. `left_since`: since when the oldest of the
+        other ids in flight counts for the lag, None if that is not sent. If this raises, the visit has to end: the next
+        numbered call would be taken for a repeat of this one.
         """
         args: list[Argument] = [job_id, progress, "1" if clears else "", *([] if left_since is None else [left_since])]
         saved = self._numbered("checkpoint", args, retry_for, read_checkpoint)
@@ -214,9 +214,9 @@ class LeaseSession:
         _unless_lost(reply, self.shard)
 
     def leave_as_dead(self, retry_for: float) -> None:
-        """What is in flight stays there, for the next holder to recover as after a death. No handler runs any more.
+        """Leave the ids in flight, for the next holder to recover as after a death. No handler runs any more.
 
-        Where that cannot be said, it is so once the lease has ended.
+        If the call fails, the ids are left so once the lease has ended.
         """
         # It would be taken back otherwise.
         self.at_risk = None

@@ -1,4 +1,4 @@
-"""What there is to do in each shard, for drains that choose: one round trip for each node."""
+"""The work that waits in each shard, for drains that choose: one round trip for each node."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -22,13 +22,13 @@ _SCRIPT: Final = "shard_state"
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """A shard as it was probed. Times are Unix seconds by the server's clock.
+    """The result of a probe of a shard. Times are Unix seconds by the server's clock.
 
-    `has_work`: something is due, or lies with a holder whose lease ended, and nobody holds or pauses the shard.
-    `lag`: seconds that the oldest due job has waited, those in flight too; 0 where none is due.
-    `next_at`: when it is worth looking again, where there is no work now; None: not before somebody pushes.
+    `has_work`: a job is due, or lies with a holder whose lease ended, and the shard is neither held nor paused.
+    `lag`: seconds that the oldest due job has waited, those in flight too; 0 if none is due.
+    `next_at`: when it is worth looking again, if there is no work now; None: not before the next push.
     `ready_in`: in how many seconds it has work (below 0: since when it has), as of the probe; None: as for `next_at`.
-    `obstacle`: why there is no work that could be had; None where there is.
+    `obstacle`: the reason why no work is available; None if some is.
     `is_open`: whether it was opened under a declaration, and not closed since.
     `risky`: its holder died, or jobs are suspected of having ended one: the next that runs may end its process.
     `held_until`: when the lease of the last holder ended or ends, unless it was released.
@@ -58,7 +58,7 @@ class ShardTimesReply(ReplyShape, frozen=True):
 
 
 class ShardTimes(NamedTuple):
-    """Since when a shard has work, and until when nobody may have it: Unix seconds, or None."""
+    """Since when a shard has work, and until when it is held or paused: Unix seconds, or None."""
 
     due_at: float | None
     """When the first id that waits is due."""
@@ -72,7 +72,7 @@ class ShardTimes(NamedTuple):
 
     @classmethod
     def of(cls, reply: ShardTimesReply, now: float) -> Self:
-        """Raises ValueError for what is no time."""
+        """Raises ValueError if a field is not a time."""
         held_until = float(reply.held_until)
         if reply.lease_left:
             # The key may outlive what is written in the hash, and the other way round.
@@ -93,12 +93,12 @@ class ShardTimes(NamedTuple):
 
 
 def age(now: float, times: Iterable[float | None]) -> float:
-    """Seconds since the earliest of the times; 0 where none is over."""
+    """Seconds since the earliest of the times; 0 if none is over."""
     return now - min([now, *[at for at in times if at is not None]])
 
 
 class ShardStateReply(ReplyShape, frozen=True):
-    """What shard_state.lua answers for a shard. Times are Unix seconds as texts."""
+    """The reply of shard_state.lua for a shard. Times are Unix seconds as texts."""
 
     scripts = ("shard_state",)
     times: ShardTimesReply
@@ -106,13 +106,13 @@ class ShardStateReply(ReplyShape, frozen=True):
     seen_at: bytes
     ttl: bytes
     is_open: int
-    """-1: nobody may have its jobs."""
+    """-1: the jobs are not available to any holder."""
     risky: int
     in_use: bytes = b""
 
 
 def probe(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult]:
-    """The state of each shard. Raises BackendError where one cannot be read for `retry_for` seconds."""
+    """The state of each shard. Raises BackendError if one cannot be read for `retry_for` seconds."""
     reader = ShardReader(backend, retry_for)
     groups = reader.groups(shards)
     replies = reader.ask_each(_SCRIPT, [(group, ()) for group in groups])
@@ -151,7 +151,7 @@ def _state_or_error(backend: Backend, shard: ShardRef) -> ProbeResult | LowkiqEr
 
 
 def _states(backend: Backend, group: ShardGroup, reply: Reply) -> list[ProbeResult]:
-    """What the reply says of each shard; where one cannot be read, they are asked again, and that one is mended."""
+    """The state of each shard in the reply; if one is unreadable, it is mended, and each is asked again."""
     now = backend.now(group.shards[0])
     try:
         return [_state(backend, shard, own, now) for shard, own in zip(group.shards, reply, strict=True)]

@@ -1,4 +1,4 @@
-"""What shards know of schedule entries, for those who fire them; docs/schedules.md says what is promised.
+"""The shards' records of schedule entries, for processes that fire them; docs/schedules.md has the promises.
 
 A planned time is decided by one script in the shard of its job: it compares the time with the entry's last one, writes
 that down, and pushes. So processes need no leader and no lock, and a time is decided once.
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.chunks import NewJob
 
 MISSED: Final = "missed"
-"""What is noted of a planned time that never fires."""
+"""The note of a planned time that never fires."""
 PUBLISHED: Final = 2
-"""What fire.lua answers as `sooner` where it has published that by itself."""
+"""The `sooner` of a reply of fire.lua if the script has published that by itself."""
 
 
 class DeclaredEntry(NamedTuple):
@@ -51,7 +51,7 @@ class MadeReply(ReplyShape, frozen=True):
 
 
 class AgendaReply(ReplyShape, frozen=True):
-    """What agenda.lua answers."""
+    """The reply of agenda.lua."""
 
     scripts = ("agenda",)
     status: bytes
@@ -60,7 +60,7 @@ class AgendaReply(ReplyShape, frozen=True):
 
 
 class FireReply(ReplyShape, frozen=True):
-    """What fire.lua answers; all but FIRED without the rest."""
+    """The reply of fire.lua; all but FIRED without the rest."""
 
     scripts = ("fire",)
     status: bytes
@@ -70,14 +70,14 @@ class FireReply(ReplyShape, frozen=True):
 
 
 class EntryRecordsReply(ReplyShape, frozen=True):
-    """What entry_records.lua answers: names and records by turns."""
+    """The reply of entry_records.lua: names and records by turns."""
 
     scripts = ("entry_records",)
     fields: list[bytes]
 
 
 class Firing(NamedTuple):
-    """A planned time of an entry, and what is to become of it: a push of `job`, or a note where there is none."""
+    """A planned time of an entry, and the decision to write: a push of `job`, or a note if there is no job."""
 
     shard: ShardRef
     name: str
@@ -99,7 +99,7 @@ def with_timetable(shards: Sequence[ShardRef]) -> list[ShardRef]:
 def agendas(
     backend: Backend, declared: Sequence[tuple[ShardRef, Sequence[DeclaredEntry]]]
 ) -> list[AgendaReply | LowkiqError]:
-    """What each of these shards knows of its entries: one round trip for each node.
+    """The record of entries in each of these shards: one round trip for each node.
 
     Notes in the shards that their entries are declared.
     """
@@ -110,7 +110,7 @@ def agendas(
 def fire(backend: Backend, firings: Sequence[Firing]) -> list[FireReply | LowkiqError]:
     """Decide these planned times, at most one of each entry: one round trip for each node. Not tried again.
 
-    Where an answer is lost, the time may have been decided all the same: then the next agenda has it as the floor.
+    If an answer is lost, the time may have been decided all the same: then the next agenda has it as the floor.
     """
     calls: list[Call] = [("fire", firing.shard, _arguments(firing)) for firing in firings]
     return [reply if isinstance(reply, LowkiqError) else FireReply.of(reply) for reply in _run(backend, calls)]

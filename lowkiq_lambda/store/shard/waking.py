@@ -25,7 +25,7 @@ _WOKEN: Final = b"WOKEN"
 class Woken(NamedTuple):
     """The shards whose drains the caller must start now, in the order of the call; and the errors of the others.
 
-    `moving`: those that nobody may have now, as the queue is being resharded.
+    `moving`: shards without a drain for now, because the queue is being resharded.
     """
 
     nonce: str
