@@ -47,7 +47,7 @@ def check_limits(worker: "type[Worker[Any]]") -> None:
 
 
 def check_max_running(where: str, value: object) -> None:
-    """Refuses, with DeclarationError, what is no number of visits."""
+    """Raises DeclarationError if the value is not a number of visits."""
     if value == 0 and not isinstance(value, bool):
         raise DeclarationError(f"{where} must not be 0, which would let nothing run: pause the queue for that.")
     if not is_number(value) or not isinstance(value, int) or not 0 < value <= MOST_RUNNING:
@@ -55,13 +55,13 @@ def check_max_running(where: str, value: object) -> None:
 
 
 def check_rate(where: str, value: object) -> None:
-    """Refuses, with DeclarationError, what is no rate."""
+    """Raises DeclarationError if the value is not a rate."""
     if not isinstance(value, Rate):
         raise DeclarationError(f"{where} must be a Rate, as in Rate(100, per=60), not {value!r}.")
 
 
 def check_waits(worker: "type[Worker[Any]]", others: "Iterable[type[Worker[Any]]]") -> None:
-    """Refuses, with DeclarationError, a worker that would wait for itself, directly or by way of other workers."""
+    """Raises DeclarationError if a worker would wait for itself, directly or by way of other workers."""
     workers = [*others, worker]
     waits = {other.queue_name: queues_before(other, workers) for other in workers}
     if cycle := _cycle_through(worker.queue_name, waits):

@@ -40,7 +40,7 @@ _ARGUMENTS: Final = {
 def register(app: "BoundApp", target: object, options: Mapping[str, Any], others: Iterable[type[Worker[Any]]]) -> Any:  # noqa: ANN401 - what it was given, or a FunctionWorker for a function
     """Check the declaration and bind it to the app; what takes the declared name's place.
 
-    Raises DeclarationError where it cannot work.
+    Raises DeclarationError if it cannot work.
     """
     if isinstance(target, type) and (target is Worker or not issubclass(target, Worker)):
         raise DeclarationError(f"{target.__name__} must be a subclass of lowkiq_lambda.Worker.")

@@ -23,13 +23,13 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 class Duty(Protocol):
     """Something to do once in each period, by one of the app's processes.
 
-    A run may be repeated: where the process dies, where Redis cannot be told that it is over, or where it takes longer
-    than it may. So a second run must do no harm.
+    A run may be repeated: if the process dies, if its end cannot be written to Redis, or if it takes longer than its
+    limit. So a second run must do no harm.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in Redis, in logs and on pages: lower-case letters, digits, `-` and `_`."""
+        """Its name in Redis, in logs and on pages: lower-case letters, digits, `-` and `_`."""
         ...
 
     @property
@@ -38,18 +38,18 @@ class Duty(Protocol):
         ...
 
     def run(self, remaining: Callable[[], float]) -> object:
-        """Do it, while `remaining` (seconds) is more than 0. The summary of a tick shows what it returns, as JSON.
+        """Work while `remaining` (seconds) is more than 0. The summary of a tick has the result, as JSON.
 
-        It may return `RunAgain`, to be run sooner than in a period. What it raises is logged, and delays its next runs
-        alone.
+        It may return `RunAgain`, to be run sooner than in a period. An exception is logged, and delays only the next
+        runs of this duty.
         """
         ...
 
 
 class RunAgain(NamedTuple):
-    """What a run returns that wants to be followed by another one soon.
+    """The result of a run that asks for another run soon.
 
-    A daemon follows that to the second. On Lambda duties are run by ticks, so nothing comes sooner than the next tick.
+    A daemon follows that to the second. On Lambda a tick runs duties, so no run starts before the next tick.
     """
 
     result: object
@@ -59,7 +59,7 @@ class RunAgain(NamedTuple):
 
 
 def check_duty(duty: Duty, names: Collection[str]) -> None:
-    """Raises DeclarationError where the duty cannot work beside those of these names."""
+    """Raises DeclarationError if the duty cannot work beside those of these names."""
     if not _NAME.fullmatch(duty.name):
         raise DeclarationError(
             f"The duty {duty.name!r} needs a name of at most 64 lower-case letters, digits, '-' and '_'."

@@ -1,7 +1,7 @@
 """Mapping functions and inboxes: they make jobs of messages from outside, each for the sources of its pattern.
 
-An inbox is a queue of SQS whose messages may name any queue of the app, past its mapping functions. The queue that a
-message lies in tells whether it comes from an inbox: its sender wrote the message itself.
+An inbox is a queue of SQS whose messages may name any queue of the app, past its mapping functions. A message
+counts as one of an inbox only by the queue that it came from, because its sender wrote its content.
 """
 
 import inspect
@@ -51,9 +51,9 @@ class MappingFunctions:
         return any(_fits(via, queue) for via in self._via.values())
 
     def for_source(self, incoming: Incoming) -> MappingFunction:
-        """The one whose pattern fits, else the one without a pattern. Raises NoMappingFunction.
+        """The function whose pattern fits, else the one without a pattern. Raises NoMappingFunction.
 
-        What came by a queue is for those functions alone that name the queue: its sender wrote the source.
+        A message from a queue goes only to functions that name the queue, because its sender wrote the source.
         """
         names = incoming.names
         open_to = [pattern for pattern in self._by_pattern if self._is_open(pattern, incoming.via)]
@@ -100,7 +100,7 @@ def _check(function: object) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        # Not everything that is written in C tells what it takes.
+        # A callable that is written in C may lack a signature.
         return
     try:
         signature.bind("record")
@@ -142,7 +142,7 @@ class Inboxes:
         self._declared.append(DeclaredInbox(pattern, None if queues is None else frozenset(queues)))
 
     def for_queue(self, arn: str, of_stack: str | None) -> DeclaredInbox | None:
-        """The first that fits the queue of SQS, else the stack's own, where this is it."""
+        """The first that fits the queue of SQS, else the stack's own, if this is it."""
         for inbox in self._declared:
             if any(fnmatchcase(name, inbox.pattern) for name in names_of(arn)):
                 return inbox

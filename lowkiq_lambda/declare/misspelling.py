@@ -1,4 +1,4 @@
-"""Finds what is nearly an option of a worker, or a setting: it would have no effect, and nobody would be told."""
+"""Finds misspelt options of workers, and misspelt settings: they would silently have no effect."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -38,11 +38,11 @@ _OF_OTHER_LIBRARIES: Final = {
     "retry_backoff": "retry_in",
     "retry_delay": "retry_in",
 }
-"""What options of that meaning are called elsewhere."""
+"""Names of these options in other libraries."""
 _OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON", "LOWKIQ_TEST_REDIS_URL")
-"""Those that are no setting of an app, a function or a dashboard."""
+"""Variables that are not a setting of an app, a function or a dashboard."""
 _SIMILAR: Final = 0.85
-"""The share of two names that is equal, for one to be taken for a slip of the other."""
+"""The least similarity of two names at which one counts as a misspelling of the other."""
 
 
 def refuse_misspelt(worker: str, own: Mapping[str, object]) -> None:

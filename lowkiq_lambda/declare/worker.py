@@ -89,8 +89,8 @@ class Pushable(Generic[Q]):
     def push_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
         """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `due_at` or `delay`.
 
-        Raises JobError, before anything is written, where a job cannot be queued; BackendError where Redis cannot
-        take it; PushInterrupted, which tells what was written, where a large push breaks off.
+        Raises JobError, before any write, if a job cannot be queued, and BackendError if Redis cannot take the push.
+        If a large push breaks off, it raises PushInterrupted, with the jobs that were written.
         """
         app, worker = _bound(cls, jobs, "push_many")
         return app.push_many(worker, jobs)
@@ -107,8 +107,8 @@ class Pushable(Generic[Q]):
     async def apush_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
         """`push_many` for code on an event loop: the push runs in another thread, so the loop goes on.
 
-        It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
-        learns whether the jobs were written: pushing them again is safe where equal payloads merge.
+        It sees the caller's context variables. If the task is cancelled meanwhile, the push still runs to completion
+        but its result is lost. Pushing the jobs again is safe if equal payloads merge.
         """
         app, worker = _bound(cls, jobs, "apush_many")
         return await app.apush_many(worker, jobs)
@@ -160,7 +160,7 @@ class Worker(Pushable[Q]):
     """
 
     payload: ClassVar[Any] = None
-    """The type of the payloads, where it is not said by `Worker[...]` or by the handler's `Batch[...]`."""
+    """The type of the payloads, if neither `Worker[...]` nor the handler's `Batch[...]` declares it."""
 
     shards_count: ClassVar[int] = 5
     """Into how many shards the queue is divided; different shards run side by side."""
@@ -171,29 +171,29 @@ class Worker(Pushable[Q]):
     max_retry_count: ClassVar[int] = 25
     """How often a failed job is tried again: n retries are n + 1 executions."""
     queue_name: ClassVar[str] = ""
-    """The name of the queue; the class's own name where it is not given."""
+    """The name of the queue; by default the name of the class."""
     merge: ClassVar[Literal["min", "max", "never", "latest"]] = "min"
     """Which score stays when an equal payload is pushed again; "never" keeps both payloads.
 
     With "latest" of all payloads of an id only the one with the largest score stays, and no smaller one runs after it.
     """
     dead_head: ClassVar[Literal["skip", "block", "drop", "latest"]] = "skip"
-    """What becomes of an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
+    """The rule for an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
     isolate: ClassVar[bool] = True
-    """Whether ids that failed in company, nobody being named, run once more alone before anything is counted."""
+    """If a batch fails without naming the failing ids, rerun each id alone before counting a failure."""
     payloads_at_once: ClassVar[int] = 0
     """How many payloads of one id a handler gets at most, the oldest first; 0 for no limit of its own."""
     turn: ClassVar[float] = 5.0
-    """Seconds after which a `perform_job` with a cursor makes way for others, where others wait."""
+    """Seconds after which a `perform_job` with a cursor makes way for other jobs, if any wait."""
     cursor_version: ClassVar[int] = 1
-    """Is kept with each cursor; where another one is found, `upgrade_cursor(self, cursor, version)` is called."""
+    """Stored with each cursor. For a cursor of another version, `upgrade_cursor(self, cursor, version)` is called."""
 
     debounce: ClassVar["Debounce | None"] = None
-    """How long a new id waits for more pushes before it is due; None for not at all."""
+    """How long a new id waits for more pushes before it is due; None: it does not wait."""
     max_running: ClassVar[int | None] = None
-    """How many shards of the queue are visited at once at most, by all processes together; None for no such limit."""
+    """At most so many shards of the queue are visited at once, across all processes; None: unlimited."""
     rate: ClassVar["Rate | None"] = None
-    """How many ids may begin in any so many seconds, by all processes together; None for no such limit."""
+    """At most `ids` ids may start in any window of `per` seconds, across all processes; None: unlimited."""
     waits_for: ClassVar[tuple[str, ...]] = ()
     """Names of queues: while a shard of one of them is visited, no visit of this queue begins."""
     block_except: ClassVar[tuple[str, ...] | None] = None
@@ -327,7 +327,7 @@ def _of_its_worker(name: str) -> Callable[..., Any]:
 
 
 for _name in ("push_many", "apush_many", "push", "apush"):
-    # An object of this class is no class: it finds its worker when it is pushed to.
+    # An object of this class is not a class: it finds its worker when it is pushed to.
     setattr(FunctionWorker, _name, _of_its_worker(_name))
 
 
@@ -419,7 +419,7 @@ def shard_index(worker: "type[Worker[Any]] | Worker", job_id: str) -> int:
 
 
 def refuse_without_score(worker: type[Worker[Any]], what: str) -> None:
-    """Refuses, with DeclarationError, what pushes jobs whose score is a time, or none, where scores are versions."""
+    """Raises DeclarationError for a producer of jobs without a version as the score, if scores are versions."""
     if worker.merge == LATEST:
         raise DeclarationError(
             f'{what}: {worker.__name__} has merge = "latest", so each job needs a score that is a version of its id. '
@@ -428,7 +428,7 @@ def refuse_without_score(worker: type[Worker[Any]], what: str) -> None:
 
 
 def handler_of(worker: type[Worker[Any]]) -> Any:  # noqa: ANN401 - a function, or what was written in place of one
-    """Its `perform` or `perform_job`; None where it has neither."""
+    """Its `perform` or `perform_job`; None if it has neither."""
     return getattr(worker, "perform", None) or getattr(worker, "perform_job", None)
 
 

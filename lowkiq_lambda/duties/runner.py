@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 LONGEST_RUN: Final = 60.0
 SHORTEST_RUN: Final = 5.0
-"""Seconds that one run may take: its period, within these."""
+"""Bounds of the time limit of a run, in seconds. The limit is the period within these bounds."""
 GRACE: Final = 5.0
 """Seconds by which a claim outlasts the time of its run."""
 _ERROR_LENGTH: Final = 1_000
@@ -27,7 +27,7 @@ _ERRORS: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 
 
 class DutiesRun(NamedTuple):
-    """What the duties returned that were run, and raised, by name; and in how many seconds one is due."""
+    """The results and the errors of the duties that ran, by name, and in how many seconds the next one is due."""
 
     results: dict[str, Any]
     errors: dict[str, BaseException]

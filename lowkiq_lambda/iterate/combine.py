@@ -22,7 +22,7 @@ def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Iterator[tuple[list[T], C
     """Lists of `size` items, the last one shorter; the cursor of a chunk is that of its last item.
 
     A crash repeats a whole chunk, so take chunks where many items cost as much as one: a bulk insert, a call of an API.
-    The size may change between runs. Raises ValueError where the size is not a whole number from 1.
+    The size may change between runs. Raises ValueError if the size is not a whole number from 1.
 
     Examples:
         >>> from lowkiq_lambda import iterate
@@ -61,7 +61,7 @@ def nested(*levels: Level[Any], after: Cursor = None) -> Iterator[tuple[tuple[An
     `outer(after)` gives pairs, `inner(item, after)` those of one item, a third level gets both items. `before` is the
     cursor of the outer item before this one, `at` that of this one. Where another outer item comes first after a pause,
     because the old one was removed, its inner items begin at the first. Raises ValueError for fewer than two levels,
-    CursorError where the cursor has another form, and what the levels raise.
+    CursorError if the cursor has another form, and what the levels raise.
 
     Examples:
         >>> from lowkiq_lambda import iterate

@@ -29,7 +29,7 @@ def csv_rows(
     of the `csv` module. A byte order mark of UTF-8 is skipped.
 
     Raises TypeError for a file in text mode, ValueError for an encoding in which ASCII is not ASCII, such as UTF-16,
-    and CursorError where no line ends at the cursor's byte, or the header or the 64 bytes before that place are
+    and CursorError if no line ends at the cursor's byte, or the header or the 64 bytes before that place are
     others; csv.Error and UnicodeDecodeError come as they are.
 
     Examples:
@@ -79,7 +79,7 @@ class _Lines:
             yield line.decode(self._encoding)
 
     def end_header(self) -> None:
-        """What was read so far is the header."""
+        """Mark the lines that were read so far as the header."""
         self._file.seek(0)
         self._header = zlib.crc32(self._file.read(self.offset))
         self._tail = b""

@@ -67,7 +67,7 @@ def s3_objects(
 
     Items are those of ListObjectsV2 (`Key`, `Size`, `LastModified`, `ETag` …), `size` of them in each call (1,000 at
     most). Objects that are written while the job runs are met if their keys lie behind the cursor. A directory bucket
-    lists its keys in no order, so it cannot be read so. Raises CursorError where the cursor is not a key with the
+    lists its keys in no order, so it cannot be read so. Raises CursorError if the cursor is not a key with the
     prefix, and what boto3 raises.
     """
     given: object = after

@@ -12,7 +12,7 @@ def sequence(items: Sequence[T], after: int | None = None) -> Iterator[tuple[T, 
     """The items of a list or a range; the cursor is an item's index.
 
     `range(n)` counts, `[x]` is done once. Items must not move: between two runs of a job others may only be added at
-    the end. Raises CursorError where the cursor is not the index of an item.
+    the end. Raises CursorError if the cursor is not the index of an item.
 
     Examples:
         >>> list(sequence(["a", "b", "c"], after=0))

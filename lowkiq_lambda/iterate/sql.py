@@ -131,7 +131,7 @@ def _read(row: Any, columns: list[str]) -> tuple[Any, list[Any], bool]:  # noqa:
 
 
 def _unfit(value: object) -> str | None:
-    """Why a cursor cannot hold the value, as the end of a sentence; None where it can."""
+    """Why a cursor cannot hold the value, as the end of a sentence; None if it can."""
     if value is None:
         return "NULL in a row, which has no place in the order: leave such rows out, or use COALESCE in the query"
     if type(value) not in {str, int, float, bool}:

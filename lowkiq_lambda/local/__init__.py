@@ -1,1 +1,1 @@
-"""The entrance for a machine of one's own: the daemon, what it is made of, and the bundled demo."""
+"""The entrance for your own machine: the daemon, its parts, and the bundled demo."""

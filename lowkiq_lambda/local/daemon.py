@@ -1,6 +1,6 @@
 """The daemon: a fixed number of drain threads, a thread that listens for pushes, and a thread that supervises them.
 
-It knows no signals and no terminal, so it runs in any process and from any thread; `process_runner.py` makes a program
+It uses no signals and no terminal, so it runs in any process and from any thread; `process_runner.py` makes a program
 of it.
 """
 
@@ -42,7 +42,7 @@ WOULD_WAIT: Final = (
     "stop and await asyncio.to_thread(daemon.join, app.config.shutdown_timeout)."
 )
 ABANDON_TIMEOUT: Final = 0.25
-"""Seconds that giving jobs back may take; what is not given back by then waits for its lease to run out."""
+"""Seconds that giving jobs back may take; jobs that are not by then wait for the lease to run out."""
 
 
 class Daemon:
@@ -51,7 +51,7 @@ class Daemon:
     def __init__(self, app: Lowkiq, dealer: Dealer | None = None, nonce_prefix: str = "") -> None:
         """`dealer` and `nonce_prefix`: of a process that is one of several.
 
-        By default the shards are dealt as the settings say, and nobody has to know which leases are its own.
+        By default the settings decide which shards it drains, and its leases have no prefix.
         """
         self._app = app
         self._dealer: Dealer = dealer or NodeDealer()
@@ -61,7 +61,7 @@ class Daemon:
         self._has_started = False
         self._pulse: Pulse | None = None
         self.obey: Callable[[str], object] = self._obey
-        """Told "quiet" or "stop" where somebody has ordered that by way of Redis; a program ends in its own way."""
+        """Called with "quiet" or "stop" after an order by way of Redis; a program ends in its own way."""
         self._follows_tasks = False
         self._follows_moves = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
@@ -69,9 +69,9 @@ class Daemon:
     def start(self) -> None:
         """Begin to drain; returns before the hooks have run and the first job has begun.
 
-        Raises ConfigError where the settings or the app cannot work, QueueMismatch where a queue is declared
-        otherwise, BackendError where Redis refuses us, or where no node of a cluster is within reach: then it may be
-        called again. That a server is out of reach is waited out.
+        Raises ConfigError if the settings or the app cannot work, QueueMismatch if a queue is declared otherwise,
+        BackendError if Redis refuses the connection or no node of a cluster is reachable. In the last case the call
+        may be repeated. The daemon itself waits for an unreachable server.
         """
         config, drainer = self._app.config, self._app.core.drainer
         drainer.nonce_prefix = self._nonce_prefix
@@ -87,7 +87,7 @@ class Daemon:
             from lowkiq_lambda.local.serving import redeclare_empty_queues  # noqa: PLC0415 - only there
 
             redeclare_empty_queues(self._app)
-        # What no waiting heals is better known before anything has begun.
+        # Errors that retrying cannot fix should end the start, before any job has begun.
         try:
             drainer.probe(shards)
         except BackendUnavailable as error:
@@ -110,26 +110,26 @@ class Daemon:
         self._has_started = True
 
     def quiet(self) -> None:
-        """Start nothing new; what runs comes to its end, and the process stays. Again is no error."""
+        """Start no new jobs; running jobs finish, and the process stays. Harmless to repeat."""
         for board in self._boards:
             board.close()
         self._lifecycle.quiet()
         self._tell_soon()
 
     def stop(self) -> None:
-        """As `quiet`, and end when what runs has come to its end; `join` waits for that."""
+        """As `quiet`, and end when the running jobs have finished; `join` waits for that."""
         for board in self._boards:
             board.close()
         self._lifecycle.stop()
         self._tell_soon()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the daemon has ended; whether it has. It does after `stop`, or where it broke off."""
+        """Wait until the daemon has ended; whether it has. It ends after `stop`, or by an error of its own."""
         return self._lifecycle.finished.wait(timeout)
 
     @property
     def state(self) -> ProcessState:
-        """What it is doing."""
+        """The state of the daemon."""
         return self._lifecycle.state if self._has_started else "starting"
 
     @property
@@ -138,16 +138,16 @@ class Daemon:
         return self._lifecycle.broke_off
 
     def running_jobs(self) -> list[dict[str, object]]:
-        """What the handlers that run were given, as fields of a line of the log each: queue, shard, count, ids."""
+        """The jobs of the running handlers, each as fields of a log line: queue, shard, count, ids."""
         return self._app.core.drainer.running_jobs()
 
     def give_up_pushes(self) -> None:
-        """Tell which jobs are lost that wait in this process for Redis, as it ends at once."""
+        """Report the jobs that wait in this process for Redis as lost, because the process ends at once."""
         self._app.core.give_up_pushes()
 
     def abandon(self) -> None:
-        """Give back, unfinished, what still runs. The process must exit at once: others begin it very soon."""
-        # In a thread of its own, as Redis may hang, and the process may not wait for it then.
+        """Give running jobs back unfinished. The process must exit at once: other processes start them very soon."""
+        # In its own thread: Redis may hang, and the process must not wait for it then.
         giving_back = Thread(target=self._app.core.drainer.abandon_all, args=(ABANDONED_LEASE,), daemon=True)
         giving_back.start()
         giving_back.join(ABANDON_TIMEOUT)
@@ -254,7 +254,7 @@ class Daemon:
                 yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        """Once somebody has pushed through a task, or a queue moves: no declaration tells that before."""
+        """Duties that are needed once a task takes pushes or a queue moves: no declaration shows that before."""
         for runner in self._late_runners():
             from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - only where there are such
 

@@ -56,10 +56,10 @@ class ListenAddress(NamedTuple):
 
 
 def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[object]":
-    """The app's dashboard is served inside the block, where an address is given.
+    """Serves the app's dashboard inside the block, if an address is given.
 
-    Raises ConfigError at once where it has no authentication and others could reach it, or where its packages are not
-    installed; and, when the block begins, where the address cannot be had.
+    Raises ConfigError at once if its packages are not installed, or if other machines could reach it without
+    authentication. Raises it at the start of the block if the port cannot listen at the address.
     """
     if address is None:
         return nullcontext()
@@ -100,7 +100,7 @@ def _served(address: ListenAddress, entry: "Entry", app: Lowkiq) -> Iterator[Non
         if entry.password is None:
             logger.info("dashboard", extra={"url": url})
         else:
-            # Told to whoever started the process, and to no log.
+            # Written to the terminal that started the process, and not to a log.
             sys.stderr.write(f"dashboard at {url} for this machine alone, password {entry.password}\n")
             sys.stderr.flush()
         try:
@@ -121,10 +121,7 @@ def _listening(address: ListenAddress) -> socket.socket:
 
 
 def _behind(proxies: Sequence[str], app: "ASGIApp") -> tuple["ASGIApp", "Container[str | None]"]:
-    """The app where these proxies, and nobody else, say from where a request comes and whether it came over TLS.
-
-    With it what the addresses of these proxies are in.
-    """
+    """The app with trust in these proxies only, for the origin of a request and for TLS; and a set of the proxies."""
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: PLC0415 - as above
 
     from lowkiq_lambda.dashboard.security.caller import PEER  # noqa: PLC0415 - as above

@@ -25,8 +25,8 @@ FAILED: Final = 1
 """Exit codes: the handler returned; it raised, or did not come back in time."""
 
 _HANDLER: Final = "handler"
-# The entrances import nothing of one another: what runs on Lambda has no use for a terminal, and a machine without
-# AWS's libraries none for the functions. Which handler is played is known only now, so it is found by its name.
+# The entrances don't import one another: a Lambda function does not use a terminal, and a machine without AWS's
+# libraries cannot use the functions. The handler is chosen at run time, so it is found by its name.
 _MODULES: Final[dict[Function, str]] = {
     "drain": "lowkiq_lambda.aws.drain_function",
     "dashboard": "lowkiq_lambda.aws.dashboard_function",
@@ -36,7 +36,7 @@ _SECRETS: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER")
 
 
 class LocalContext:
-    """What Lambda tells a handler of its invocation."""
+    """The context of an invocation, as Lambda passes it to a handler."""
 
     memory_limit_in_mb = "512"
     function_version = "$LATEST"
@@ -63,7 +63,7 @@ def play(spec: str, function: Function, event: object, timeout: float, data_dir:
         app = load_app(spec, Lowkiq)
         server_for(app, data_dir, Path(tempfile.gettempdir()))
         if app.config.redis is None:
-            # Found before this plays Lambda, where the embedded server is refused.
+            # Found before this plays Lambda, because Lambda refuses the embedded server.
             os.environ["LOWKIQ_REDIS_URL"] = app.core.redis_url
     os.environ.setdefault("AWS_LAMBDA_FUNCTION_NAME", f"lowkiq-{function}")
     return _invoke(function, event, timeout)
@@ -82,7 +82,7 @@ def _invoke(function: Function, event: object, timeout: float) -> int:
         end.start()
         try:
             answer, code = handler(event, context), ANSWERED
-        except Exception as error:  # noqa: BLE001 - whatever it raises is its answer, as on Lambda
+        except Exception as error:  # noqa: BLE001 - any exception is its answer, as on Lambda
             traceback.print_exc()
             answer, code = {"errorMessage": str(error), "errorType": type(error).__name__}, FAILED
         end.cancel()

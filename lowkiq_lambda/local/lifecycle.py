@@ -41,13 +41,13 @@ class Lifecycle:
 
     @property
     def state(self) -> ProcessState:
-        """What the daemon is doing; `quiet`: it starts nothing new."""
+        """The state of the daemon; `quiet`: it starts no new jobs."""
         if self._stopping.is_set():
             return "stopping"
         return "quiet" if self._quiet.is_set() else "running"
 
     def notify(self) -> None:
-        """Something happened that is to be looked at."""
+        """Wake the lifecycle, because something has changed."""
         self._news.set()
 
     def quiet(self) -> None:
@@ -102,18 +102,18 @@ class Lifecycle:
 
 
 def backwards(hooks: Hooks) -> Sequence[Hook]:
-    """What was begun first is ended last."""
+    """The hooks in reverse: the first to begin is the last to end."""
     return each_of(hooks)[::-1]
 
 
 def call_hooks(name: str, hooks: Hooks) -> None:
-    """Call each that a user plugged in for an event."""
+    """Call each hook of the user for an event."""
     for hook in each_of(hooks):
         call_hook(name, hook)
 
 
 def call_hook(name: str, hook: Callable[..., object], *arguments: object) -> None:
-    """Call what a user plugged in; whatever it raises goes to the log and changes nothing."""
+    """Call a hook of the user. An exception is logged and otherwise ignored."""
     try:
         hook(*arguments)
     except BaseException:

@@ -1,7 +1,7 @@
-"""Tells boards which shards have work: one thread that listens for pushes, and probes now and then itself.
+"""Updates boards with shards that have work: one thread that listens for pushes, and probes now and then itself.
 
-It subscribes, then probes, then waits: whatever is pushed is either seen by the probe or heard. A notification that is
-lost costs at most one poll.
+It subscribes, then probes, then waits: each push is either seen by the probe or notified. A lost notification costs at
+most one poll.
 """
 
 import logging
@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 SLICE: Final = 0.2
 """Seconds after which the listener looks whether it should end."""
 PROBED_AT_ONCE: Final = 120
-"""Shards: to probe more takes milliseconds, in which nothing is heard."""
+"""Shards: to probe more takes milliseconds, in which no notification is received."""
 PROBE: Final = "probe"
 
 
 @dataclass
 class Listener:
-    """Runs until it is told to stop, and survives the loss of Redis."""
+    """Runs until it is stopped, and survives the loss of Redis."""
 
     drainer: Drainer
     boards: Sequence[ShardBoard]
@@ -53,7 +53,7 @@ class Listener:
     """Queues that may not be drained here."""
     _layout: list[QueueShards] = field(default_factory=list, init=False)
     _to_probe: list[ShardRef] = field(default_factory=list, init=False)
-    """What is left of the poll that is under way."""
+    """The rest of the poll that is under way."""
     _is_deaf: bool = field(default=False, init=False)
     _is_checked: bool = field(default=False, init=False)
 
@@ -80,7 +80,7 @@ class Listener:
         if self._is_deaf:
             logger.info("notifications are received again")
         self._is_deaf = False
-        # What was pushed before, nobody heard.
+        # Notifications of earlier pushes were missed.
         self._probes_at = self._probed_at + self.poll_interval / CHECKS
         while not self.stopping.is_set():
             self._probe_if_due()
@@ -151,22 +151,22 @@ class Listener:
     def _tell(self, results: Sequence[ProbeResult], events: Iterable[int]) -> None:
         for result in results:
             if not result.has_work:
-                # Nobody will visit it, and so nobody else would say that it is within reach again.
+                # No visit will follow, so no visit would report that it is reachable again.
                 self.outage.worked(result.ref)
         for board, asked in zip(self.boards, events, strict=True):
             board.update(results, asked)
 
     def _leave_out(self, error: QueueMismatch) -> None:
-        """One queue that may not be drained here must not keep the others from being looked at."""
+        """Leave out a queue that may not be drained here, so that the others are still probed."""
         logger.error("queue %r is left out until this daemon is started anew: %s", error.queue_name, error)
         self._left_out.add(error.queue_name or "")
         self._to_probe.clear()
         self._probes_at = self._probed_at + self.poll_interval / CHECKS
 
     def _follow(self) -> None:
-        """Look at the shards that there are now, as a queue has been resharded, or is."""
+        """Use the present shards, because a queue has been or is being resharded."""
         self._layout = self.drainer.layout
         self.deal_anew()
         self.subscription.go_by(shard for board in self.boards for shard in board.shards)
-        # What was pushed to others, nobody heard.
+        # Notifications of pushes to the other shards were missed.
         self._begin_poll()

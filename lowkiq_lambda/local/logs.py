@@ -1,6 +1,6 @@
 """Structured logs: a message and fields, for people as `message key=value`, for machines as a line of JSON.
 
-Whatever is given to a log call as `extra` becomes a field.
+Each entry of `extra` in a log call becomes a field.
 """
 
 import json
@@ -23,7 +23,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 _NEEDS_QUOTES: Final = re.compile(r'[\s"=\\]|^$')
 # What would move the cursor, start a new line or colour the terminal in the midst of a message.
 _UNSEEN: Final = (0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-"""Characters that nobody sees, or that turn the direction of what follows."""
+"""Characters that are invisible, or that turn the direction of what follows."""
 _CONTROLS: Final = (
     {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(0x80, 0xA0))}
     | {code: f"\\u{code:04x}" for code in _UNSEEN}
@@ -38,7 +38,7 @@ _COLOURS: Final = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "
 def set_up_logs(
     level: LogLevel, log_format: LogFormat, stream: TextIO, fields: Mapping[str, object] | None = None
 ) -> None:
-    """Send all logs of this process to the stream, each with these fields, in place of what was set up before."""
+    """Send all logs of this process to the stream, each with these fields, in place of the earlier handlers."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines(is_terminal=_has_colours(stream)))
     if fields:

@@ -1,4 +1,4 @@
-"""One report for each time that Redis is out of reach, and one when it is back, however many threads notice."""
+"""One report for each time that Redis is unreachable, and one when it is back, however many threads notice."""
 
 import logging
 from collections.abc import Callable, Hashable
@@ -16,7 +16,7 @@ CHECK_URL: Final = f"If it never answered, check the URL ({variable_of('redis_ur
 
 
 def unreachable(error: BaseException, advice: str = "") -> str:
-    """What happened, what happens now, and what to do, for the log."""
+    """The failure, its effect, and advice, for the log."""
     cause = describe(error.__cause__ or error)
     return f"Redis is unreachable ({cause}); the daemon retries until it answers. {advice}".rstrip()
 

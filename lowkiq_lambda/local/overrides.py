@@ -21,7 +21,7 @@ class SeqScheduler:
         self._position = -1
 
     def next(self, states: Sequence[State]) -> State | None:
-        """The next shard with work behind the last one taken; None where none has work."""
+        """The next shard with work after the last one that was taken; None if no shard has work."""
         start = self._position_of_last(states) + 1
         for step in range(len(states)):
             position = (start + step) % len(states)
@@ -33,7 +33,7 @@ class SeqScheduler:
     def _position_of_last(self, states: Sequence[State]) -> int:
         if self._position < 0:
             return -1
-        # The last one may be missing for a while, where held shards are left out: its old place serves then.
+        # The last one may be missing for a while, if held shards are left out: its old place serves then.
         positions = (position for position, state in enumerate(states) if state.ref == self._last)
         return next(positions, self._position - 1)
 
@@ -52,7 +52,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Literal["lag", "seq"] | None = None
 
     def apply(self, app: Lowkiq) -> None:
-        """Set what is given, and nothing else."""
+        """Set only the given options."""
         changes: dict[str, object] = {}
         if self.threads is not None:
             changes["threads_per_node"] = self.threads
@@ -68,7 +68,7 @@ class LagScheduler:
     """The shard whose oldest due job has waited longest, each second counted by the weight of its queue."""
 
     def next(self, states: Sequence[State]) -> State | None:
-        """The most urgent of the shards with work, the first of equals; None where none has work."""
+        """The most urgent of the shards with work, the first of equals; None if no shard has work."""
         chosen, most = None, -math.inf
         # Run for each visit, over all shards of the thread.
         for state in states:

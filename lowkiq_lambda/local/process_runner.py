@@ -46,10 +46,10 @@ class ProcessRunner:
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def run(self) -> int:
-        """Start the daemon and let it run until it is told to stop; 0 where all that ran came to its end.
+        """Start the daemon and let it run until a signal stops it; 0 if all running jobs finished.
 
-        Does not return, but ends the process, where handlers still run when `shutdown_timeout` is over or a
-        second INT or TERM comes, and where the daemon broke off.
+        Ends the process instead of returning if the daemon broke off, or if handlers still run when
+        `shutdown_timeout` is over or a second INT or TERM comes.
         """
         with Signals([SIGTERM, SIGINT, SIGTSTP, SIGTTIN]) as signals:
             return self.run_by(signals)
@@ -81,9 +81,9 @@ class ProcessRunner:
         os._exit(FORCED)
 
     def _has_started(self, signals: Signals) -> bool:
-        """Start the daemon; whether that was done before it was told to stop.
+        """Start the daemon; whether it started before a signal to stop.
 
-        A server that is out of reach the daemon waits for by itself, but the nodes of a cluster have to be known.
+        The daemon itself waits for an unreachable server, but the nodes of a cluster must be known for a start.
         """
         attempt = 0
         while True:
@@ -107,7 +107,7 @@ class ProcessRunner:
         while not self._daemon.join(0):
             signal = signals.next()
             if signal in (SIGTERM, SIGINT):
-                # Of a child the parent knows which signal it was.
+                # For a child, the parent has the signal.
                 named = {} if self._has_parent else {"signal": signal.name}
                 logger.info("told to stop", extra={**named, "timeout": self._shutdown_timeout})
                 return

@@ -32,7 +32,7 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
 
 
 def redeclare_empty_queues(app: Lowkiq) -> None:
-    """Declare anew each queue that is declared otherwise now, if it has no jobs and nobody else uses the server.
+    """Declare anew each queue that is declared otherwise now, if it has no jobs and no other process uses the server.
 
     For an embedded server only; whatever cannot be declared anew stays as it is, and is told by its first use.
     """

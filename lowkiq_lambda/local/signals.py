@@ -41,7 +41,7 @@ class Signals:
             number = os.read(self._read_end, 1)
             if number == _WOKEN:
                 return None
-            # The pipe is told of every signal that has a handler, somebody else's too.
+            # The pipe gets every signal that has a handler, also those of other code.
             if number[0] in self._caught:
                 return signal.Signals(number[0])
 
@@ -79,4 +79,4 @@ class Signals:
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Catches a signal; the pipe tells of it."""
+    """Catches a signal; the pipe reports it."""

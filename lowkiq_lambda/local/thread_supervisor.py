@@ -16,7 +16,7 @@ LONGEST_PAUSE: Final = 30.0
 
 
 class Runnable(Protocol):
-    """What a supervised thread does, until it is told to stop or dies."""
+    """The work of a supervised thread, until it is stopped or dies."""
 
     has_worked: bool
     """Set when its next death is a first one: it got something done, or has seen to the pause itself."""
@@ -66,7 +66,7 @@ class ThreadSupervisor:
             self._start(slot)
 
     def tend(self) -> float:
-        """Report who died, and replace those whose pause is over, start what is new; seconds until the next one is."""
+        """Report dead threads, replace those whose pause is over, and start new ones; seconds until the next one is."""
         self.report()
         for name, runnable in self.find_more():
             self._slots.append(_Slot(name, runnable))
@@ -77,7 +77,7 @@ class ThreadSupervisor:
         return min(slot.replaced_at for slot in self._slots) - self._clock.monotonic()
 
     def report(self) -> float:
-        """Report who died, and replace nobody: that takes any time."""
+        """Report dead threads without replacing them, which could take any time."""
         for slot in self._slots:
             if slot.error is not None:
                 error, slot.error = slot.error, None
@@ -91,13 +91,13 @@ class ThreadSupervisor:
     def _start(self, slot: _Slot) -> None:
         slot.replaced_at = math.inf
         slot.is_running = True
-        # A daemon thread: whoever wants to end the process waits for it, or doesn't.
+        # A daemon thread, so the end of the process does not have to wait for it.
         Thread(target=self._run, args=(slot,), name=f"lowkiq-{slot.name}", daemon=True).start()
 
     def _run(self, slot: _Slot) -> None:
         try:
             slot.runnable.run()
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the thread is replaced
+        except BaseException as error:  # noqa: BLE001 - the thread is replaced after any exception
             slot.error = error
         finally:
             slot.is_running = False

@@ -92,7 +92,7 @@ def _named(shard: ShardRef) -> dict[str, object]:
 
 @dataclass
 class DutyThread:
-    """Runs until it is told to stop, and survives the loss of Redis. A run that is under way then is told so."""
+    """Runs until it is stopped, and survives the loss of Redis. A run that is under way then has no time left."""
 
     runner: DutyRunner
     outage: Outage
@@ -101,7 +101,7 @@ class DutyThread:
     has_worked: bool = field(default=False, init=False)
 
     def run(self) -> None:
-        """Run what is due, and wait for what is due next."""
+        """Run the duties that are due, and wait for the next ones."""
         attempt = 0
         while not self.stopping.is_set():
             try:

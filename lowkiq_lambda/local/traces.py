@@ -1,4 +1,4 @@
-"""What each thread is doing right now, for whoever wonders why nothing moves (L-73)."""
+"""The stack of each thread right now, to find out why a process does not move (L-73)."""
 
 import os
 import stat

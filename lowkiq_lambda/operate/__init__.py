@@ -1,1 +1,1 @@
-"""What operators see of the queues of an app, and do to them."""
+"""Views and acts of operators on the queues of an app."""

@@ -20,7 +20,7 @@ Jobs: TypeAlias = list[JobView]
 
 
 class InFlightIds:
-    """What `app.operate(worker).in_flight` is: the ids that are in flight, at most one claim of each shard.
+    """`app.operate(worker).in_flight`: the ids that are in flight, at most one claim of each shard.
 
     Nothing changes a job in flight; its shard's holder is asked to let go, or refused. Limits, cursors and errors are
     as those of the waiting list.

@@ -14,7 +14,7 @@ _LIMIT = 10
 
 
 class Queries:
-    """What `app.operate.queries(worker)` returns. `rev_` lists begin at the end; their bounds come in that order."""
+    """The result of `app.operate.queries(worker)`. `rev_` lists begin at the end; their bounds come in that order."""
 
     def __init__(self, queue: QueueOperations) -> None:
         self._waiting = queue.waiting
@@ -106,7 +106,7 @@ class Queries:
 
 
 class Actions:
-    """What `app.operate.actions(worker)` returns. Each method returns how many ids it changed."""
+    """The result of `app.operate.actions(worker)`. Each method returns how many ids it changed."""
 
     def __init__(self, queue: QueueOperations) -> None:
         self._waiting = queue.waiting

@@ -19,7 +19,7 @@ Jobs: TypeAlias = list[MorgueJob]
 
 
 class MorgueIds:
-    """What `app.operate(worker).morgue` is: the dead jobs. Nothing in it runs.
+    """`app.operate(worker).morgue`: the dead jobs. They do not run.
 
     Bounds, limits, cursors and errors are as those of the waiting list; `least` and `most` of a filter are of the time
     at which an id came here, and it has no `least_count` and `most_count`.
@@ -115,13 +115,13 @@ class MorgueIds:
         start: float | None = None,
         dry_run: bool = False,
     ) -> int | Iterator[RedrivePreview]:
-        """Let dead ids wait again, with all their retries; how many wait again.
+        """Requeue dead ids, with all their retries; returns how many were requeued.
 
-        All are due at once, now; with a `rate` so many in each second, the first at `start` (Unix seconds; default:
-        now). `order`: "score" puts each payload where its score belongs, "unless_newer" leaves it dead if a newer one
-        of its id waits or is in flight, "last" puts it after all others. With `dry_run`, which changes nothing, what
-        would become of each. `waiting.kill(ids, error=...)` takes back what is not due yet. Raises ValueError for bad
-        terms, and BackendError with a note that says how to go on.
+        By default all are due at once. With a `rate`, at most so many are due in each second, the first at `start`
+        (Unix seconds; default: now). `order`: "score" puts each payload where its score belongs, "unless_newer" leaves
+        it dead if a newer one of its id waits or is in flight, "last" puts it after all others. With `dry_run` it only
+        returns the effect on each id. `waiting.kill(ids, error=...)` takes back ids that are not due yet. Raises
+        ValueError for bad terms, and BackendError with a note on how to go on.
         """
         choice = chosen(ids, filter, everything=everything)
         if not dry_run and rate is None and start is None and order == "score":

@@ -58,7 +58,7 @@ class Operations:
     def overview(self, span: "Span" = "10m", worker: "AnyWorker | None" = None) -> "AbstractContextManager[Overview]":
         """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
 
-        With a `worker` its queue alone.
+        With a `worker` only its queue.
 
         The queues come one by one, once, and end with the block; until then one of the app's connections is in use.
         Raises BackendError, there and from the queues.
@@ -71,7 +71,7 @@ class Operations:
         """An id in all queues of the app, and up to `limit` ids that begin with the text.
 
         It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
-        Raises TypeError for what is no text, JobError for one that no id can be, BackendError.
+        Raises TypeError if it is not a text, JobError for a text that cannot be an id, BackendError.
         """
         given: object = text
         if not isinstance(given, str):

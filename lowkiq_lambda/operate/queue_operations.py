@@ -37,7 +37,7 @@ Unblocking: TypeAlias = Literal["retry", "skip"]
 
 
 class QueueOperations:
-    """What `app.operate(worker)` returns: three lists of ids, and what concerns the queue as a whole.
+    """The result of `app.operate(worker)`: three lists of ids, and acts on the queue as a whole.
 
     Acts on ids take `ids`, a `filter`, or `everything=True`, exactly one of the three, and return how many ids they
     changed. They leave ids in flight alone, and payloads that were pushed after the act had begun; a second call after
@@ -107,23 +107,23 @@ class QueueOperations:
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
     ) -> int:
-        """Let ids with a dead head go on (`Worker.dead_head`); how many do.
+        """Unblock ids with a dead head (`Worker.dead_head`); how many were unblocked.
 
         "retry" tries the head again, as if it had never failed, "skip" sends it to the morgue. Takes `ids`, those that
-        a `filter` wants, or `everything=True`. Raises JobError for an invalid id, and ValueError.
+        match a `filter`, or `everything=True`. Raises JobError for an invalid id, and ValueError.
         """
         if how not in {"retry", "skip"}:
             raise ValueError(f'how must be "retry" or "skip", not {how!r}.')
         choice = chosen(ids, filter, everything=everything)
         if choice.ids is None:
-            # No other id waits as long as these.
+            # Only blocked ids are due as late as FAR.
             choice = choice._replace(filter=choice.filter.from_time(FAR))
         return act_on(self.runner, "release" if how == "retry" else "release_skipping", choice)
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.
 
-        Returns how many were remembered. What waits or runs is left alone. Raises JobError for a bad id.
+        Returns how many were remembered. Jobs that wait or run are left alone. Raises JobError for a bad id.
         """
         return forgetting.forget_keys(self.reader, pushed)
 
@@ -142,11 +142,11 @@ class QueueOperations:
         return QueueLimits(self.reader, self._declared)
 
     def pause(self, seconds: float | None = None, *, tenant: str | None = None) -> float:
-        """Let no drain take a shard of the queue for so long (None: until `resume`); the time when the pause ends.
+        """Pause draining of the queue for so many seconds (None: until `resume`); the time when the pause ends.
 
-        A holder claims nothing more. Pushes go on. A second call counts from its own time. With a `tenant` nothing of
-        it is claimed, and other tenants go on; its suspects still run, as these go first. Raises ValueError if
-        `seconds` is not above 0, if the worker declares no tenants, or for a name with a colon, which no tenant has.
+        A holder claims no more ids. Pushes go on. A second call counts from its own time. With a `tenant` only its
+        ids are not claimed; its suspects still run, because suspects go first. Raises ValueError if `seconds` is not
+        above 0, if the worker declares no tenants, or for a name with a colon, which no tenant has.
         """
         return set_pause(self.reader, tenant, pause_ends(seconds))
 
@@ -159,10 +159,10 @@ class QueueOperations:
         return shard_details(self.reader)
 
     def tenants(self, limit: int = 100, *, order: "TenantOrder" = "turn", tenant: str | None = None) -> "Tenants":
-        """Tenants with ids that wait, or about which something is remembered, those first whose turn comes first.
+        """Tenants with waiting ids or a record, in the order of their turns.
 
-        With `order="waiting"` those with the most ids: each shard counts the ids of all its tenants for that, and names
-        so many of them. With `tenant`: that one alone, if it is there. Empty if the worker declares no tenants. Raises
+        With `order="waiting"` the tenants with the most ids: each shard counts the ids of all its tenants for that, and
+        names so many of them. With `tenant` only that one, if there is one. Empty without tenants of the worker. Raises
         ValueError for a limit below 1 or above 1,000, and for an unknown order.
         """
         return tenants_of(self.reader, limit, order, tenant)
@@ -173,7 +173,7 @@ class QueueOperations:
         """Write pushes, claims and outcomes into the journal too for so long ("all"), or from now on not ("trouble").
 
         `shards` (None: all of the queue) may be their numbers. Raises ValueError if `seconds` is not above 0 or more
-        than a day, and for what is no shard of the queue.
+        than a day, and for a shard that the queue does not have.
         """
         given: object = shards
         if not (given is None or isinstance(given, Iterable)):
@@ -183,13 +183,13 @@ class QueueOperations:
         journal_level.set_journal_level(reader, level, seconds, which)
 
     def recovered(self, limit: int = 100) -> list["Recovered"]:
-        """What holders that died, stopped or were evicted left in flight and others put back, the newest first."""
+        """Jobs recovered from holders that died, stopped or were evicted; newest first."""
         return recovered(self.reader, limit)
 
     def verify(self) -> "AuditReport":
-        """Judge what the journals of the queue have of all that happened, as `lowkiq audit` does.
+        """Check the entries in the journals of the queue for violated promises, as `lowkiq audit` does.
 
-        `journal("all")` has them record it.
+        `journal("all")` switches full recording on.
         """
         from lowkiq_lambda.operate.audit.auditor import Auditor  # noqa: PLC0415 - for those that verify alone
 
@@ -214,19 +214,19 @@ class QueueOperations:
     def redeclare(self) -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
 
-        For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
-        then on (QueueMismatch). Raises QueueMismatch if jobs are left, the queue was made with another codec, or
-        another call came between; what broke off half-way is finished by another call.
+        Call it when producers have stopped and everything is drained: processes that still use the old ones get
+        QueueMismatch from then on. Raises QueueMismatch if jobs are left, the queue was made with another codec, or
+        another call came between. If a call breaks off half-way, another call finishes it.
         """
         core = self._core
         core.declared_queue(self._declared).redeclare(core.backend, core.config.redis_retry_for)
-        # The shards are others now.
+        # The layout has changed.
         QueueOperations(core, self._worker, self._found).limits.keep()
 
     def reshard(self, *, to: int, unreplicated: bool = False) -> None:
         """Give the queue so many shards, while it is pushed to and drained (docs/resharding.md).
 
-        Returns when all ids lie in the new shards. What broke off is gone on with by another call. If the server has
+        Returns when all ids lie in the new shards. If a call breaks off, another call goes on. If the server has
         replicas, one of them has each step before the next, unless `unreplicated`. Raises LowkiqError if another move
         is under way, or no replica has a step.
         """

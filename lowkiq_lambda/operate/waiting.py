@@ -20,7 +20,7 @@ _FAILED_LEAST: Final = Bound(0.0)
 
 
 class WaitingIds:
-    """What `app.operate(worker).waiting` is: the ids that wait, due now or later.
+    """`app.operate(worker).waiting`: the ids that wait, due now or later.
 
     Bounds are as in Redis: a value, or "(" and a value to leave that one out; "-inf" and "+inf", or "-" and "+" for
     ids (an id that begins with a sign itself is written after "["). A page has `limit` jobs, 10,000 at most; its
@@ -106,7 +106,7 @@ class WaitingIds:
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
     ) -> int:
-        """Make ids due that wait for a later time, in their order, with their retry_count; how many are due now."""
+        """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number."""
         return act_on(self._runner, "expedite", chosen(ids, filter, everything=everything))
 
     def kill(
@@ -119,8 +119,8 @@ class WaitingIds:
     ) -> int:
         """Send ids that have failed to the morgue, with their last error; how many are dead now.
 
-        With an `error` instead the ids that are not due yet, with this error: so a slow requeue is taken back, as far
-        as its time has not come. Blocked ids stay then. Raises TypeError for an error that is no text.
+        With an `error` it kills the ids that are not due yet instead, with this error. So it takes back a slow requeue,
+        except for ids that are due by now. Blocked ids stay then. Raises TypeError for an error that is not a text.
         """
         choice = chosen(ids, filter, everything=everything)
         if error is None:

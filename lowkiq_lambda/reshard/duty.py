@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STANDS_STILL: Final = 60.0
-"""Seconds without a change of the layout after which nobody is taken to be at it."""
+"""Seconds without a change of the layout after which a move counts as abandoned."""
 
 
 class ReshardDuty:
@@ -34,7 +34,7 @@ class ReshardDuty:
         self._core = core
 
     def run(self, remaining: Callable[[], float]) -> dict[str, str]:
-        """How far each of these queues has come, by its name. Raises LowkiqError where one cannot move."""
+        """How far each of these queues has come, by its name. Raises LowkiqError if one cannot move."""
         told = {}
         for queue in self._core.queues.values():
             if not queue.shards.layout.is_moving or remaining() <= 0:
@@ -50,18 +50,18 @@ class ReshardDuty:
 
 
 def move_runner(core: "Core", clock: "Clock") -> DutyRunner:
-    """What runs the duty: it waits for no other one."""
+    """The runner of the duty, which does not wait for other duties."""
     return DutyRunner(core, [ReshardDuty(core)], clock, name=MOVES)
 
 
 def _ignore(_moved: int, _groups: int, _outcome: Moved | Postponed) -> None:
-    """The layout tells how far the queue has come."""
+    """Ignore the report: the layout has the progress of the queue."""
 
 
 def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = False) -> Resharding:
-    """Those of the worker's queue; with `unreplicated` no step waits for replicas.
+    """The moves of the worker's queue; with `unreplicated` no step waits for replicas.
 
-    Raises DeclarationError where it is no worker of the app.
+    Raises DeclarationError if it is not a worker of the app.
     """
     queue, config = core.declared_queue(worker), core.config
     texts = ErrorText(config.format_error, config.dump_error, config.load_error)

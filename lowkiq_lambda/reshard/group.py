@@ -28,9 +28,9 @@ from lowkiq_lambda.store.shard.moving import (
 )
 
 STILL: Final = 30.0
-"""Seconds for which nobody takes a shard that is about to be closed: by itself it is over then."""
+"""Seconds for which no process takes a shard that is about to be closed. The ban ends by itself."""
 PATIENCE: Final = 60.0
-"""Seconds that a group waits for those who hold its shards, before another group has its turn."""
+"""Seconds that a group waits for the holders of its shards, before another group has its turn."""
 _LOOK_AGAIN: Final = 0.25
 _ROWS_AT_ONCE: Final = 1_000
 _FOR_ALL: Final = b""
@@ -100,7 +100,7 @@ class GroupMove:
         return self._targets
 
     def check(self) -> None:
-        """Before anything is changed: raises LowkiqError where the group cannot move, and BackendError."""
+        """Before anything is changed: raises LowkiqError if the group cannot move, and BackendError."""
         if self._asked()[0].arrival >= MOST_ARRIVALS:
             raise LowkiqError(
                 f"{self._would_not_fit} Nothing was changed. Perform or delete what waits and lies in the morgue, and "
@@ -114,7 +114,7 @@ class GroupMove:
     def run(self, remaining: Remaining = endless) -> Moved | Postponed:
         """Move it, while `remaining` (seconds) is more than 0.
 
-        Raises Overtaken, BackendError, and LowkiqError where it cannot move at all.
+        Raises Overtaken, BackendError, and LowkiqError if it cannot move at all.
         """
         if postponed := self._prepare():
             return postponed
@@ -142,7 +142,7 @@ class GroupMove:
         return Postponed(seconds, reason) if seconds else None
 
     def _asked(self, margin: int = MARGIN) -> tuple[Floors, Mapping[bytes, bytes]]:
-        """What later pushes must not fall behind, and what operators have set: the latest of all shards."""
+        """The floors for later pushes, and the settings of operators: the latest of all shards."""
         told = self._shards.tell(self._sources)
         settings: dict[bytes, bytes] = {}
         for one in told:
@@ -151,7 +151,7 @@ class GroupMove:
         return Floors.over([one.floors for one in told], margin), settings
 
     def _hold_still(self, told: Sequence[Told], remaining: Remaining) -> bool:
-        """Wait until nobody holds a shard that is to be closed; False where that takes long, and nothing is closed."""
+        """Wait until no shard that is to be closed has a holder; False if it takes too long, with no shard closed."""
         until = self._clock.monotonic() + PATIENCE
         while held := max((one.held for one in told if not one.is_sealed), default=0.0):
             is_over = remaining() <= 0 or self._clock.monotonic() >= until
@@ -166,12 +166,12 @@ class GroupMove:
         while True:
             if sealed := self._shards.seal(shard, self._queue.burials):
                 return sealed
-            # Whoever took it while it was not still any more, as this process was frozen.
+            # A drain took the shard after its stillness had run out, because this process was frozen.
             (told,) = self._shards.tell([shard], STILL)
             self._clock.sleep(min(max(told.held, 0.01), _LOOK_AGAIN))
 
     def _carry(self, floors: Sequence[Floors], remaining: Remaining) -> int | None:
-        """Carry all that the closed shards have, in so many rows; None where the time is over before."""
+        """Carry all rows of the closed shards; returns their number, or None if the time is over before."""
         left: list[tuple[ShardRef, int, Sequence[Load]]] = [
             (shard, base, ()) for shard, base in zip(self._sources, bases_of(floors), strict=True)
         ]

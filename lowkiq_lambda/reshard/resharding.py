@@ -56,11 +56,11 @@ class Resharding:
     def begin(self, to: int) -> Layout:
         """Begin a move to so many shards, or find the one that is under way there; the layout.
 
-        Raises ValueError for what is no number of shards, LowkiqError where another change of the queue is under way or
-        its arrival numbers would not fit, and BackendError. Then nothing is changed.
+        Raises ValueError for an invalid number of shards, LowkiqError if another change of the queue is under way or
+        its arrival numbers would not fit, and BackendError. After an error the queue is unchanged.
         """
         _check_count(to)
-        # Of Python's own class: what is stored has no other.
+        # Converted to Python's own class, as stored values have no other.
         to = int.__int__(to)
         while True:
             there = self._there()
@@ -87,8 +87,8 @@ class Resharding:
     def accept(self, count: int, *, is_accepted: bool = True) -> Layout:
         """Let code declare so many shards beside those that the queue has, or end that; the layout.
 
-        Raises ValueError for what is no number of shards, LowkiqError where the queue has so many, or is to have, and
-        that cannot end.
+        Raises ValueError for an invalid number of shards, and LowkiqError for an attempt to end the count that the
+        queue has or will have.
         """
         _check_count(count)
         while True:
@@ -102,7 +102,7 @@ class Resharding:
                 return self.layout
 
     def abort(self, report: Report) -> Layout:
-        """Turn round: what has moved walks back; the layout. A queue that does not move, or walks back, goes on so."""
+        """Turn the move round, so that moved ids go back; the layout. Only a move forward is turned."""
         while (there := self._there()).is_moving and not _layout_of(there).is_returning:
             with suppress(Overtaken):
                 if self._turn(there, Layout.turned_back, report):
@@ -110,9 +110,9 @@ class Resharding:
         return self.layout
 
     def go_on(self, report: Report, remaining: Remaining = endless) -> bool:
-        """Move what has not moved, while `remaining` (seconds) is more than 0; whether all has arrived.
+        """Move the remaining groups while `remaining` (seconds) is more than 0; whether all have arrived.
 
-        Raises LowkiqError where a group cannot move at all, and BackendError.
+        Raises LowkiqError if a group cannot move at all, and BackendError.
         """
         in_vain = 0
         while (there := self._there()).is_moving:
@@ -148,8 +148,8 @@ class Resharding:
     def _turn(self, there: Registered, changed: Callable[[Layout, int], Layout], report: Report) -> bool:
         """Give the move another epoch; whether no other process came between.
 
-        What is closed of a group goes on under the old one to its end. Of any other group the first shard is closed
-        under no earlier epoch from then on, and so none is: the layout that is written next is true of it.
+        The closed shards of a group finish under the old epoch. In any other group, the first shard can no longer be
+        closed under an earlier epoch, and so no other shard can. The layout that is written next is true of it.
         """
         layout = _layout_of(there)
         epoch = max(next_generation(self._backend, self._first(layout), there.generation), layout.epoch + 1)
@@ -163,7 +163,7 @@ class Resharding:
         return self._swap(there, changed(layout, epoch))
 
     def _after_overtaken(self, there: Registered, in_vain: int, report: Report) -> None:
-        """Somebody else has moved on; or has begun to turn the move round and died, so that nothing of it goes on."""
+        """Another process has moved on, or it began to turn the move round and died, so that the move stands still."""
         if in_vain > _TRIES:
             raise LowkiqError(f"Queue {self._queue.name!r} cannot move: its shards have had other orders since.")
         self._clock.sleep(_SHORTEST_REST * in_vain)

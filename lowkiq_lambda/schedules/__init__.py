@@ -1,1 +1,1 @@
-"""Schedules as values: when an entry fires, what it pushes, and what becomes of the times that it missed."""
+"""Schedules as values: when an entry fires, the job that it pushes, and the rule for missed times."""

@@ -1,4 +1,4 @@
-"""What is to be fired now: the entries of code and of shards, with the floors that shards have told."""
+"""The entries to be fired now: those of code and of shards, with the floors of the shards."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 
 class Candidate(NamedTuple):
-    """An entry, and what its shard knows of it: only planned times after `floor` may fire."""
+    """An entry, and its state on its shard: only planned times after `floor` may fire."""
 
     entry: ScheduleEntry
     queue: "Queue"
@@ -39,13 +39,13 @@ class Candidate(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What it is called in logs."""
+        """Its name in logs."""
         return named(self.entry.queue_name, self.entry.name)
 
 
 @dataclass(slots=True)
 class Problems:
-    """What keeps entries from firing: a sentence for each, which keeps no other entry back."""
+    """Problems that keep entries from firing, a sentence for each. The other entries still fire."""
 
     sentences: list[str] = field(default_factory=list)
 
@@ -65,7 +65,7 @@ class AgendaReader:
         self._shards: dict[str, tuple[QueueShards, list[ShardRef]]] = {}
 
     def candidates(self, problems: Problems) -> list[Candidate]:
-        """The entries that are on. Raises BackendError where no shard can be asked."""
+        """The entries that are on. Raises BackendError if no shard can be asked."""
         queues = self._queues(problems)
         digests = self._digests(queues, problems)
         requests = [(shard, digests.get(shard, [])) for queue in queues.values() for shard in self.shards_of(queue)]
@@ -106,7 +106,7 @@ class AgendaReader:
         return queues
 
     def _digests(self, queues: Mapping[str, "Queue"], problems: Problems) -> dict["ShardRef", list[DeclaredEntry]]:
-        """What is declared in each shard."""
+        """The declared entries of each shard."""
         by_shard: dict[ShardRef, list[DeclaredEntry]] = {}
         for entry in self._timetable:
             queue = queues.get(entry.queue_name)
@@ -167,5 +167,5 @@ def _together(
 
 
 def named(queue_name: str, name: str) -> str:
-    """What an entry is called in logs."""
+    """The name of an entry in logs."""
     return f"entry {name!r} of {queue_name!r}"

@@ -24,14 +24,14 @@ class ClockChange(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """What a reader of planned times has to know of a moment: of a planned time, or of a change between two."""
+    """A remark for readers of planned times: on a planned time, or on a change of the clocks between two."""
 
     at: float
     text: str
 
 
 class PlannedTime(NamedTuple):
-    """A moment that a reader of planned times is shown. `comes`: false where the clocks leave a planned time out."""
+    """A moment for readers of planned times. `comes`: false if the clocks skip the planned time."""
 
     at: float
     comes: bool
@@ -66,7 +66,7 @@ def clock_changes(tz: str, start: float, end: float) -> Iterator[ClockChange]:
 
 
 def remarks(times: Times, start: float, end: float) -> list[Remark]:
-    """What happens to planned times after the start, up to the end, where the clocks of their zone change."""
+    """Effects of clock changes in the zone on planned times after the start, up to the end."""
     if not isinstance(times, Cron):
         return []
     # What the clocks repeat lies on both sides of a change.

@@ -86,12 +86,12 @@ class Cron:
                     yield last
 
     def check_declared(self) -> None:
-        """Raises DeclarationError where a number cannot be, or the zone is unknown; nothing is evaluated."""
+        """Raises DeclarationError if a number cannot be, or the zone is unknown; nothing is evaluated."""
         check_numbers(self.text)
         check_zone_known(self.tz)
 
     def check(self) -> None:
-        """Raises DeclarationError where a field cannot be, the zone is unknown, or no moment ever fits."""
+        """Raises DeclarationError if a field cannot be, the zone is unknown, or no moment ever fits."""
         zone_of(self.tz)
         if next(self.after(_CHECKED_FROM), None) is None:
             raise DeclarationError(never(self.text))
@@ -147,7 +147,7 @@ def digest_of(*parts: object) -> str:
 
 
 def check_numbers(text: str) -> None:
-    """Raises DeclarationError where a number lies outside of its field, a range runs backwards, or no day ever fits."""
+    """Raises DeclarationError if a number lies outside of its field, a range runs backwards, or no day ever fits."""
     fields = dict(zip(FIELDS[::-1], fields_of(text)[::-1], strict=False))
     numbers: dict[str, set[int]] = {}
     for name, field in fields.items():

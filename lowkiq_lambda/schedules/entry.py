@@ -62,12 +62,12 @@ class ScheduleEntry:
         return self.times.tz
 
     def jitter_of(self, planned: float) -> float:
-        """Seconds by which the job of this planned time starts later; the same, whoever asks and how often."""
+        """Seconds by which the job of this planned time starts later; the same in each process and at each call."""
         milliseconds = int(self.jitter * 1_000)
         return crc32(f"{self.name}:{planned!r}".encode()) % milliseconds / 1_000 if milliseconds else 0.0
 
     def check_declared(self) -> None:
-        """What a declaration in code can know of its times at no cost. Raises DeclarationError if they cannot work."""
+        """Check the times as far as a declaration can at no cost. Raises DeclarationError if they cannot work."""
         self._check(self.times.check_declared)
 
     def check(self) -> None:
@@ -150,18 +150,18 @@ def _is_text(value: object, least: int, most: int) -> bool:
 
 
 class EntryOptions(TypedDict, total=False):
-    """What an entry has beside its queue, its name, its times and the id of its job. Times are seconds."""
+    """The options of an entry beside its queue, its name, its times and the id of its job. Times are seconds."""
 
     payload: object
     missed: "Missed"
-    """What becomes of planned times that nobody was there for: `once` fires the newest of them, `skip` none that is
-    more than two minutes late, `all` each. `once` if nothing is given."""
+    """The rule for planned times that were missed: `once` fires the newest of them, `skip` none that is more than two
+    minutes late, `all` each. The default is `once`."""
     grace: "float | timedelta"
-    """How late a planned time may fire; 3,600 if nothing is given."""
+    """How late a planned time may fire; 3,600 by default."""
     overlap: "Overlap"
-    """`merge`, or `skip`: push nothing while the id waits or is in flight."""
+    """`merge`, or `skip`: no push while the id waits or is in flight."""
     jitter: "float | timedelta"
-    """Over how many seconds the starts of many entries are spread; 0 if nothing is given."""
+    """Over how many seconds the starts of many entries are spread; 0 by default."""
     description: str
 
 
@@ -194,7 +194,7 @@ class Timetable:
         return len(self._entries)
 
     def add(self, entry: ScheduleEntry) -> None:
-        """Declare it. Raises DeclarationError where its queue has one of that name."""
+        """Declare it. Raises DeclarationError if its queue has one of that name."""
         if self.get(entry.queue_name, entry.name):
             raise DeclarationError(
                 f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one "

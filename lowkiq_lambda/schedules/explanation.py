@@ -1,6 +1,6 @@
-"""Cron expressions in English: what cronsim says of them, where that is what they do.
+"""Cron expressions in English: the text of cronsim, if it is right.
 
-It calls `*/45` "every 45th minute", although it comes at minutes 0 and 45 of each hour, and joins two rules for days by
+It calls `*/45` "every 45th minute", although it fires at minutes 0 and 45 of each hour, and joins two rules for days by
 "and", although either is enough.
 """
 

@@ -25,7 +25,7 @@ _RANGES: Final = {
     "day-of-week": "0 to 7, SUN to SAT, 5L, MON#1",
 }
 _COUNTS: Final = {"second": 60, "minute": 60, "hour": 24, "day-of-month": 31, "month": 12, "day-of-week": 7}
-"""How many numbers a field has: a longer step would come once in the next larger unit, which nobody means."""
+"""How many numbers a field has: a longer step would fire once in the next larger unit, which is a mistake."""
 _LONGEST_STEP: Final = 4
 _STEP: Final = re.compile(r"/(\d+)")
 _NUMBERS: Final = re.compile(r"[0-9*][0-9*,/-]*")

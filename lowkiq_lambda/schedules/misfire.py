@@ -8,12 +8,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from lowkiq_lambda.schedules.times import Times
 
 Missed: TypeAlias = Literal["once", "skip", "all"]
-"""What becomes of planned times that nobody was there for: the newest fires, or none, or all."""
+"""The rule for missed planned times: the newest fires, or none of them, or all."""
 Overlap: TypeAlias = Literal["merge", "skip"]
-"""What a firing does while its id waits or is in flight: the payload joins the others, or nothing is pushed."""
+"""The effect of a firing while its id waits or is in flight: the payload is merged, or the push is skipped."""
 
 SKIP_GRACE: Final = 120.0
-"""Seconds by which a firing may be late where missed times are skipped: a tick comes once a minute, and may be late."""
+"""Seconds by which a firing may be late if missed times are skipped: a tick comes once a minute, and may be late."""
 MOST_FIRED: Final = 100
 """Firings in one decision."""
 MOST_MISSED: Final = 100
@@ -25,7 +25,7 @@ _WIDER: Final = 4.0
 
 
 class Decision(NamedTuple):
-    """What becomes of the planned times after a floor, up to now; all in Unix seconds.
+    """The decision on the planned times after a floor, up to now; all in Unix seconds.
 
     `fire`: fire now, in this order. `missed`: too late, or replaced by a newer one, so they never fire; ascending, and
     if there are more than 100, the newest 100. The newest of both is the next floor: what is not after it is

@@ -1,4 +1,4 @@
-"""Entries as people look at them: what is declared, and what shards know of it."""
+"""Entries for people: their declarations, and their records on shards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from lowkiq_lambda.store.shard.entries import EntryRow, NotedFiring
 MOST_NOTED: Final = 10
 """Decisions that a history shows."""
 RUN_NOW: Final = "run now"
-"""What is noted where a person had an entry run."""
+"""The decision that is noted if a person runs an entry."""
 Source: TypeAlias = Literal["code", "run time", "other code"]
-"""Who declares an entry: this app's code, somebody at run time, or code that this app does not have."""
+"""The origin of an entry: this app's code, a call at run time, or code that this app does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
     """An entry as it stands. Times are Unix seconds by the server's clock; None: never, or not known.
 
-    `entry`: its declaration; None where only other code has it. `last`: the newest planned time that was decided.
-    `next`: the next planned time; None where it is off, or none comes any more. `seen_at`: when some code last declared
+    `entry`: its declaration; None if only other code has it. `last`: the newest planned time that was decided.
+    `next`: the next planned time; None if it is off, or none comes any more. `seen_at`: when some code last declared
     it, to within five minutes. `history`: the last ten decisions, newest first.
     """
 
@@ -47,7 +47,7 @@ class ScheduleView:
 
     @property
     def last_decision(self) -> NotedFiring | None:
-        """What was decided about `last`; None where the history does not reach back to it.
+        """The decision about `last`; None if the history does not reach back to it.
 
         Not the newest line of the history: that may be a run which people asked for, and which has no planned time.
         """
@@ -102,7 +102,7 @@ def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[Entr
 
 
 def _seen_at(rows: Sequence[EntryRow]) -> float | None:
-    """When code last declared it, as far as the shards know: who fires an entry declares it."""
+    """When code last declared it, as far as the shards have it: firing an entry implies that its code is there."""
     declared = [row.record for row in rows if row.record.seen_at is not None and row.record.definition is None]
     fired = [one.at for record in declared for one in record.history if one.outcome != RUN_NOW]
     return max([*(row.record.seen_at for row in rows if row.record.seen_at is not None), *fired], default=None)

@@ -1,4 +1,4 @@
-"""Entries at run time: what shards know of them, and what people change."""
+"""Entries at run time: their records on shards, and changes by operators."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ class RunTimeEntries:
         self._store = EntryStore(core.backend, core.config.redis_retry_for)
 
     def put(self, queue: "Queue", entry: ScheduleEntry) -> None:
-        """Make the entry, or replace the one of its name. Raises DeclarationError where it may not be made."""
+        """Make the entry, or replace the one of its name. Raises DeclarationError if it may not be made."""
         if self._timetable.get(entry.queue_name, entry.name):
             raise _is_declared(entry)
         shard, definition = self._shard_of(queue, entry), _definition(entry)
@@ -75,7 +75,7 @@ class RunTimeEntries:
         return [*newest(self._known_rows(queue, name))]
 
     def switch(self, queue: "Queue", name: str, *, on: bool) -> None:
-        """Switch the entry on or off, in each shard that knows it. Raises NoSuchEntry."""
+        """Switch the entry on or off, in each shard that has it. Raises NoSuchEntry."""
         is_declared = self._timetable.get(queue.worker.queue_name, name) is not None
         rows = self._known_rows(queue, name)
         known = [self._store.switch(row.shard, name, on=on, is_declared=is_declared) for row in rows]
@@ -114,7 +114,7 @@ class RunTimeEntries:
         return pushed
 
     def _known_rows(self, queue: "Queue", name: str) -> list[EntryRow]:
-        """What shards know of the entry, that of its own shard among them. Raises NoSuchEntry where nobody knows it."""
+        """The records of the entry on shards, including its own shard. Raises NoSuchEntry if no shard has one."""
         rows = self._rows([queue], name)
         entry = self._timetable.get(queue.worker.queue_name, name)
         if entry and (shard := self._shard_of(queue, entry)) not in {row.shard for row in rows}:

@@ -75,7 +75,7 @@ class Schedules:
             self._add(_plain(declared, entry))
 
     def check(self) -> list[str]:
-        """What is wrong with the entries of the code, a sentence for each; asks no Redis.
+        """The faults of the entries of the code, a sentence for each; without a call to Redis.
 
         A declaration checks neither payloads nor what only an evaluation shows, so that a process that only drains
         evaluates no expression.
@@ -92,7 +92,7 @@ class Schedules:
         """Fire what is due, while `remaining` (seconds) is more than 0, but for what another process has fired.
 
         Ticks and daemons call it by themselves. With `schedules=False` in the settings it fires nothing. Raises
-        BackendError where no shard answers.
+        BackendError if no shard answers.
         """
         from lowkiq_lambda.schedules.waves import Ticked  # noqa: PLC0415 - imported lazily: cold start
 
@@ -116,7 +116,7 @@ class Schedules:
         """Make an entry at run time, or replace the one of that name; one of `cron`, `every` and `at` says when.
 
         Times that differ from those before count from now on, and so do those of another id. Raises DeclarationError
-        where it cannot work, where code declares the name, or the shard of the id has 1,000 entries.
+        if it cannot work, if code declares the name, or if the shard of the id has 1,000 entries.
         """
         times = _times(cron, every, offset, at, options.get("tz", "UTC"))
         if "name" in options:
@@ -154,7 +154,7 @@ class Schedules:
     def enable_all(self, worker: AnyWorker, names: Iterable[str] | None = None) -> None:
         """Switch all entries of a worker on, or those of these names.
 
-        Raises NoSuchEntry for a name that nobody knows, before any is switched.
+        Raises NoSuchEntry for an unknown name, before any entry is switched.
         """
         self._at_run_time.switch_all(self._queue_of(worker), names, on=True)
 
@@ -170,7 +170,7 @@ class Schedules:
         return self._at_run_time.run_now(self._queue_of(worker), name)
 
     def duty_runner(self, clock: Clock) -> "DutyRunner":
-        """What calls `tick` in time."""
+        """The caller of `tick`."""
         from lowkiq_lambda.duties.runner import DutyRunner  # noqa: PLC0415 - imported lazily: cold start
         from lowkiq_lambda.schedules.tick import CLAIM_TTL, FireDuty  # noqa: PLC0415 - as above
 
@@ -244,7 +244,7 @@ def _times(
 
 
 def _plain(worker: type[Worker[Any]], entry: ScheduleEntry) -> ScheduleEntry:
-    """The entry with its payload as JSON values. Raises DeclarationError where it is not of the worker's type."""
+    """The entry with its payload as JSON values. Raises DeclarationError if it is not of the worker's type."""
     if worker.payload is None:
         return entry
     from lowkiq_lambda.declare.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared

@@ -1,4 +1,4 @@
-"""One look at all entries: what is due is fired, what came too late is noted. Any process may, as often as it likes."""
+"""One look at all entries: it fires the due ones, and notes missed times. Any process may, as often as it likes."""
 
 import logging
 import math
@@ -43,7 +43,7 @@ class EntryTicker:
         self._logged_at: dict[str, float] = {}
 
     def tick(self, remaining: Callable[[], float]) -> Ticked:
-        """Decide what is due, while `remaining` (seconds) is more than 0. Raises BackendError where no shard answers.
+        """Decide what is due, while `remaining` (seconds) is more than 0. Raises BackendError if no shard answers.
 
         Nothing is retried: what Redis did not take is found again by the next tick.
         """
@@ -105,8 +105,8 @@ class EntryTicker:
 
 
 def _missed_in_absence(candidate: Candidate, decision: Decision, now: float) -> int:
-    """How many times were missed because nobody looked; of more than a decision lists, as many as it lists."""
-    # One that was due within the rhythm of ticks, and was replaced by a newer one, tells of no absence.
+    """How many times were missed because no tick ran; at most as many as a decision lists."""
+    # A time that was due between two ticks, and was replaced by a newer one, is not a sign of an absence.
     absent_before = now - SKIP_GRACE if decision.fire else now
     if len(decision.missed) == MOST_MISSED and next(candidate.entry.times.after(candidate.floor)) < absent_before:
         return MOST_MISSED
@@ -123,9 +123,9 @@ class FireDuty:
         self._tick = tick
 
     def run(self, remaining: Callable[[], float]) -> RunAgain:
-        """Fire what is due. Problems are told in the summary and in the log.
+        """Fire the entries that are due. Problems go into the summary and into the log.
 
-        They are no failure of the duty, which would rest longer and longer, and with it every entry.
+        A problem is not a failure of the duty: its back-off would grow and delay every entry.
         """
         try:
             ticked = self._tick(remaining)

@@ -16,7 +16,7 @@ SHORTEST: Final = 1.0
 LONGEST: Final = 366 * 86_400.0
 """Seconds of a period."""
 EARLIEST: Final = 1_000_000_000.0
-"""September 2001: what is smaller is not a date that anybody plans for."""
+"""September 2001: a smaller number is not a date in the future."""
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -57,11 +57,11 @@ class Every:
             count += 1
 
     def check_declared(self) -> None:
-        """Raises DeclarationError where this machine knows zones, and not this one."""
+        """Raises DeclarationError if this machine knows zones, and not this one."""
         check_zone_known(self.tz)
 
     def check(self) -> None:
-        """Raises DeclarationError where the zone is unknown."""
+        """Raises DeclarationError if the zone is unknown."""
         zone_of(self.tz)
 
     @property
@@ -98,16 +98,16 @@ class At:
         return datetime.fromtimestamp(self.moment, UTC).isoformat()
 
     def after(self, moment: float) -> Iterator[float]:
-        """The moment, where it comes after the given one."""
+        """The moment, if it comes after the given one."""
         if self.moment > moment:
             yield self.moment
 
     def check_declared(self) -> None:
-        """Raises DeclarationError where this machine knows zones, and not this one."""
+        """Raises DeclarationError if this machine knows zones, and not this one."""
         check_zone_known(self.tz)
 
     def check(self) -> None:
-        """Raises DeclarationError where the zone is unknown."""
+        """Raises DeclarationError if the zone is unknown."""
         zone_of(self.tz)
 
     @property
@@ -172,7 +172,7 @@ def seconds_of(value: object) -> object:
 
 
 def problem_of_seconds(value: object, least: float = -math.inf, most: float = math.inf) -> str | None:
-    """Why the value of a field is no length of time within these seconds, or None."""
+    """Why the value of a field is not a length of time within these seconds, or None."""
     if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
         return f"must be a timedelta or a number of seconds, not {shown(value)}"
     if not least <= value <= most:

@@ -1,4 +1,4 @@
-"""Decides planned times in Redis, wave by wave, and tells drains of the jobs that were pushed."""
+"""Decides planned times in Redis, wave by wave, and notifies drains of the pushed jobs."""
 
 import logging
 from collections import defaultdict
@@ -28,7 +28,7 @@ LOOK_AGAIN: Final = 0.05
 class EntryPlan:
     """The planned times of one entry that are to be decided now, in order.
 
-    The first of them lets go so many earlier ones: `missed`, as nobody looked in time, and `replaced` by it. `next_at`:
+    The first of them drops earlier ones: `missed`, because no tick ran in time, and `replaced` by the first. `next_at`:
     the first planned time after those.
     """
 
@@ -42,7 +42,7 @@ class EntryPlan:
 
     @property
     def next_in(self) -> float | None:
-        """Seconds until there is more to decide; None: that is not known, or Redis takes nothing now."""
+        """Seconds until there is more to decide; None if it is unknown, or Redis takes no pushes now."""
         if self.next_at is None or (self.has_failed and self.next_at <= self.now):
             return None
         return self.next_at - self.now
@@ -59,10 +59,10 @@ class Fired(NamedTuple):
 
 @dataclass(slots=True)
 class Ticked:
-    """What a tick did: planned times that it fired, how many it let go, and what kept entries from firing.
+    """The result of a tick: planned times that it fired, how many it dropped, and problems of entries.
 
-    `missed`: nobody looked at them in time; `replaced`: a newer one of the entry came before the look, and fired in
-    their place; of one entry no more than 100 are counted. `late`: seconds by which the latest of those fired was late.
+    `missed`: no tick ran for them in time; `replaced`: a newer time of the entry came before the tick, and fired in
+    their place. Of one entry no more than 100 are counted. `late`: seconds by which the latest of those fired was late.
     `next_in`: seconds until the next planned time; None if there is none. Times that another process decided are not
     among them.
     """
@@ -104,7 +104,7 @@ class Waves:
         self._unheard: defaultdict[str, set[int]] = defaultdict(set)
 
     def fire(self, plans: Sequence[EntryPlan]) -> None:
-        """Decide the first time of each plan; what is left of a plan whose entry did not get on is dropped."""
+        """Decide the first time of each plan; the rest of a plan is dropped if its entry did not get on."""
         firings = [plan.left.pop(0) for plan in plans]
         for plan, firing, reply in zip(plans, firings, self._fired(plans, firings), strict=True):
             if is_of_move(reply):

@@ -37,7 +37,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def check_zone_known(name: str) -> None:
-    """Raises DeclarationError where this machine knows zones, and none of that name.
+    """Raises DeclarationError if this machine knows zones, and none of that name.
 
     As a rule the file of the zone is there, and nothing has to be imported to see that.
     """

@@ -1,6 +1,6 @@
 """The settings that only the functions have: a frozen value, checked when it is made, read from the environment.
 
-What an app has in any process (`LOWKIQ_REDIS_URL`, `LOWKIQ_LEASE_TTL` …) stands in `lowkiq_lambda.settings.config`.
+The settings of an app in any process (`LOWKIQ_REDIS_URL`, `LOWKIQ_LEASE_TTL` …) are in `lowkiq_lambda.settings.config`.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     drain_function: Name | None = None
     """Name or ARN of the function that drains are started of; by default the function's own."""
     scheduled_shards: Annotated[str, Meta(pattern=r"^[0-9]+(,[0-9]+)*$")] | None = None
-    """The shard indexes that have a schedule each, after commas; None where no schedule is for one shard."""
+    """The shard indexes that have a schedule each, after commas; None if no shard has its own schedule."""
 
     inbox_arn: Name | None = None
     """The queue of the stack's inbox, whose messages may name any queue of the app."""

@@ -39,7 +39,7 @@ _EVENTS: Final = frozenset({"on_server_init", "on_startup", "on_quiet", "on_shut
 """Settings of which each may be several callables."""
 
 _SECRET: Final = ("password", "tokens")
-"""How settings end that nobody may read."""
+"""The last words of names of secret settings."""
 _MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
 """A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""
 _MEBIBYTE: Final = 1024 * 1024
@@ -148,7 +148,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
     visit_seconds: Seconds = 300.0
-    """How long a visit of the daemon lasts at most, where no other shard waits; also the default of `app.drain`."""
+    """How long a visit of the daemon lasts at most, if no other shard waits; also the default of `app.drain`."""
 
     schedules: bool | None = None
     """Whether this process fires schedule entries; None: if the app's code declares any. False fires none at all."""

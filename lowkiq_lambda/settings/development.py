@@ -1,4 +1,4 @@
-"""How a deployment is told from development, and what is for development is refused there."""
+"""Distinguishes a deployment from development, and refuses features for development there."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,11 +8,11 @@ from lowkiq_lambda.base.errors import ForDevelopment
 _LAMBDA: Final = ("AWS_LAMBDA_FUNCTION_NAME", "LAMBDA_TASK_ROOT")
 _CONTAINERS: Final = ("KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4")
 _STAGE: Final = "LOWKIQ_ENV"
-"""production, or development: then containers are no sign, as those of CI and of editors run there too."""
+"""production, or development: then a container is not a sign of a deployment, as CI and editors use containers too."""
 
 
 def refuse_in_deployment(what: str, environ: Mapping[str, str]) -> None:
-    """Raise ForDevelopment where the environment is that of a deployment; `what` begins the sentence."""
+    """Raise ForDevelopment if the environment is that of a deployment; `what` begins the sentence."""
     sign = _sign_of_deployment(environ)
     if sign is None:
         return

@@ -6,7 +6,7 @@ from msgspec import inspect
 
 
 def expected(kind: object) -> str:
-    """What a value of that type is.
+    """The valid values of a type, in words.
 
     >>> from typing import Annotated
     >>> from msgspec import Meta

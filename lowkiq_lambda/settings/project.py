@@ -16,7 +16,7 @@ _KNOWN: Final = ("app", "version")
 
 
 def project_root(start: Path | None = None) -> Path:
-    """The nearest folder with a mark of a project, from `start` upwards; `start` where none has one.
+    """The nearest folder with a mark of a project, from `start` upwards; `start` if no folder has one.
 
     `start` is the current folder, unless given.
     """
@@ -25,9 +25,9 @@ def project_root(start: Path | None = None) -> Path:
 
 
 def project_app(start: Path | None = None) -> str | None:
-    """MODULE:APP as `[tool.lowkiq] app` of the nearest pyproject.toml has it; None where nothing is said.
+    """MODULE:APP as `[tool.lowkiq] app` of the nearest pyproject.toml has it; None if it is not set.
 
-    Raises ConfigError where that file cannot be read, or says it in a way that cannot work.
+    Raises ConfigError if that file cannot be read, or says it in a way that cannot work.
     """
     folder = app_folder(start)
     if folder is None:

@@ -24,7 +24,7 @@ class Splitter(Protocol):
 
 
 class ShardState(Protocol):
-    """What a scheduler may know about a shard."""
+    """The state of a shard for a scheduler."""
 
     @property
     def ref(self) -> object:
@@ -38,7 +38,7 @@ class ShardState(Protocol):
 
     @property
     def lag(self) -> float | None:
-        """Seconds that the oldest due job has waited; None (or negative) where nothing is due."""
+        """Seconds that the oldest due job has waited; None (or negative) if no id is due."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class Scheduler(Protocol):
     """Says which shard a drain thread visits next; each thread has its own, so it may keep state."""
 
     def next(self, states: Sequence[State]) -> State | None:
-        """One of `states` that has work, or None where none has."""
+        """One of `states` that has work, or None if no state has work."""
         ...
 
 
@@ -67,48 +67,48 @@ class RedisClient(Protocol):
 
 
 RedisPlug: TypeAlias = RedisClient | Callable[[], RedisClient]
-"""A client, or what makes one: up to three times in a process, as pushes, drains and notifications have one each."""
+"""A client, or a factory. Pushes, drains and notifications have one client each: up to three calls in a process."""
 
 Credentials: TypeAlias = Callable[[], tuple[str, str]]
-"""User and password, asked for whenever a connection to the server signs in; the user may be empty.
+"""Returns user and password, whenever a connection to the server signs in; the user may be empty.
 
-From any thread, so it should keep what is good for a while. What it raises is a BackendDenied to the caller, unless it
-is a BackendError itself: a BackendUnavailable is tried again.
+Any thread may call it, so it should cache credentials while they are valid. An exception reaches the caller as
+BackendDenied, unless it is a BackendError itself: after a BackendUnavailable the connection is tried again.
 """
 
 
 @runtime_checkable
 class RenewableCredentials(Protocol):
-    """Credentials that are told when the server has refused them."""
+    """Credentials with a hook for a server that has refused them."""
 
     def __call__(self) -> tuple[str, str]:
         """User and password."""
         ...
 
     def renew(self, refused: tuple[str, str]) -> bool:
-        """Find out whether there is something newer than this; if so, the connection is opened again, once.
+        """Find out whether there are newer credentials than these; if so, the connection is opened again, once.
 
-        Called by each connection that is refused, from any thread, so it should rest between two searches. What it
-        raises is told as by the call itself.
+        Each refused connection calls it, from any thread, so it should pause between two searches. Its exceptions are
+        treated as those of `__call__`.
         """
         ...
 
 
 @runtime_checkable
 class Overflow(Protocol):
-    """Takes the jobs of pushes that Redis could not take, and sees to it that they get there later."""
+    """Takes the jobs of pushes that Redis could not take, and pushes them later."""
 
     def take(self, worker: type[Any], jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
         """A `Pushed` for each job, with `buffered`, in their order.
 
         The jobs are as `push_many` takes them, checked, and have passed the client middlewares. Raises
-        PushInterrupted, with positions in `jobs`, where only some were taken, another BackendError where none was.
+        PushInterrupted, with positions in `jobs`, if only some were taken, another BackendError if none was.
         """
         ...
 
 
 class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """One settling of one shard, as Redis has acknowledged it; or what a new holder found of a dead one."""
+    """One settling of one shard that Redis has acknowledged, or the recovery of jobs of a dead holder."""
 
     queue_name: str
     shard: int
@@ -123,11 +123,11 @@ class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=Tru
     `checkpointed` are those of `later` whose cursor had moved.
     """
     took: Sequence[float]
-    """The seconds that each batch took, of those that ended since the last settling."""
+    """The seconds of each batch that ended since the last settling."""
     waited: Sequence[float]
-    """The seconds for which the first id of each had been due when it began."""
+    """The seconds for which the first id of each batch had been due when the batch began."""
     name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]] = tuple
-    """Names each id with its outcome. Asked for `outcomes` alone: a drain without observers makes no list of ids."""
+    """Yields each id with its outcome. Only `outcomes` calls it: a drain without observers makes no list of ids."""
 
     @cached_property
     def outcomes(self) -> Mapping[str, Outcome]:
@@ -136,7 +136,7 @@ class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=Tru
 
 
 class Observer(Protocol):
-    """Is told what drains got done, for telemetry. What it raises is logged, and stops nothing."""
+    """Receives the results of drains, for telemetry. Its exceptions are logged, and do not stop a drain."""
 
     def settled(self, event: SettledEvent) -> None:
         """Called after each settling, from any thread."""

@@ -1,11 +1,11 @@
 """When a task is complete, and the job that is pushed then.
 
-An item is open or has ended, and its shard alone knows which; no call sees all shards at one moment. So a reader counts
-twice: if all items had ended in the first wave, and the second wave finds the very same, then there was a moment
-between the two at which no item was open. From then on only somebody who is no running item could push another one. A
-closed task takes none from such; and the record that the reader replaces is still the one that it read before both
-waves, so no queue and no item came to the task meanwhile. Nor did a queue move to other shards (places.py).
-tests/tasks/test_model.py goes through all orders of this.
+An item is open or has ended, and only its shard has that state; no call sees all shards at one moment. So a reader
+counts twice: if all items had ended in the first wave, and the second wave finds the very same, then there was a moment
+between the two at which no item was open. After that, only code outside the task could add an item, and a closed task
+rejects those pushes. The record that the reader replaces is still the one that it read before both waves, so no queue
+and no item came to the task meanwhile. Nor did a queue move to other shards (places.py).
+tests/tasks/test_model.py tries all orders of these steps.
 """
 
 import logging
@@ -31,7 +31,7 @@ ItemsOf = Callable[[Stored], TaskItems]
 
 
 class Completion:
-    """Completes tasks of one app, as often as anybody looks at them."""
+    """Completes tasks of one app, whenever a caller looks at them."""
 
     def __init__(self, core: "Core", records: TaskRecords, items_of: ItemsOf, places: Places) -> None:
         self._core = core
@@ -68,7 +68,7 @@ class Completion:
         return self._push(marked) if marked else self._records.get(stored.id)
 
     def _push_again(self, stored: Stored) -> Stored:
-        """Where whoever was about to push has had the time to, and did not say that it has."""
+        """Push the callback again if the process that marked the task has not confirmed its push in time."""
         now = self._records.now()
         if now - (stored.record.completing_at or 0.0) < COMPLETING:
             return stored
@@ -80,7 +80,7 @@ class Completion:
         return self._swapped(stored, completed_at=self._records.now())
 
     def _push_callback(self, stored: Stored) -> list[Pushed]:
-        """The receipt of its key swallows what is pushed again."""
+        """The receipt of its key absorbs a repeated push."""
         callback = stored.record.callback
         if callback is None:
             return []

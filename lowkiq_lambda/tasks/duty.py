@@ -27,5 +27,5 @@ class TaskDuty:
 
 
 def task_runner(core: "Core", clock: "Clock") -> DutyRunner:
-    """What runs the duty: it waits for no other one."""
+    """The runner of the duty, which does not wait for other duties."""
     return DutyRunner(core, [TaskDuty(core)], clock, name=TASKS)

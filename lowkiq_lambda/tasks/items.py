@@ -35,7 +35,7 @@ LARGEST_PAGE = 1_000
 
 
 class ItemReply(ReplyShape, frozen=True):
-    """One item, as task_items.lua tells it."""
+    """One item in the reply of task_items.lua."""
 
     number: bytes
     id: bytes
@@ -46,14 +46,14 @@ class ItemReply(ReplyShape, frozen=True):
 
 
 class TaskItemsReply(ReplyShape, frozen=True):
-    """What task_items.lua answers."""
+    """The reply of task_items.lua."""
 
     scripts = ("task_items",)
     items: list[ItemReply]
 
 
 class TaskCountsReply(ReplyShape, frozen=True):
-    """What task_counts.lua answers for a shard: how many items have each status, in the order asked for."""
+    """The reply of task_counts.lua for a shard: how many items have each status, in the order asked for."""
 
     scripts = ("task_counts",)
     counts: list[int]
@@ -61,7 +61,7 @@ class TaskCountsReply(ReplyShape, frozen=True):
 
 
 class VerifyReply(ReplyShape, frozen=True):
-    """What task_verify.lua answers: how many it ended, and the number to go on behind, or empty."""
+    """The reply of task_verify.lua: how many it ended, and the number to go on behind, or empty."""
 
     scripts = ("task_verify",)
     status: bytes
@@ -70,7 +70,7 @@ class VerifyReply(ReplyShape, frozen=True):
 
 
 class ExpireReply(ReplyShape, frozen=True):
-    """What task_expire.lua answers."""
+    """The reply of task_expire.lua."""
 
     scripts = ("task_expire",)
     status: bytes

@@ -1,4 +1,4 @@
-"""What is done with a task, by its id: the record and the items together."""
+"""Acts on a task, by its id: on the record and the items together."""
 
 import logging
 import math
@@ -33,12 +33,12 @@ POLL_SHARE: Final = 1 / 20
 """Of a task's age."""
 
 MOVE_PATIENCE: Final = 60.0
-"""Seconds for which a cancel waits for a move between shards that nobody goes on with."""
+"""Seconds for which a cancel waits for a move between shards that stands still."""
 MOVE_POLL: Final = 0.25
 
 
 class TaskOperations:
-    """The tasks of one app. Each method raises NoSuchTask and BackendError, and what else it says."""
+    """The tasks of one app. Each method raises NoSuchTask, BackendError, and the errors in its own docstring."""
 
     def __init__(self, core: "Core", retry_for: float) -> None:
         self.core = core
@@ -102,10 +102,11 @@ class TaskOperations:
         return left
 
     def withdraw(self, stored: Stored, remaining: Callable[[], float], patience: float = 0.0) -> int:
-        """Take what waits for the task out of this app's queues, as far as the time allows; how many are left, at most.
+        """Delete waiting items of the task from this app's queues while there is time; how many are left, at most.
 
-        What a move between shards has under way is waited for, if that rests no longer than `patience`. What waits in
-        a queue that this app does not have is taken out by one that has it. Raises QueueMismatch.
+        It waits for items that a move between shards has under way, unless the move rests longer than `patience`. An
+        app deletes only from its own queues, so an item of another queue is left to an app that has it. Raises
+        QueueMismatch.
         """
         from lowkiq_lambda.tasks.cancelling import withdraw  # noqa: PLC0415 - few processes cancel anything
 
@@ -151,7 +152,7 @@ class TaskOperations:
             return stored
 
     def log(self, text: str, stored: Stored, error: LowkiqError) -> None:
-        """Say what went wrong with a task, where the next look tries again."""
+        """Log an error of a task that the next look tries again."""
         logger.warning(text, headline(error), extra={"task": stored.id, "task_name": stored.record.name})
 
     def _progress(self, stored: Stored, counts: ItemCounts) -> Progress:
@@ -179,7 +180,7 @@ def _move_of(layout: Layout) -> tuple[int, int, int]:
 
 
 class TaskRunsReply(ReplyShape, frozen=True):
-    """What task_runs.lua answers."""
+    """The reply of task_runs.lua."""
 
     scripts = ("task_runs",)
     runs: int

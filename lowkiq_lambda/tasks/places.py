@@ -1,8 +1,8 @@
 """Where the items of tasks are: the shards of their queues, also of queues that are or have been resharded.
 
-A process may go by shards that a queue has no more: its items have moved to others, and it would find none that is
-open. So before a task counts as complete its queues' declarations are read once more. They are the same as before only
-if no move has begun since: each move begins by writing an epoch of its own there.
+A process may use an outdated shard layout: the items have moved, so it would see no open item. So before a task counts
+as complete, the declarations of its queues are read once more. They are the same as before only if no move has begun
+since, because each move begins by writing its own epoch there.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """What one app knows of the shards of queues, its own and those that it only has tasks in."""
+    """The shards of queues as one app has them: its own queues, and those in which it only has tasks."""
 
     def __init__(self, core: "Core", retry_for: float) -> None:
         self._core = core

@@ -84,7 +84,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody has to look at it any more, until it is forgotten."""
+        """Whether it needs no more looks until its record is removed."""
         return self.completed_at is not None or self.expired
 
     @property
@@ -128,7 +128,7 @@ def id_text(raw: bytes) -> str:
 
 
 def id_bytes(task_id: str) -> bytes:
-    """The id as shards have it. Raises NoSuchTask for a text that is no id."""
+    """The id as shards have it. Raises NoSuchTask for a text that is not an id."""
     given: object = task_id
     try:
         raw = urlsafe_b64decode(task_id) if isinstance(given, str) else b""
@@ -140,7 +140,7 @@ def id_bytes(task_id: str) -> bytes:
 
 
 class SwapReply(ReplyShape, frozen=True):
-    """What swap_task.lua answers; the record where that was another one, empty where there was none."""
+    """The reply of swap_task.lua: the record if it was another one, empty if there was no record."""
 
     scripts = ("swap_task",)
     status: bytes
@@ -148,14 +148,14 @@ class SwapReply(ReplyShape, frozen=True):
 
 
 class TaskRecordReply(ReplyShape, frozen=True):
-    """What task_record.lua answers, empty where there is none."""
+    """The reply of task_record.lua, empty if there is no record."""
 
     scripts = ("task_record",)
     record: bytes
 
 
 class LookReply(ReplyShape, frozen=True):
-    """What look_at_tasks.lua answers: ids, each with its record behind it."""
+    """The reply of look_at_tasks.lua: ids, each with its record behind it."""
 
     scripts = ("look_at_tasks",)
     open: list[bytes]
@@ -163,7 +163,7 @@ class LookReply(ReplyShape, frozen=True):
 
 
 class ListTasksReply(ReplyShape, frozen=True):
-    """What list_tasks.lua answers: ids, each with its time and its record behind it."""
+    """The reply of list_tasks.lua: ids, each with its time and its record behind it."""
 
     scripts = ("list_tasks",)
     tasks: list[bytes]
@@ -207,14 +207,14 @@ class TaskRecords:
         return _stored(task_id, reply.record)
 
     def swap(self, stored: Stored, record: TaskRecord | None) -> Stored | None:
-        """Replace the record by another one, or by none; None where it is not the one any more that was read."""
+        """Replace or delete the record; None if it has changed since it was read."""
         text = b"" if record is None else record.written()
         return Stored(stored.id, text, record or stored.record) if self._swap(stored, text, record) is None else None
 
     def change(self, task_id: str, change: Callable[[TaskRecord], TaskRecord]) -> Stored:
-        """Make the change, once more for each time that somebody else has come before. Raises NoSuchTask.
+        """Make the change, and repeat it if another process has changed the record first. Raises NoSuchTask.
 
-        `change` may raise; where it returns the record that it was given, nothing is written.
+        `change` may raise. If it returns its argument unchanged, there is no write.
         """
         stored = self.get(task_id)
         retry_until = self.backend.clock.monotonic() + self._retry_for
@@ -245,7 +245,7 @@ class TaskRecords:
         return [ListedTask(one.id, times[one.id.encode()].decode(), one.record) for one in _readable(pairs)]
 
     def _swap(self, stored: Stored, text: bytes, record: TaskRecord | None) -> bytes | None:
-        """None where it was replaced; else the record that is there."""
+        """None if it was replaced; else the record that is there."""
         is_open = "1" if record is not None and not record.is_over else ""
         expires_at = "" if record is None else repr(record.expires_at)
         reply = SwapReply.of(self._call("swap_task", [stored.id, stored.text, text, is_open, expires_at]))
@@ -265,7 +265,7 @@ def _stored(task_id: str, text: bytes) -> Stored:
 
 
 def _readable(pairs: Sequence[Any]) -> Iterator[Stored]:
-    """What no version of the library has written keeps the others from nothing."""
+    """The records that can be read. A record that no version of the library has written is skipped."""
     for task_id, text in zip(pairs[::2], pairs[1::2], strict=True):
         try:
             yield Stored(task_id.decode(), text, TaskRecord.of(text))

@@ -21,7 +21,7 @@ LABEL_BYTES: Final = 200
 
 
 class Task:
-    """What `app.task(...)` makes and `app.tasks.get(id)` finds. Methods raise NoSuchTask and BackendError.
+    """The result of `app.task(...)` and of `app.tasks.get(id)`. Methods raise NoSuchTask and BackendError.
 
     As a context manager it is closed at the end of the block; an exception leaves it open.
     """
@@ -84,17 +84,17 @@ class Task:
         self._operations.close(self.id)
 
     def cancel(self, seconds: float = math.inf) -> int:
-        """What waits is deleted, unless somebody else pushed it too; what runs ends by itself. Harmless to repeat.
+        """Delete waiting items, unless somebody else pushed them too; running items finish. Harmless to repeat.
 
         The task takes no pushes from then on, and its callback is not pushed. A complete task stays as it is.
-        Returns how many items wait on at most: 0, as a rule. Some are left where `seconds` were over before, or
-        where nobody has gone on for a minute with a move between shards that has them. The duty "tasks" deletes
-        them within minutes, and until then they may be performed.
+        Returns how many items still wait, at most: 0, as a rule. Some are left if `seconds` were over before, or if
+        a move between shards that has them has rested for a minute. The duty "tasks" deletes them within minutes,
+        and until then they may be performed.
         """
         return self._operations.cancel(self.id, seconds)
 
     def progress(self) -> Progress:
-        """How far it has come. Where it turns out to be complete, it is completed."""
+        """The progress of the task. If it turns out to be complete, it is completed."""
         return self._operations.progress(self.id)
 
     def items(self, status: Status | None = None, after: str | None = None, limit: int = 100) -> ItemPage:

@@ -41,7 +41,7 @@ class Tasks:
         on_complete: "tuple[AnyWorker, object] | None" = None,
         expires_in: float | timedelta | None = None,
     ) -> Task:
-        """What `app.task` returns. Raises DeclarationError, JobError."""
+        """Make a task, for `app.task`. Raises DeclarationError, JobError."""
         given: object = name
         if not isinstance(given, str) or not 1 <= len(given) <= NAME_LENGTH:
             raise DeclarationError(f"A task has a name of 1 to {NAME_LENGTH} letters, not {name!r}.")
@@ -65,11 +65,11 @@ class Tasks:
         return Task(task_id, self._operations)
 
     def get(self, task_id: str) -> Task:
-        """The task of that id: nothing is asked yet. Raises NoSuchTask for a text that is no id of a task."""
+        """The task of that id, without a call to Redis. Raises NoSuchTask for a text that is not an id of a task."""
         return Task(task_id, self._operations)
 
     def list(self, after: str | None = None, limit: int = 100) -> TaskPage:
-        """All tasks, by when they are to be forgotten: as a rule those that go on, then those that ended last.
+        """All tasks, by the time of their removal: as a rule those that go on, then those that ended last.
 
         `after`: the `next` of the page before. Raises ValueError for a bad argument.
         """
@@ -113,7 +113,7 @@ class Tasks:
 
 
 def _plain(worker: "type[Worker[Any]]", payload: object) -> object:
-    """The payload of a callback as JSON values. Raises JobError where it is not of the worker's type."""
+    """The payload of a callback as JSON values. Raises JobError if it is not of the worker's type."""
     if worker.payload is None:
         return payload
     from lowkiq_lambda.declare.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared: cold start

@@ -1,4 +1,4 @@
-"""What goes on with tasks though nobody asks: completion, cancels, verification, and that they are forgotten."""
+"""Background work on tasks: completion, cancels, verification, and removal."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,11 +27,11 @@ class Upkeep:
         self._done: Counter[str] = Counter()
 
     def run(self, remaining: Remaining) -> dict[str, int]:
-        """Look at open tasks, those first that nobody has looked at for longest, and forget those that are over.
+        """Look at open tasks, the one with the oldest look first, and forget tasks that are over.
 
-        What is wrong with one task is logged, and keeps no other from its turn. Raises BackendError.
+        A problem with one task is logged, and the other tasks still have their turn. Raises BackendError.
         """
-        # Apps that share a server take turns: by numbers that differ none of them always gets the same tasks.
+        # Apps that share a server take turns: because the numbers differ, no app always gets the same tasks.
         most = randint(MOST_AT_ONCE // 2, MOST_AT_ONCE)  # noqa: S311 - as said above
         open_tasks, over = self._records.look(most)
         forgotten = {stored.id for stored in over}
@@ -65,10 +65,10 @@ class Upkeep:
         return max(stored.record.last_change, stored.record.verified_at or 0.0)
 
     def _verify(self, stored: Stored, remaining: Remaining) -> None:
-        """What is open in a row must be an item of a job that is there: else a key was evicted, or deleted by hand."""
+        """Each open item must belong to a job that exists: otherwise a key was evicted, or deleted by hand."""
         items = self._operations.items_of(stored)
         if not self._operations.places.have_stayed(items.layouts):
-            # What moves is in two shards, or in none, for a moment.
+            # A moving item is in two shards, or in no shard, for a moment.
             return
         lost, is_through = items.verify(remaining)
         if lost:
@@ -77,7 +77,7 @@ class Upkeep:
             self._records.swap(stored, stored.record.changed(verified_at=self._records.now()))
 
     def _forget(self, stored: Stored, remaining: Remaining) -> None:
-        """Marked first: from then on nothing is pushed to it."""
+        """The mark comes first, because a marked task takes no pushes."""
         if stored.record.expires_at > self._records.now():
             return
         if not self._operations.places.have_stayed(self._operations.items_of(stored).layouts):

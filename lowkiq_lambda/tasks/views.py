@@ -1,4 +1,4 @@
-"""What people and programs see of a task: frozen values, no I/O."""
+"""Views of tasks for people and programs: frozen values, no I/O."""
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -57,7 +57,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Another text whenever anything here, but `next_poll`, is another one: an ETag."""
     next_poll: float | None
-    """In how many seconds it is worth asking again: more of them as the task gets older; None where it is over."""
+    """In how many seconds it is worth asking again: more of them as the task gets older; None if it is over."""
 
     @property
     def total(self) -> int:

@@ -1,4 +1,4 @@
-"""What people did, as people see it."""
+"""Actions of people, for people."""
 
 import msgspec
 

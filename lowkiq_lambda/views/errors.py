@@ -14,9 +14,9 @@ SLOTS = 24
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Last errors of ids of one queue that are alike: `waiting` of ids that are retried, `buried` of ids in the morgue.
 
-    `line`: what they share: the first line without the values that differ each time, the first line, or the type.
+    `line`: their common text: the first line without the values that differ each time, the first line, or the type.
     `example`: the first line of one of them. `fingerprint`: 16 hex digits, by which a filter finds these alone; None
-    where they are not grouped by it. `first_at`, `last_at`: of their failures that are kept, five of each id, the
+    if they are not grouped by it. `first_at`, `last_at`: of their failures that are kept, five of each id, the
     oldest and the newest (Unix seconds); None if none is. `hours`: how many of the ids failed last in each of the last
     24 hours, the oldest hour first.
     """

@@ -1,4 +1,4 @@
-"""What people are told of a queue's past: values that `app.recovered` and `app.queries` return."""
+"""A queue's past for people: values that `app.recovered` and `app.queries` return."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ HowEnded: TypeAlias = Literal["died", "stopped", "evicted"]
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
-    """What happened in a shard, as its journal has it: docs/journal.md tells the kinds and their items.
+    """An event in a shard, from its journal: docs/journal.md lists the kinds and their items.
 
     `at` is Unix seconds by the server's clock. `token` and `call` are those of the holder, or `token` is that of who
     else asked for it, a push or an operator's action.
@@ -34,7 +34,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What a holder left in flight and the next one put back, `at` Unix seconds.
+    """Jobs that a holder left in flight and the next one requeued, `at` Unix seconds.
 
     `owner` took the shard at `held_since` under this token, and `how` tells how it ended: it died, or stood still for
     longer than its lease; it stopped, and said so; or an operator evicted it. `ids`: the first 64 of what it left, and
@@ -57,7 +57,7 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 class LifeEvent(msgspec.Struct, frozen=True):
-    """What happened to an id: docs/journal.md tells the kinds.
+    """An event of an id: docs/journal.md lists the kinds.
 
     `token` and `call`: of the holder that did it, or did it to, else None. `payloads`: how many are concerned, where
     the journal says so, and `arrivals`, the arrival numbers of these, or of the first and the last.
@@ -75,9 +75,9 @@ class LifeEvent(msgspec.Struct, frozen=True):
 
 
 class Biography(msgspec.Struct, frozen=True):
-    """What is known of an id: what happened to it, the oldest first, its last failures, and where it is now.
+    """The life of an id: its events, the oldest first, its last failures, and its present place.
 
-    `since`: pushes, merges, claims and outcomes are complete from then on (Unix seconds), None where the journal does
+    `since`: pushes, merges, claims and outcomes are complete from then on (Unix seconds), None if the journal does
     not have them now. `trouble_since`: all other events are; None: since the shard is there.
     """
 

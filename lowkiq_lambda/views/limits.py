@@ -1,4 +1,4 @@
-"""The limits of a queue as people see them: what counts, who has the places, and who waits."""
+"""The limits of a queue for people: the limits that count, the shards with a place, and the waiting shards."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,10 +25,10 @@ class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a queue at one moment (`at`); times are Unix seconds by the server's clock.
 
     `max_running`, `rate`: those that count, None without such a limit; `is_set`: an operator set one of them, at run
-    time. `places`: who has one, the first to end first. `offered`: shards that a free place is kept for, for a second.
-    `line`: shards that wait, the next one first. `ids_left`: how many ids may begin now, None without a rate;
-    `next_id_at`: when another one may, where that is none. `waits_for`: the queues before this one.
-    `undone`: shards that the last `set` or `reset` has not reached, as it broke off: call it again.
+    time. `places`: visits with a place, the first to end first. `offered`: shards for which a free place is kept for a
+    second. `line`: shards that wait, the next one first. `ids_left`: how many ids may begin now, None without a rate;
+    `next_id_at`: when the next id may begin, if none may now. `waits_for`: the queues before this one.
+    `undone`: shards that the last `set` or `reset` did not reach because it broke off: call it again.
     """
 
     queue_name: str

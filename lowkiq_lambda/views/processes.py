@@ -24,12 +24,12 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
-    """A daemon, one of the processes of a daemon, or an invocation of the drain function, as of its last beat.
+    """A daemon, one of the processes of a daemon, or an invocation of the drain function, as of its last heartbeat.
 
-    `since`, `seen_at`: Unix seconds, when it began, and when it was heard of last. `threads`: how many shards it can
-    drain at once. `rss`: its resident memory in bytes, 0 where the system does not tell. `round_trip`: seconds that its
-    last call to Redis took; `is_slow`: of the last five none took less than 50 ms. `order`: what it was told, and does
-    once it has heard it. `is_gone`: nobody has heard of it for a minute, so it died, or Redis is out of its reach.
+    `since`, `seen_at`: Unix seconds, its start, and its last heartbeat. `threads`: how many shards it can drain at
+    once. `rss`: its resident memory in bytes, 0 if the system does not report it. `round_trip`: seconds of its last
+    call to Redis; `is_slow`: each of the last five took at least 50 ms. `order`: the last order of an operator, which
+    it follows at its next heartbeat. `is_gone`: it sent no heartbeat for a minute, so it died or cannot reach Redis.
     """
 
     id: str = ""

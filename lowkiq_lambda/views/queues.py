@@ -24,20 +24,20 @@ class Page(list[Shown]):
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue, or one shard of it, in numbers: ids, but for `payloads`. `lag` is seconds.
+    """A queue, or one shard of it, in numbers. The numbers count ids, except `payloads`. `lag` is in seconds.
 
-    `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed); `started`: of them, those that
-    go on from a cursor; `held`: of them, those that wait for somebody to release them (`Worker.dead_head`).
+    `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). Among them: `started`, those
+    that go on from a cursor, and `held`, those that wait for an operator to release them (`Worker.dead_head`).
     `in_flight`: ids in flight; `in_flight_lag`: since when the first of them was due.
-    `lag`: how long the oldest due id has waited, ids in flight included; 0 if none is due. `oldest_due_age`: the same
-    of the ids without a holder, which wait or were left by a dead one; it grows while nobody drains. Neither counts
-    what is kept back: `paused_lag` is that of paused shards and tenants, `limited_lag` that of ids which wait as their
-    queue keeps its limits, or their tenant its rate. `paused`: the number of paused shards; `limited`: of those whose
-    limits an operator has set.
+    `lag`: how long the oldest due id has waited, ids in flight included; 0 if no id is due. `oldest_due_age`: the same
+    of the ids without a holder, which wait or were left by a dead holder; it grows while no process drains. Neither
+    counts ids that are kept back: `paused_lag` is the lag of paused shards and tenants, `limited_lag` the lag of ids
+    that wait for a limit of their queue or for the rate of their tenant. `paused`: the number of paused shards;
+    `limited`: the number of shards whose limits an operator has set.
     Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an id's last),
-    `rejected` (ended with `Rejected`, which is no failure), `checkpointed` (runs that ended before their job,
-    which came further and goes on later), `payloads` (handed to the handler and done), and `superseded` (payloads that
-    a newer one of their id replaced), and `trimmed` (payloads that a bound of the morgue removed: they are gone).
+    `rejected` (ended with `Rejected`, which is not a failure), `checkpointed` (runs that ended before their job, with
+    progress; the job goes on later), `payloads` (handed to the handler and done), `superseded` (payloads that a newer
+    one of their id replaced), and `trimmed` (payloads that a bound of the morgue removed: they are gone).
     `damaged`: records that were set aside.
     """
 
@@ -249,9 +249,9 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     `suspects`: ids that run first, alone or on probation. `started`: ids that wait and go on from a cursor. `due_at`:
     when the first waiting id is due. `owner`, `acquired_at` and `token` are those of the holder, or of the last one.
     `held_until`: when the lease ends; 0 after a release.
-    `gave_up`: no write of the holder is accepted any more, as its process is about to exit or an operator evicted it;
-    the shard is free at `held_until`. `woken_until`: a drain is being started, and must acquire the lease by then.
-    `role`: while the queue gets another number of shards, it may be `closed` or `receiving`: nobody acquires it.
+    `gave_up`: writes of the holder are rejected, because its process is about to exit or an operator evicted it; the
+    shard is free at `held_until`. `woken_until`: a drain is being started, and must acquire the lease by then.
+    `role`: while the queue gets another number of shards, it may be `closed` or `receiving`: no process acquires it.
     """
 
     index: int
@@ -280,7 +280,7 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_paused(self) -> bool:
-        """Whether nobody may acquire the lease."""
+        """Whether the shard is paused, so that no process may acquire the lease."""
         return self.paused_until is not None and self.paused_until > self.at
 
     @property
@@ -298,7 +298,7 @@ class TenantTurn(msgspec.Struct, frozen=True, kw_only=True):
     """When the tenant of an id is served: `turn`, and how many tenants come first.
 
     `ahead`: ids of the tenant itself that come before the id. `paused_until`: the end of its pause; `rests_until`:
-    when its rate lets the next begin. Unix seconds; None where there is none.
+    when its rate lets the next begin. Unix seconds; None if there is none.
     """
 
     tenant: str
@@ -329,17 +329,17 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_paused(self) -> bool:
-        """Whether an operator lets nothing of it begin."""
+        """Whether an operator has paused the tenant."""
         return self.paused_until is not None and self.paused_until > self.at
 
     @property
     def is_resting(self) -> bool:
-        """Whether its rate lets nothing of it begin."""
+        """Whether the rate keeps the tenant's ids from starting."""
         return self.rests_until is not None and self.rests_until > self.at
 
 
 TenantOrder: TypeAlias = Literal["turn", "waiting"]
-"""Those first whose turn comes first, or those with the most waiting ids."""
+"""By turn, the next one first, or by waiting ids, the most first."""
 
 
 class Tenants(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ _RETURNED: Final = "return"
 def declared_type(worker: type[Worker[Any]]) -> Any:  # noqa: ANN401 - any type, or None
     """The type that a worker declares: by `payload`, by its base `Worker[...]`, or by its handler's argument.
 
-    Raises DeclarationError where these differ, where it cannot be found, or where JSON cannot hold it.
+    Raises DeclarationError if these differ, if it cannot be found, or if JSON cannot hold it.
     """
     said = _said(worker)
     handled = _of_handler(worker, must_be_found=said is None)
@@ -75,7 +75,7 @@ def _argument(cls: type, base: Any, given: tuple[Any, ...]) -> Any:  # noqa: ANN
 
 
 def _filled(cls: type, kind: Any, given: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - any type
-    """The type, with what is given in place of its variables."""
+    """The type, with arguments in place of its variables."""
     if isinstance(kind, TypeVar):
         return _found(cls, given[kind]) if kind in given else kind
     return kind[tuple(_filled(cls, variable, given) for variable in kind.__parameters__)] if _is_open(kind) else kind
@@ -84,7 +84,7 @@ def _filled(cls: type, kind: Any, given: Mapping[Any, Any]) -> Any:  # noqa: ANN
 def _found(cls: type, kind: Any) -> Any:  # noqa: ANN401 - any type
     """The type behind names that are written as text."""
     space = SimpleNamespace(__annotations__={"kind": kind})
-    # Code that is executed from a text may be of a module that nobody has imported.
+    # Code that is executed from a text may name a module that is not imported.
     names = getattr(sys.modules.get(cls.__module__), "__dict__", {})
     try:
         return get_type_hints(space, names, include_extras=True)["kind"]

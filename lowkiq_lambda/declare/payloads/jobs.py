@@ -13,14 +13,14 @@ class WrongPayload(ValueError):
 
 
 def plain_payload(kind: Any, payload: object) -> object:  # noqa: ANN401 - any type
-    """The JSON values that stand for the payload. Raises JobError where it is not of the type."""
+    """The JSON values that stand for the payload. Raises JobError if it is not of the type."""
     return _plain(payload_type(kind), payload)
 
 
 def plain_jobs(kind: Any, jobs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - any type
-    """The jobs with payloads as JSON values. Raises JobError, naming the position, where one is not of the type.
+    """The jobs with payloads as JSON values. Raises JobError, naming the position, if one is not of the type.
 
-    What is wrong with a job besides is told by others.
+    Other checks report the other faults of a job.
     """
     wanted = payload_type(kind)
     return [_plain_job(wanted, position, job) for position, job in enumerate(jobs)]
@@ -38,14 +38,14 @@ def loader(kind: Any, load: Callable[[bytes], object] | None) -> Callable[[bytes
 def wrong_payload(entries: Sequence[bytes], load: Callable[[bytes], object]) -> str | None:
     """Which of the payloads of an id is the first that is not of the type, and why.
 
-    None where another error comes first.
+    None if another error comes first.
     """
     for number, entry in enumerate(entries, start=1):
         try:
             load(entry[PLACE:])
         except WrongPayload as error:
             return f"payload {number} of {len(entries)} {error}"
-        except Exception:  # noqa: BLE001 - told by others
+        except Exception:  # noqa: BLE001 - reported by other checks
             return None
     return None
 

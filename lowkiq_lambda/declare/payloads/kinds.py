@@ -1,7 +1,7 @@
-"""Types of payloads: from what code pushes to JSON values, and from what Redis has to what a handler is given.
+"""Types of payloads: from pushed objects to JSON values, and from the values in Redis to the handler's objects.
 
-A type is one that msgspec knows (its own, a dataclass, a TypedDict, a NamedTuple, one of attrs, those of the standard
-library), or a pydantic model, where the program has imported pydantic itself.
+A type is one that msgspec supports (its own, a dataclass, a TypedDict, a NamedTuple, one of attrs, those of the
+standard library), or a pydantic model, if the program has imported pydantic itself.
 """
 
 import sys
@@ -20,7 +20,7 @@ _DIGITS: Final = 12
 
 
 class PayloadType(Protocol):
-    """A type of payloads. What is not of the type is an exception, whose text says what is wrong."""
+    """A type of payloads. A value of another type raises an exception, whose text names the fault."""
 
     @property
     def name(self) -> str:
@@ -45,7 +45,7 @@ class PayloadType(Protocol):
 
 
 class _Msgspec:
-    """A type that msgspec knows."""
+    """A type that msgspec supports."""
 
     def __init__(self, kind: Any) -> None:  # noqa: ANN401 - any type
         self.name = _name(kind)

@@ -1,4 +1,4 @@
-"""`python -m lowkiq_lambda.local.processes MODULE:APP DESCRIPTOR`: a child; a parent starts it, and nobody else."""
+"""`python -m lowkiq_lambda.local.processes MODULE:APP DESCRIPTOR`: a child; only a parent starts it."""
 
 import sys
 

@@ -75,7 +75,7 @@ def main(words: list[str]) -> int:
 
 
 class ParentLink:
-    """Read by a thread of its own, so that a child is told to stop even while it imports its app."""
+    """Read by its own thread, so that a child can be stopped even while it imports its app."""
 
     def __init__(self, descriptor: int) -> None:
         # What handlers start must not keep the connection open.
@@ -88,7 +88,7 @@ class ParentLink:
         self._beginning = Lock()
 
     def order(self) -> Order:
-        """What the child is to do, which the parent says first; a thread waits for more from then on."""
+        """The order of the parent, which is its first message; a thread waits for further messages from then on."""
         while not (lines := self._read()):
             pass
         if lines[0] is None:
@@ -116,7 +116,7 @@ class ParentLink:
             lines = self._read() if readable else []
 
     def _read(self) -> list[bytes | None]:
-        """The lines that have come; the last is None where the parent is gone."""
+        """The lines that have come; the last is None if the parent is gone."""
         part = b""
         with suppress(OSError):
             part = self._socket.recv(_MOST)
@@ -124,7 +124,7 @@ class ParentLink:
         return [*lines, *(() if part else (None,))]
 
     def _tell(self) -> bool:
-        """Tell how the daemon is; False where it does not run yet."""
+        """Tell how the daemon is; False if it does not run yet."""
         status = self._status() if self._status else None
         if status is None or status.state == "starting":
             return False
@@ -154,7 +154,7 @@ def _run(order: Order, link: ParentLink) -> int:
     app = load_app(order.app, Lowkiq)
     order.overrides.apply(app)
     if is_embedded(app.config.redis_url):
-        # The parent has told of it already.
+        # The parent has reported it already.
         attach(app.config, os.environ, tell=False)
     daemon = Daemon(app, ProcessDealer(order.number, order.processes), order.nonce_prefix)
     trace_file = TRACE_FILE.replace(".", f".{order.number}.")

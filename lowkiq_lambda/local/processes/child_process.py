@@ -1,4 +1,4 @@
-"""A child as its parent sees it: started, told what to do, and heard."""
+"""A child as its parent sees it: its start, its orders, and its reports."""
 
 import logging
 import signal
@@ -27,9 +27,9 @@ class ChildProcess:
         self.nonce_prefix = order.nonce_prefix
         """What the nonces of its leases begin with, and those of no other process."""
         self.status: Status | None = None
-        """What it said last."""
+        """Its last report."""
         self.ran_at: float | None = None
-        """When its daemon had started, monotonic; None where it has not."""
+        """When its daemon had started, monotonic; None if it has not."""
         self._clock = clock
         self._drains = drains
         self._socket, theirs = socket.socketpair()
@@ -51,11 +51,11 @@ class ChildProcess:
 
     @property
     def returned(self) -> int | None:
-        """Its exit code, or below 0 the signal that killed it; None where it lives."""
+        """Its exit code, or below 0 the signal that killed it; None if it still runs."""
         return self._process.poll()
 
     def fields(self) -> dict[str, object]:
-        """What is known of it, for a line of the log; `megabytes` (MiB) of memory."""
+        """The fields of a log line about it; `megabytes` (MiB) of memory."""
         fields: dict[str, object] = {"child": self.number, "pid": self.pid}
         returned = self.returned
         if returned is not None:
@@ -65,7 +65,7 @@ class ChildProcess:
         return fields
 
     def tell(self, word: Word) -> None:
-        """Tell it to do something; one that has ended hears nothing."""
+        """Tell it to do something; a child that has ended ignores it."""
         self._say(word.encode())
 
     def kill(self) -> None:

@@ -21,7 +21,7 @@ _MEBIBYTE: Final = 1024 * 1024
 
 
 def memory_of(pid: int) -> int | None:
-    """The resident memory of a process, in bytes; None where it has ended, or the system does not tell."""
+    """The resident memory of a process, in bytes; None if it has ended, or the system does not report it."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines():
             if line.startswith(b"Rss:"):
@@ -44,7 +44,7 @@ class Measured(Protocol):
 
     @property
     def ran_at(self) -> float | None:
-        """When its daemon had started, monotonic; None where it has not."""
+        """When its daemon had started, monotonic; None if it has not."""
         ...
 
 
@@ -52,10 +52,10 @@ Child = TypeVar("Child", bound=Measured)
 
 
 class MemoryWatch:
-    """Looks every five seconds which child is over the limit, in bytes.
+    """Checks every five seconds which child is over the limit, in bytes.
 
-    Where a young child is near the limit already, the limit is too low: it would recycle children for ever, and work
-    would stand still. The watch ends then, and says so.
+    If a young child is near the limit already, the limit is too low: it would recycle children for ever, and work
+    would stand still. The watch ends then, and logs it.
     """
 
     def __init__(self, limit: int, clock: Clock, memory_of: Callable[[int], int | None] = memory_of) -> None:
@@ -93,7 +93,7 @@ class MemoryWatch:
 
 
 def new_watch(megabytes: int, clock: Clock) -> MemoryWatch:
-    """A watch over so many megabytes (MiB) for each child. Raises ConfigError where the system tells nothing."""
+    """A watch over so many megabytes (MiB) for each child. Raises ConfigError if the system does not report memory."""
     if not Path("/proc/self/smaps_rollup").exists():
         raise ConfigError("--max-memory needs Linux, which tells the memory of processes in /proc/PID/smaps_rollup.")
     return MemoryWatch(megabytes * _MEBIBYTE, clock)

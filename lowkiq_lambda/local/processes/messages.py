@@ -1,7 +1,7 @@
-"""What the parent and a child say to each other: lines through a pair of sockets.
+"""Messages between the parent and a child: lines through a pair of sockets.
 
-The parent begins with an `Order`, which says what the child is to run, and goes on with words; the child tells a
-`Status` each second. Either side knows by the end of the other's lines that it is gone.
+The parent begins with an `Order`, which has all that the child needs to run, and goes on with words; the child sends a
+`Status` each second. For either side, the end of the lines means that the other side is gone.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -39,7 +39,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What a child is doing; `memory`: resident, in bytes; `visits`: how many shards it drains at the moment."""
+    """The state of a child; `memory`: resident, in bytes; `visits`: how many shards it drains at the moment."""
 
     state: ProcessState
     memory: int
@@ -47,5 +47,5 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def worse(code: int, returned: int) -> int:
-    """The worse of an exit code and of what a process returned, where a signal is below 0."""
+    """The worse of an exit code and of the return code of a process, which is below 0 for a signal."""
     return max(code, FAILED if returned < 0 else returned)

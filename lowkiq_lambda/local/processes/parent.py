@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _STOP: Final = (SIGTERM, SIGINT)
 
 LAST_WAIT: Final = 1.0
-"""Seconds for which the parent's end waits for leases to be released; what is not by then ends by itself."""
+"""Seconds for which the parent's end waits for the release of leases; the others run out by themselves."""
 
 
 def run_parent(app: Lowkiq, order: Order, max_memory: int | None) -> int:
@@ -41,7 +41,7 @@ def run_parent(app: Lowkiq, order: Order, max_memory: int | None) -> int:
     where their memory cannot be watched.
     """
     if is_embedded(app.config.redis_url):
-        # Now nobody else uses the server; the children will use it beside one another.
+        # Now no other process uses the server; the children will use it beside one another.
         redeclare_empty_queues(app)
     clock = SystemClock()
     watch = None if max_memory is None else new_watch(max_memory, clock)
@@ -99,13 +99,13 @@ class DeadLeases:
         self._threads: list[Thread] = []
 
     def release(self, child: ChildProcess) -> None:
-        """Begin to release what the child held, which has ended. What another process holds by now is left alone."""
+        """Begin to release the shards of a child that has ended. Shards with another holder by now are left alone."""
         thread = Thread(target=self._release, args=(child,), name=f"lowkiq-leases-{child.number}", daemon=True)
         thread.start()
         self._threads = [*(one for one in self._threads if one.is_alive()), thread]
 
     def wait(self) -> None:
-        """Wait until all are released that could be."""
+        """Wait until all releases have ended, up to a limit."""
         ends_at = monotonic() + LAST_WAIT
         for thread in self._threads:
             thread.join(max(0.0, ends_at - monotonic()))

@@ -42,16 +42,16 @@ class _ChildSlot:
 
     @property
     def starting(self) -> ChildProcess | None:
-        """Who does not run yet: the successor, or it in the place of a child that died meanwhile."""
+        """The child that does not run yet: the successor, or the replacement of a child that died."""
         last = self.successor or self.child
         return None if last is None or last.ran_at is not None else last
 
 
 @dataclass
 class ProcessSupervisor:
-    """The children of a daemon. `tend` must be called when one has ended or runs, and when the time comes that it said.
+    """The children of a daemon. Call `tend` when one has ended or runs, and at the time that it returned.
 
-    The first death is made good at once; deaths in a row with a pause, of a second at first, then longer.
+    After a first death the child is replaced at once; after deaths in a row with a back-off of a second, then longer.
     """
 
     processes: int
@@ -62,7 +62,7 @@ class ProcessSupervisor:
     died: Callable[[ChildProcess], object] = bool
     """Told of each child that ended, but for those that did so in good order when they were told to."""
     code: int = field(default=0, init=False)
-    """The worst exit code of those that were told to stop."""
+    """The worst exit code of the children that were stopped."""
     is_stopping: bool = field(default=False, init=False)
     _is_quiet: bool = field(default=False, init=False)
 
@@ -72,7 +72,7 @@ class ProcessSupervisor:
         self._leaving: dict[ChildProcess, float] = {}
 
     def tend(self) -> float:
-        """Report who died, start who is missing, kill who does not end; seconds until the next look."""
+        """Report dead children, start missing ones, kill those that do not end; seconds until the next look."""
         for slot in self._slots:
             self._see_to(slot)
         self._see_off()
@@ -98,7 +98,7 @@ class ProcessSupervisor:
         return [slot.child for slot in self._slots if slot.child is not None]
 
     def tell(self, word: Word) -> None:
-        """Tell all of them; after `quiet` nobody is replaced any more."""
+        """Tell all of them; after `quiet` no child is replaced."""
         self._is_quiet = self._is_quiet or word == "quiet"
         successors = (slot.successor for slot in self._slots if slot.successor is not None)
         for child in (*self.children, *successors, *self._leaving):
@@ -171,7 +171,7 @@ class ProcessSupervisor:
                 slot.child, slot.runs_by = self._started(slot), math.inf
 
     def _started(self, slot: _ChildSlot) -> ChildProcess | None:
-        """A child for the slot; None where the system has no room for another process, now."""
+        """A child for the slot; None if the system has no room for another process, now."""
         try:
             return self.start_child(slot.number)
         except OSError as error:
@@ -198,7 +198,7 @@ class ProcessSupervisor:
         self._leaving[child] = self.clock.monotonic() + self.shutdown_timeout + PATIENCE
 
     def _see_off(self) -> None:
-        """Who has ended since it was told to, and whose time to do so is over."""
+        """Drop dismissed children that have ended, and kill those whose time to end is over."""
         for child, killed_at in list(self._leaving.items()):
             returned = child.returned
             if returned is None and killed_at <= self.clock.monotonic():
@@ -215,5 +215,5 @@ class ProcessSupervisor:
 
 
 def _pause_after(failures: int) -> float:
-    """Seconds until the next attempt, after so many in a row that came to nothing."""
+    """Seconds until the next attempt, after so many failed attempts in a row."""
     return 0.0 if failures == 1 else doubled(FIRST_PAUSE, failures - 2, LONGEST_PAUSE)

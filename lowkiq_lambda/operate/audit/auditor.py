@@ -16,7 +16,7 @@ from lowkiq_lambda.views.journal import JournalEntry
 class AuditReport(msgspec.Struct, frozen=True):
     """What the journals of a queue say.
 
-    `since`: the time (Unix seconds) from which on nothing is missing in any of them, None where nothing was recorded;
+    `since`: the time (Unix seconds) from which on nothing is missing in any of them, None if nothing was recorded;
     `shards`: how many of them have been recorded, `events` and `ids`: how much was judged.
     """
 
@@ -36,16 +36,16 @@ class Auditor:
         self._entries: dict[ShardRef, list[JournalEntry]] = {shard: [] for shard in self._shards}
 
     def look(self) -> int:
-        """Read what is new, before the journals drop it; how many events have been read."""
+        """Read new entries, before the journals drop it; how many events have been read."""
         last = {shard: entries[-1].number for shard, entries in self._entries.items() if entries}
         for shard, new in zip(self._shards, read_journals(self._reader, self._shards, last), strict=True):
             self._entries[shard] += new
         return sum(map(len, self._entries.values()))
 
     def report(self) -> AuditReport:
-        """Judge what has been read, and compare it with what the shards have now."""
+        """Judge the entries that were read, and compare them with the present content of the shards."""
         self.look()
-        # What a closed shard had is in others now.
+        # The payloads of a closed shard are in other shards now.
         on = {
             shard: not level.is_closed and level.until > self._reader.backend.now(shard)
             for shard, level in zip(self._shards, read_levels(self._reader, self._shards), strict=True)
@@ -67,7 +67,7 @@ class Auditor:
 
     def _compare(self, judges: Mapping[ShardRef, Judge], stretches: Mapping[ShardRef, Stretch]) -> None:
         contents = {shard: self._content(shard, [*judge.ledger]) for shard, judge in judges.items()}
-        # What changed since the journals were read may be in the one and not in the other.
+        # A change since the journals were read may be in the shard and not yet in its ledger.
         self.look()
         for shard, judge in judges.items():
             newer = [entry for entry in self._entries[shard] if entry.number > _last(stretches[shard])]

@@ -1,4 +1,4 @@
-"""Where the payloads of a shard are, as far as its journal tells."""
+"""Where the payloads of a shard are, as far as its journal records it."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ WAITING: Final = "waiting"
 FLIGHT: Final = "in flight"
 MORGUE: Final = "in the morgue"
 ALIVE: Final = frozenset({WAITING, FLIGHT, MORGUE})
-"""What is in none of these has ended, and is called by the word for its end."""
+"""A payload in another state has ended, and the state is the word for its end."""
 
 
 class Place(NamedTuple):
@@ -21,8 +21,8 @@ class Place(NamedTuple):
 class Ledger:
     """Each payload by its place: first it waits, then it is delivered, and some time it ends.
 
-    `known_from`: payloads with a larger arrival number are known from their push on; of others nothing is known until
-    the journal names them.
+    `known_from`: payloads with a larger arrival number are known from their push on. The others are unknown until the
+    journal names them.
     """
 
     def __init__(self, known_from: float) -> None:
@@ -30,17 +30,17 @@ class Ledger:
         self._states: dict[str, dict[Place, str]] = defaultdict(dict)
         self._flying: set[str] = set()
         self.handed: dict[str, set[Place]] = {}
-        """What each id was handed at its last claim: a started job goes on with that."""
+        """The places that each id was handed at its last claim: a started job goes on with those."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._states)
 
     def state(self, job_id: str, place: Place) -> str | None:
-        """Where the payload is, the word for its end, or None where nobody has told of it."""
+        """Where the payload is, the word for its end, or None if no entry has named it."""
         return self._states[job_id].get(place)
 
     def is_old(self, place: Place) -> bool:
-        """Whether it may have been there before anything was told."""
+        """Whether it may be older than the entries."""
         return place.arrival <= self.known_from
 
     def put(self, job_id: str, place: Place, state: str) -> None:

@@ -28,7 +28,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 _BACK: Final = frozenset({"retried", "returned", "suspected", "checkpointed", "rest", "held"})
-"""Outcomes after which what was delivered waits again."""
+"""Outcomes after which delivered payloads wait again."""
 _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "killed": (frozenset({WAITING}), MORGUE),
     "deleted": (frozenset({WAITING, MORGUE}), "deleted"),
@@ -103,7 +103,7 @@ class Judge:
         if entry.kind == "recovered":
             self._recovered()
         elif entry.kind == "repaired":
-            # Nobody knows what was in the records that were set aside.
+            # The content of records that were set aside is unknown.
             self.ledger, self._holders = Ledger(entry.items[0]["arrival"]), {}
             self._tokens, self._first, self._met = set(), 0, set()
         for item in entry.items if entry.kind in self._read else ():
@@ -124,7 +124,7 @@ class Judge:
                     )
 
     def _count(self, call: str) -> None:
-        """The calls of a holder are numbered, and a token is nobody else's: so neither goes back."""
+        """The calls of a holder are numbered, and each token has one holder: so neither number decreases."""
         if self._holder and int(call) < self._calls.get(self._holder, 0):
             self._violation(
                 "tokens", "", f"call {call} under token {self._holder} after call {self._calls[self._holder]}"
@@ -166,7 +166,7 @@ class Judge:
         if waiting and waiting[0] < first and not is_started:
             self._violation("order", job_id, f"payload {first.arrival} is claimed before payload {waiting[0].arrival}")
         delivered = [place for place in {*waiting, first, last} if first <= place <= last]
-        # What was there before anything was told may be among them.
+        # Payloads that are older than the entries may be among them.
         if len(delivered) > count or (len(delivered) < count and not ledger.known_from):
             self._violation("order", job_id, f"{count} payloads are claimed where {len(delivered)} wait")
         for place in delivered:
@@ -175,7 +175,7 @@ class Judge:
         self._holders[job_id] = token
 
     def _claimable(self, job_id: str, first: Place, last: Place, *, is_started: bool) -> list[Place]:
-        """What waits; of a started job, what of that was handed out before: what came since is no part of it."""
+        """The places that wait. A started job claims only those that were handed out before, not the later ones."""
         waiting = self.ledger.among(job_id, WAITING)
         handed = self.ledger.handed.get(job_id, {first, last}) if is_started else waiting
         return [place for place in waiting if place in handed]
@@ -190,7 +190,7 @@ class Judge:
         self.ledger.land(item[0], WAITING)
 
     def _settled(self, job_id: str) -> None:
-        """An outcome is its holder's, and of what that has in flight."""
+        """An outcome must come from the holder, and be of an id that this holder has in flight."""
         token, is_first = self._holder, self._note_met(job_id)
         if not self.ledger.among(job_id, FLIGHT):
             is_replaced = self._replaced.pop(job_id, None) == (token, self._call)
@@ -201,7 +201,7 @@ class Judge:
             self._violation("tokens", job_id, f"it is {self._kind} under token {token}, not {self._holders[job_id]}")
 
     def _note_met(self, job_id: str) -> bool:
-        """Whether its holder is the first that is known, and nothing was told of the id under its token before."""
+        """Whether its holder is the first known one, and no earlier entry under its token named the id."""
         is_first = self._holder == self._first and job_id not in self._met
         if self._holder == self._first:
             self._met.add(job_id)
@@ -231,7 +231,7 @@ class Judge:
             self.ledger.land(job_id, WAITING)
 
     def _end_up(self, job_id: str, place: Place, before: Collection[str], after: str) -> str | None:
-        """Where the payload was that is there now, or has ended so."""
+        """Put a payload into its new state; returns the previous one."""
         state = self.ledger.state(job_id, place)
         if state not in before and (state is not None or not self.ledger.is_old(place)):
             self._violation("account", job_id, f"payload {place.arrival} is {self._kind}, and was {state or 'unknown'}")

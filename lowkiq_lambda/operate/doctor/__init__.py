@@ -1,1 +1,1 @@
-"""Tells which promises hold on an app's server, and which work nobody looks after. It changes nothing."""
+"""Checks which promises hold on an app's server, and which work is left undone. It is read-only."""

@@ -27,9 +27,9 @@ from lowkiq_lambda.views.processes import Process
 
 
 def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
-    """All that can be told of the app's server, and of `more`. It writes nothing. Raises BackendError.
+    """All findings about the app's server, and `more`. It writes nothing. Raises BackendError.
 
-    What the server refuses to tell is marked unknown, and hides nothing else.
+    If the server refuses a command, its finding is marked unknown, and the other findings stay.
     """
     core = operations.core
     backend = LookingBackend(core.backend)
@@ -74,7 +74,7 @@ def _processes(core: Core, backend: LookingBackend, found: list[Process]) -> Ite
 
 
 def _unless_refused(section: Section, check: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """What is found; one that says why, where the server refuses. Raises BackendUnavailable."""
+    """What is found; one that says why, if the server refuses. Raises BackendUnavailable."""
     try:
         return [*look()]
     except BackendUnavailable:

@@ -1,4 +1,4 @@
-"""What the code declares otherwise than the server has, and the other way round."""
+"""Differences between the declarations of the code and those on the server."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,7 +20,7 @@ from lowkiq_lambda.views.queues import QueueMetrics
 
 
 def code_findings(core: Core, queues: FoundQueues, backend: Backend) -> Iterator[Finding]:
-    """Those of each queue of the code, then of queues that only the server has."""
+    """The findings on each queue of the code, then on queues that only the server has."""
     found = {state.name: state for state in queues.found}
     agreed = []
     for name, queue in core.queues.items():
@@ -124,7 +124,7 @@ def _undeclared(core: Core, queues: FoundQueues) -> Iterator[Finding]:
 
 
 def _is_left(metrics: QueueMetrics) -> bool:
-    """Whether it has due work that nobody takes: another app's has somebody."""
+    """Whether it has due work that no process takes: the work of another app's queue is taken."""
     return metrics.oldest_due_age > LATE
 
 

@@ -1,4 +1,4 @@
-"""What a crash of a node, and a failover, can lose of what it had acknowledged."""
+"""Acknowledged writes that a crash of a node, or a failover, can lose."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ _FAILURES: Final = {
 
 
 def durability_findings(nodes: Sequence[NodeVitals], topology: Topology) -> Iterator[Finding]:
-    """Those of all nodes; what is so of several is said once."""
+    """The findings on all nodes; equal findings on several nodes are merged."""
     yield from united([finding for node in nodes for finding in _of_node(node, topology)])
 
 
@@ -107,7 +107,7 @@ def _failover(node: NodeVitals, topology: Topology) -> tuple[Mark, str, str]:
     if not count:
         return "ok", "there is no replica to fail over to", ""
     replicas = several(count, "replica")
-    # INFO tells how many replicas are good only where some are asked for.
+    # INFO has the number of good replicas only if the server requires some.
     least = node.number("min-replicas-to-write") or int("min_slaves_good_slaves" in node.info)
     if least:
         return "ok", f"a failover to one of {replicas} loses what was on its way (min-replicas-to-write {least})", ""

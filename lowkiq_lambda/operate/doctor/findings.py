@@ -1,4 +1,4 @@
-"""What the doctor tells: findings, each with a mark and with what to do about it."""
+"""Findings of the doctor, each with a mark and with advice."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias, get_args
@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 
 Mark: TypeAlias = Literal["ok", "warning", "unknown", "broken"]
-"""`warning`: it holds, and may not for long, or not for all; `unknown`: the server does not tell."""
+"""`warning`: it holds, and may not for long, or not for all; `unknown`: the server does not report it."""
 Section: TypeAlias = Literal["server", "memory", "code", "work", "processes", "moves", "aws"]
 SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
 _SEVERITY: Final[tuple[Mark, ...]] = ("ok", "unknown", "warning", "broken")
@@ -38,10 +38,10 @@ class PromiseView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the keys of a queue take. `bytes` by kind.
+    """The memory of the keys of a queue. `bytes` by kind.
 
-    `how`: "sampled", as the server weighed keys of `sampled` of its `shards`; "estimated", where it refuses to, from
-    the number of ids alone.
+    `how`: "sampled", if the server measured keys of `sampled` of its `shards`; "estimated" from the number of ids, if
+    it refuses to measure.
     """
 
     queue: str

@@ -66,7 +66,7 @@ def _of_idle(daemons: Sequence[Process], waiting: Sequence[ProbeResult]) -> Daem
 
 
 def _waiting(core: Core, backend: LookingBackend) -> list[ProbeResult]:
-    """The shards of the app with work that has been due for long and that nobody does; limits may be the reason."""
+    """The shards of the app with work that has been due for long and does not run; limits may be the reason."""
     shards = [
         shard
         for name, queue in core.queues.items()

@@ -1,4 +1,4 @@
-"""What takes memory on the server, queue by queue."""
+"""The use of memory on the server, queue by queue."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ BYTES_PER_ID: Final = 106
 
 
 def memory_views(states: Sequence[QueueState], backend: Backend) -> Iterator[MemoryView]:
-    """Those of queues that can be read. Raises BackendError."""
+    """The views of queues that can be read. Raises BackendError."""
     for state in states:
         if not state.shards:
             continue

@@ -1,4 +1,4 @@
-"""The processes that drain: those that live, and what is wrong with some."""
+"""The processes that drain: those that are alive, and their faults."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from lowkiq_lambda.views.processes import Process
 
 
 def process_findings(processes: Sequence[Process], version: str) -> Iterator[Finding]:
-    """Those of daemons and invocations, of this app and of others on the server."""
+    """The findings on daemons and invocations, of this app and of others on the server."""
     living = [process for process in processes if not process.is_gone]
     if living:
         yield _found("processes", "ok", f"{several(len(living), 'process')} heard of within a minute: {_names(living)}")

@@ -1,4 +1,4 @@
-"""The promises of docs/promises.md, and what is found of each."""
+"""The promises of docs/promises.md, and the findings on each."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,13 +23,13 @@ PROMISES: Final = {
     HONEST_NUMBERS: "Honest numbers",
     10: "Closed by default",
 }
-"""Those that no finding speaks of hold by code alone, whatever the server does."""
+"""A promise without a finding depends only on code, not on the server."""
 DATA: Final = (ONE_AT_A_TIME, NOTHING_LOST, ORDER, FENCING)
-"""Those that break where the server loses what it had acknowledged: leases, jobs, scores, tokens."""
+"""The promises that break if the server loses acknowledged writes: leases, jobs, scores, tokens."""
 
 
 def promise_views(findings: Sequence[Finding]) -> tuple[PromiseView, ...]:
-    """Each promise with the worst of what was found of it."""
+    """Each promise with its worst finding."""
     return tuple(_view(number, name, findings) for number, name in PROMISES.items())
 
 

@@ -1,4 +1,4 @@
-"""Schedule entries that do not fire, and duties that nobody does."""
+"""Schedule entries that do not fire, and duties that do not run."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from lowkiq_lambda.store.shard.timetables import with_timetable
 
 
 def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
-    """Those of recurring work that is late, or fails. Raises BackendError."""
+    """The findings on recurring work that is late, or fails. Raises BackendError."""
     for duty in operations.duties():
         if duty.failures:
             says = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
@@ -27,7 +27,7 @@ def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
 
 
 def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:
-    """Those of schedule entries that do not fire. Raises BackendError."""
+    """The findings on schedule entries that do not fire. Raises BackendError."""
     now = {state.name: state.now for state in states}
     shards = [shard for state in states for shard in state.shards]
     rows = EntryStore(backend, operations.core.config.redis_retry_for).rows(with_timetable(shards))
@@ -64,7 +64,7 @@ def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tup
 
 
 def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
-    """The last planned time that was decided, or since when the entry's times count; None where nobody knows it."""
+    """The last planned time that was decided, or since when the entry's times count; None if unknown."""
     digest = view.entry.times.digest if view.entry else ""
     known = [row.record.known[digest][0] for row in rows if digest in row.record.known]
     made = [row.record.since for row in rows if row.record.since is not None]

@@ -1,4 +1,4 @@
-"""What is so of each node of the server: eviction, memory, version, rights, role and clock."""
+"""Findings on each node of the server: eviction, memory, version, rights, role and clock."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,14 +12,14 @@ from lowkiq_lambda.store.server.health import OLDEST, is_too_old
 from lowkiq_lambda.store.server.vitals import NodeVitals, Topology
 
 FULL: Final = 0.8
-"""Of the memory that a node may use: what is fuller is warned of."""
+"""The share of its memory limit above which a node gets a warning."""
 MOST_SKEW: Final = 1.0
 """Seconds between two clocks that are said to agree."""
 _MANAGED: Final = "A managed cache has it in its parameter group"
 
 
 def server_findings(nodes: Sequence[NodeVitals], topology: Topology) -> Iterator[Finding]:
-    """Those of all nodes; what is so of several is said once."""
+    """The findings on all nodes; equal findings on several nodes are merged."""
     yield from united([finding for node in nodes for finding in _of_node(node)])
     if topology == "cluster":
         yield from united([_cluster_state(node, len(nodes)) for node in nodes])

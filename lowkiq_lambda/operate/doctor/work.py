@@ -1,4 +1,4 @@
-"""Work that nobody does: due and not taken, paused, held, damaged, or about to leave the morgue."""
+"""Work that does not run: due and not taken, paused, held, damaged, or about to leave the morgue."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ NEARLY: Final = 0.9
 
 
 def work_findings(core: Core, states: Sequence[QueueState], processes: Sequence[Process]) -> Iterator[Finding]:
-    """Those of the app's queues."""
+    """The findings on the app's queues."""
     found = [finding for state in states for finding in _of_queue(core, state, processes)]
     yield from found
     if not any(finding.check == "due work" for finding in found):
@@ -58,14 +58,14 @@ def _untaken(core: Core, state: QueueState, processes: Sequence[Process]) -> Ite
         f"due for up to {time(lag)}, and not taken: {several(len(waiting), 'shard')} of {len(state.probes)} ({numbers})"
     )
     if isinstance(state.metrics, QueueMetrics) and state.metrics.oldest_due_age <= limit:
-        # Why it waits, its numbers tell.
+        # The counts of the queue already explain the wait.
         return
     mark, why, advice = _nobody(lag, processes)
     yield _found("due work", mark, f"{says}; {why}", advice, state.name, NOTHING_LOST)
 
 
 def _nobody(lag: float, processes: Sequence[Process]) -> tuple[Mark, str, str]:
-    """Why nobody may have come."""
+    """Why no process may have taken the work."""
     living = [process for process in processes if not process.is_gone]
     able = [process for process in living if not process.quiet]
     daemons = [process for process in able if process.kind == "daemon"]

@@ -1,1 +1,1 @@
-"""What people look at and change in shards; never loaded by a drain."""
+"""Reads and changes of shards by operators; never loaded by a drain."""

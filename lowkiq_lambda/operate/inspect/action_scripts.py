@@ -70,7 +70,7 @@ class ActionProgress(NamedTuple):
 
 
 class SnapshotReply(ReplyShape, frozen=True):
-    """What snapshot.lua answers."""
+    """The reply of snapshot.lua."""
 
     scripts = ("snapshot",)
     arrival: bytes
@@ -81,7 +81,7 @@ class SnapshotReply(ReplyShape, frozen=True):
 
 
 class PauseReply(ReplyShape, frozen=True):
-    """What pause.lua and pause_tenant.lua answer."""
+    """The reply of pause.lua and pause_tenant.lua."""
 
     scripts = ("pause", "pause_tenant")
     status: bytes

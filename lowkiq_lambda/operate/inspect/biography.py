@@ -1,4 +1,4 @@
-"""What is known of an id, from the journals of the shards that it has been in."""
+"""The life of an id, from the journals of the shards that it has been in."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -19,7 +19,7 @@ _PLACE: Final = 2
 def biography(
     reader: ShardReader, shards: Sequence[ShardRef], job_id: str, now: Whereabouts, failures: Sequence[Failure]
 ) -> Biography:
-    """What the journals tell of the id. `shards`: those it may have been in, at last the one it is in.
+    """The events of the id in the journals. `shards`: those it may have been in, at last the one it is in.
 
     Raises BackendError.
     """
@@ -39,7 +39,7 @@ def biography(
 
 
 def _events(journal: Sequence[JournalEntry], job_id: str) -> Iterator[LifeEvent]:
-    """Those of one shard. What happened to all that was in flight happened to the id, if it was."""
+    """The events of one shard. An event of all ids in flight concerns the id if it was in flight."""
     is_flying = False
     for entry in journal:
         for item in entry.items:
@@ -54,7 +54,7 @@ def _events(journal: Sequence[JournalEntry], job_id: str) -> Iterator[LifeEvent]
 
 
 _STILL_FLYING: Final = frozenset({"pushed", _JOINED, "evicted", "deleted", "killed", "redriven", "trimmed", "released"})
-"""What happens beside an id in flight, and leaves it there."""
+"""Events that leave an id in flight."""
 
 
 def _event(entry: JournalEntry, numbers: Sequence[Any]) -> LifeEvent:

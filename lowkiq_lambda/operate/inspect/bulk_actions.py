@@ -69,7 +69,7 @@ class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """An action on the ids that were `chosen`, or, where that is None, on those of the queue that the filter wants.
+    """An action on the ids that were `chosen`, or, if that is None, on those of the queue that the filter wants.
 
     `total`: about how many ids will be looked at; `handled`: how many were; `changed`: how many it has changed.
     """
@@ -99,7 +99,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the action has no step left."""
         return not self.snapshots
 
 
@@ -111,10 +111,10 @@ def prepare(
     filter: IdFilter = ALL,  # noqa: A002 - it is one
     whole_list: bool = False,
 ) -> BulkAction:
-    """The action that would be made, after a look. `whole_list`: somebody asked for all jobs in so many words.
+    """The action before its first step, after a look at the queue. `whole_list`: the caller explicitly wants all jobs.
 
-    Raises JobError for what can be no id, BackendError; WholeListError if it would delete all waiting jobs, those that
-    never failed too, and nobody asked for that.
+    Raises JobError for an impossible id, BackendError, and WholeListError if it would delete all waiting jobs,
+    including those that never failed, without `whole_list`.
     """
     if act == "delete" and chosen is None and filter.is_everything and not whole_list:
         raise WholeListError(
@@ -166,7 +166,7 @@ def count(runner: ActionRunner, action: BulkAction, go_on: Callable[[], bool]) -
 def steps(runner: ActionRunner, action: BulkAction) -> Iterator[BulkAction]:
     """The action after each call that was made for it, until it is done.
 
-    Raises BackendError (the last action that came goes on from there), ValueError where the queue's shards are others
+    Raises BackendError (the last action that came goes on from there), ValueError if the queue's shards are others
     by now, as it is resharded: then the action is to be begun again.
     """
     shards = runner.reader.shards
@@ -283,7 +283,7 @@ def _wanted(action: BulkAction) -> IdFilter:
 
 
 def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
-    """Upwards: what is changed leaves the list, or goes to where it was read before."""
+    """Upwards: a changed id leaves the list, or moves to a part that was read before."""
     least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
     if action.act in _OF_LATER:
         least = max(least, Bound(snapshot.at, exclusive=True))

@@ -48,9 +48,9 @@ class CurrentTotals(NamedTuple):
 def current_totals(
     reader: ShardReader, queues: Mapping[str, SeenQueue], extra_commands: Sequence[ExtraCommand] = ()
 ) -> Iterator[CurrentTotals]:
-    """One round trip for each node, and one more where a queue turns out to have other shards, or waits for its limits.
+    """One round trip for each node, and one more if a queue turns out to have other shards, or waits for its limits.
 
-    So the first look of a process tells the truth of a queue that was resharded before it began. Raises BackendError.
+    So the first look of a process is right also for a queue that was resharded before. Raises BackendError.
     """
     keys = [declaration_key(name, reader.backend.prefix) for name in queues]
     declared: list[ExtraCommand] = [(key, ("GET", key)) for key in keys]

@@ -1,4 +1,4 @@
-"""What was set aside in shards, for people: looked at, and deleted."""
+"""Reads and deletes the records that were set aside in shards, for people."""
 
 from itertools import chain
 
@@ -10,7 +10,7 @@ from lowkiq_lambda.views.queues import DamagedRecord
 
 
 class DamagedRecordReply(ReplyShape, frozen=True):
-    """One record, as damaged_records.lua tells it. Numbers are texts."""
+    """One record in the reply of damaged_records.lua. Numbers are texts."""
 
     number: bytes
     at: bytes
@@ -22,14 +22,14 @@ class DamagedRecordReply(ReplyShape, frozen=True):
 
 
 class DamagedRecordsReply(ReplyShape, frozen=True):
-    """What damaged_records.lua answers."""
+    """The reply of damaged_records.lua."""
 
     scripts = ("damaged_records",)
     records: list[DamagedRecordReply]
 
 
 class DeleteDamagedReply(ReplyShape, frozen=True):
-    """What delete_damaged.lua answers."""
+    """The reply of delete_damaged.lua."""
 
     scripts = ("delete_damaged",)
     status: bytes

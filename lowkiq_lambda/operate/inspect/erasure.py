@@ -1,4 +1,4 @@
-"""Removes a queue with all that it holds. Only while nobody uses the server: whoever does is not told."""
+"""Removes a queue with all its keys. Call it only while no process uses the server, as none is notified."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,7 +25,7 @@ def has_queue(url: str, queue_name: str, namespace: str | None, timeout: float) 
 
 
 def erase_queue(url: str, queue_name: str, namespace: str | None, timeout: float) -> Erased | None:
-    """Remove the queue from a server (not a cluster); None where it has none of that name. Raises BackendError."""
+    """Remove the queue from a server (not a cluster); None if it has no queue of that name. Raises BackendError."""
     with _connected(url, timeout) as client:
         keys = _keys_of(client, queue_name, namespace)
         if not keys:

@@ -30,7 +30,7 @@ _CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,16}", re.ASCII)
 
 
 class ErrorTextsReply(ReplyShape, frozen=True):
-    """What error_texts.lua answers: the next cursor, errors read, and each part of a text with times of its ids."""
+    """The reply of error_texts.lua: the next cursor, errors read, and each part of a text with times of its ids."""
 
     scripts = ("error_texts",)
     cursor: bytes
@@ -166,14 +166,14 @@ def error_groups(
 
 
 class Alike(NamedTuple):
-    """What errors that are alike share, in words, and the fingerprint, where they are alike by it."""
+    """The words that errors of one group share, and their fingerprint if they are grouped by it."""
 
     words: str
     fingerprint: str | None = None
 
 
 def what_is_alike(line: str, by: ErrorGrouping) -> Alike:
-    """What an error of this first line shares with those that are alike.
+    """The words that an error with this first line shares with the others of its group.
 
     >>> what_is_alike("shop.Late: no parcel 7", "line").words, what_is_alike("shop.Late: no parcel 7", "type").words
     ('shop.Late: no parcel 7', 'shop.Late')

@@ -71,7 +71,7 @@ def _beginning(
         for shard, (ids, _) in zip(shards, of_shards, strict=True):
             for job_id in map(bytes.decode, ids):
                 known = places[shard.queue_name, job_id] if job_id.startswith(prefix) else [place]
-                # A scan may tell an id twice, and two shards may have it while a queue moves.
+                # A scan may return an id twice, and two shards may have it while a queue moves.
                 if place not in known:
                     known.append(place)
     return places, any(one.cut for _, of_shards in found for one in of_shards)

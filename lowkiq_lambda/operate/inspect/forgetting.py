@@ -1,4 +1,4 @@
-"""What a queue remembers of pushes and of what was done, forgotten: keys of jobs, and marks of ids."""
+"""Deletes records of pushes and of done jobs in a queue: keys of jobs, and marks of ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ AT_ONCE: Final = 1_000
 
 
 class ForgottenReply(ReplyShape, frozen=True):
-    """What forget_keys.lua and forget_marks.lua answer."""
+    """The reply of forget_keys.lua and forget_marks.lua."""
 
     scripts = ("forget_keys", "forget_marks")
     status: bytes
@@ -35,7 +35,7 @@ def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> in
     return _forget(reader, "forget_keys", digests)
 
 
-def _pairs(pushed: Any) -> list[tuple[object, str]]:  # noqa: ANN401 - whatever is given
+def _pairs(pushed: Any) -> list[tuple[object, str]]:  # noqa: ANN401 - any argument
     listed = [*pushed] if isinstance(pushed, Iterable) and not isinstance(pushed, str | bytes) else [pushed]
     for one in listed:
         if not (isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], str)):  # noqa: PLR2004 - a pair

@@ -89,7 +89,7 @@ def filter_by(wanted: Wanted) -> IdFilter:
 
 
 class FilteredIdsReply(ReplyShape, frozen=True):
-    """What filter_ids.lua answers: ids, and their errors, where it was asked for them."""
+    """The reply of filter_ids.lua: ids, and their errors if the call asks for them."""
 
     scripts = ("filter_ids",)
     ids: list[bytes]

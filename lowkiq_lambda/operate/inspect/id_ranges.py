@@ -95,7 +95,7 @@ class IdBound(NamedTuple):
 
 
 class IdRange(NamedTuple):
-    """A range of ids by their bytes, read upwards or downwards, starting after a position. None is no bound."""
+    """A range of ids by their bytes, read upwards or downwards, starting after a position. None: without a bound."""
 
     least: IdBound | None
     most: IdBound | None
@@ -127,7 +127,7 @@ class IdRange(NamedTuple):
 
 
 class IdsByValueReply(ReplyShape, frozen=True):
-    """What ids_by_value.lua answers."""
+    """The reply of ids_by_value.lua."""
 
     scripts = ("ids_by_value",)
     ids_and_values: list[bytes]
@@ -135,7 +135,7 @@ class IdsByValueReply(ReplyShape, frozen=True):
 
 
 class IdsReply(ReplyShape, frozen=True):
-    """What in_flight_ids.lua answers."""
+    """The reply of in_flight_ids.lua."""
 
     scripts = ("in_flight_ids",)
     ids: list[bytes]

@@ -46,7 +46,7 @@ class PageTerms:
         return Range(Bound.of(least), Bound.of(most), self.reverse, position_after(self.after))
 
     def ids(self) -> IdRange:
-        """The range of ids. Raises ValueError for a bad cursor, JobError for a bound that is no id."""
+        """The range of ids. Raises ValueError for a bad cursor, JobError for a bound that is not an id."""
         least, most = ("-" if self.least is None else self.least), ("+" if self.most is None else self.most)
         return IdRange.of(least, most, position_after(self.after), reverse=self.reverse)
 

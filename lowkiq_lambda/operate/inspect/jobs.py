@@ -64,7 +64,7 @@ class JobReply(ReplyShape, frozen=True):
 
 
 class JobsReply(ReplyShape, frozen=True):
-    """What read_jobs.lua answers: how many of the ids it has looked up, and the jobs that were there."""
+    """The reply of read_jobs.lua: how many of the ids it has looked up, and the jobs that were there."""
 
     scripts = ("read_jobs",)
     ids_read: int

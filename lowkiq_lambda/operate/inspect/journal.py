@@ -1,4 +1,4 @@
-"""Reads the journals of shards, and where the payloads are that they tell of."""
+"""Reads the journals of shards, and the places of the payloads in their entries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ from lowkiq_lambda.views.journal import JournalEntry
 
 
 class PlacesReply(ReplyShape, frozen=True):
-    """What places.lua answers for each id, one behind the other: arrival numbers."""
+    """The reply of places.lua for each id, one behind the other: arrival numbers."""
 
     scripts = ("places",)
     waiting: list[int]
@@ -31,7 +31,7 @@ class JournalUntil(NamedTuple):
 
 
 UNREADABLE: Final = "unreadable"
-"""The kind of an entry that nobody can read."""
+"""The kind of an unreadable entry."""
 _IDS_AT_ONCE: Final = 200
 _items = msgspec.msgpack.Decoder(list[Any]).decode
 
@@ -81,7 +81,7 @@ def _entry(shard: ShardRef, stream_id: bytes, pairs: Sequence[bytes]) -> Journal
     try:
         kind, items = fields[b"kind"].decode(), _items(fields[b"body"])
     except ValueError:
-        # It names an id that is no text, as only a damaged record has.
+        # It names an id that is not a text, as only a damaged record does.
         kind, items = UNREADABLE, []
     return JournalEntry(
         shard=shard.number,

@@ -54,5 +54,5 @@ def _begins_on(entries: Sequence[JournalEntry], *, is_on: bool) -> bool:
 def _known_from(part: Sequence[JournalEntry], told: float | None) -> float:
     if told is not None:
         return told
-    # What was cut off is older than the first push that is left.
+    # The entries that were cut off are older than the first push that is left.
     return min((item[2] - 1 for entry in part if entry.kind == "pushed" for item in entry.items), default=inf)

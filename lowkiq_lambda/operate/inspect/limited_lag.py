@@ -1,4 +1,4 @@
-"""What waits because its queue keeps its own limits, told apart from what waits because nobody comes."""
+"""Separates the lag of ids that wait for limits of their queue from the lag of ids that no process drains."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -53,7 +53,7 @@ def _without(metrics: Counted, since: float) -> Counted:
         return metrics
     return msgspec.structs.replace(
         metrics,
-        # What is in flight waits for no limit.
+        # Ids in flight do not wait for a limit.
         lag=max(since, metrics.in_flight_lag),
         oldest_due_age=since,
         limited_lag=max(metrics.limited_lag, metrics.oldest_due_age),

@@ -21,7 +21,7 @@ _AS_BEFORE: Final[Any] = object()
 
 
 class SetLimitsReply(ReplyShape, frozen=True):
-    """What set_limits.lua answers."""
+    """The reply of set_limits.lua."""
 
     scripts = ("set_limits",)
     status: bytes
@@ -29,7 +29,7 @@ class SetLimitsReply(ReplyShape, frozen=True):
 
 
 class TakenReply(ReplyShape, frozen=True):
-    """A place, or an offer of one, as queue_limits.lua tells it."""
+    """A place, or an offer of one, in the reply of queue_limits.lua."""
 
     shard: bytes
     until: bytes
@@ -37,7 +37,7 @@ class TakenReply(ReplyShape, frozen=True):
 
 
 class QueueLimitsReply(ReplyShape, frozen=True):
-    """What queue_limits.lua answers. Numbers that may be no integers are texts, empty for nothing to tell."""
+    """The reply of queue_limits.lua. Numbers that may be fractions are texts, empty for no value."""
 
     scripts = ("queue_limits",)
     status: bytes
@@ -54,14 +54,14 @@ class QueueLimitsReply(ReplyShape, frozen=True):
 
 
 class IsLimitedReply(ReplyShape, frozen=True):
-    """What is_limited.lua answers."""
+    """The reply of is_limited.lua."""
 
     scripts = ("is_limited",)
     is_limited: int
 
 
 class QueueLimits:
-    """What `app.operate(worker).limits` is. Each method raises BackendError where Redis cannot serve."""
+    """`app.operate(worker).limits`. Each method raises BackendError if Redis cannot serve."""
 
     def __init__(self, reader: ShardReader, worker: type[Worker[Any]]) -> None:
         self._reader = reader
@@ -69,11 +69,11 @@ class QueueLimits:
         self._queue = QueueRef(worker.queue_name, reader.backend.prefix)
 
     def set(self, *, max_running: int | None = _AS_BEFORE, rate: Rate | None = _AS_BEFORE) -> None:
-        """From now on these limits count, in place of those that code declares; None: no such limit.
+        """From now on these limits count, in place of those that code declares; None: without this limit.
 
-        What is not named stays as it was. Who visits a shard then comes to an end after the batch that runs, and asks
-        for a place. Harmless to repeat: where it broke off, the error tells how many shards it has reached, and another
-        call goes on. Raises DeclarationError for what is no limit, and ValueError where none is named.
+        A limit that is not named stays as it was. A visit that runs ends after its present batch, and then asks for a
+        place. Harmless to repeat: if a call fails, its error has the number of shards that it reached, and another
+        call goes on. Raises DeclarationError for an invalid limit, and ValueError if no limit is named.
         """
         limits: dict[str, object] = {}
         if max_running is not _AS_BEFORE:
@@ -86,7 +86,7 @@ class QueueLimits:
             limits["rate"] = [rate.ids, rate.per] if rate is not None else False
         if not limits:
             raise ValueError("set takes max_running, rate, or both.")
-        # First the limits, then the marks: who meets a mark finds them.
+        # The limits are written before the marks, so a visit that meets a mark finds the limits.
         self._mark(self._change(msgspec.msgpack.encode(limits, enc_hook=_value)), "1")
 
     def reset(self) -> None:
@@ -95,12 +95,12 @@ class QueueLimits:
         self._mark(self._change(b""), "")
 
     def keep(self) -> None:
-        """Where limits are set, see to it that all shards know: they may be new, as the queue was declared anew."""
+        """If limits are set, mark all shards: they may be new, because the queue was declared anew."""
         if self._reply().is_set:
             self._mark(self._change(msgspec.msgpack.encode({})), "1")
 
     def explain(self) -> LimitsView:
-        """What limits the queue now: the limits that count, who has its places, who waits, and for what."""
+        """The limits of the queue now: those that count, shards with a place, waiting shards, and the reason."""
         reply = self._reply()
         taken = sorted((float(one.until), int(one.shard), one.is_offer) for one in reply.taken)
         marks = self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)
@@ -120,12 +120,12 @@ class QueueLimits:
         )
 
     def kept_back(self) -> float | None:
-        """For how many seconds the limits have not been why nothing of the queue begins; None: they are not at all.
+        """Seconds since the limits last kept the queue from starting ids; None: they are not a reason at all.
 
-        0 while they let nothing begin. A queue that uses its rate up begins something again and again, and what waits
-        between waits for the rate: so it counts from the last id that was let begin, or, where that left some of the
-        rate, from the last time that somebody asked and none was left. Where nobody ever was refused, the rate is no
-        reason.
+        0 while they let no id start. A queue that uses up its rate starts ids again and again, and the ids that wait
+        in between wait for the rate. So the seconds count from the last id that was admitted. If that id left some of
+        the rate, they count from the last request that found none left. If no request was ever refused, the rate is
+        not a reason.
         """
         reply = self._reply()
         if reply.most and len(reply.taken) >= float(reply.most):

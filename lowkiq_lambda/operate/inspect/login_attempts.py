@@ -11,7 +11,7 @@ _KEPT: Final = 300
 
 
 def count_attempts(backend: Backend, window: int, sources: Sequence[str], more: int) -> list[int]:
-    """Counts so many tries of each source in a window of time, and says how many there are; 0 where Redis is silent."""
+    """Adds tries to the count of each source in a window of time; returns the counts, 0 if Redis does not answer."""
     keys = [dashboard_key(f"tries:{window}:{escape(source)}", backend.prefix) for source in sources]
     counting = [(key, ("INCRBY", key, more)) for key in keys]
     answers = send_each(backend.client, [*counting, *((key, ("EXPIRE", key, _KEPT)) for key in keys)])

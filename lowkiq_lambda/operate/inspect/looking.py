@@ -1,4 +1,4 @@
-"""Calls that leave everything as it is, what is damaged too."""
+"""Read-only calls, which leave damaged records in place too."""
 
 from collections import deque
 

@@ -27,7 +27,7 @@ _KIND_OF: Final[Mapping[str, Kind]] = {
 
 
 class QueueMemory(NamedTuple):
-    """Bytes by kind. `sampled`: how many of the shards were asked; 0 where nothing was told."""
+    """Bytes by kind. `sampled`: how many of the shards were measured; 0 if no reply had a number."""
 
     bytes: Mapping[Kind, int]
     sampled: int
@@ -35,7 +35,7 @@ class QueueMemory(NamedTuple):
 
 
 def queue_memory(backend: Backend, queue_name: str, shards: Sequence[ShardRef], now: float) -> QueueMemory:
-    """What the queue's shards and its history take. Raises BackendError."""
+    """The memory of the queue's shards and its history. Raises BackendError."""
     # Spread over all of them: the last ones may have been filled by another code.
     step = max(1, len(shards) // SHARDS_SAMPLED)
     sample = shards[::step][:SHARDS_SAMPLED]

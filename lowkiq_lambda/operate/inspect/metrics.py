@@ -1,4 +1,4 @@
-"""Queues in numbers: one round trip for each node, whatever they hold."""
+"""Queues in numbers: one round trip for each node, however many jobs they have."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ class _Flight(NamedTuple):
 
 
 class ShardCounts(ReplyShape, frozen=True):
-    """What counts.lua tells of a shard, or of several together."""
+    """The reply of counts.lua for a shard, or the sum of several."""
 
     length: int
     retries: int
@@ -60,7 +60,7 @@ class ShardCounts(ReplyShape, frozen=True):
 
 
 class CountsReply(ReplyShape, frozen=True):
-    """What counts.lua answers."""
+    """The reply of counts.lua."""
 
     scripts = ("counts",)
     counts: bytes

@@ -46,7 +46,7 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
 
 
 def server_view(answer: object, address: str) -> ServerView:
-    """What a node's INFO says."""
+    """The INFO of a node."""
     if not isinstance(answer, bytes):
         return ServerView(address=address)
     info = info_fields(answer.decode(errors="replace"))

@@ -1,7 +1,8 @@
-"""What people did to queues by the dashboard: of each queue the last actions, kept beside it.
+"""The last actions of people in the dashboard, by queue, stored beside the queue.
 
-A record is written behind the action, so that an action of a process that dies between the two has none; the audit log
-has the same gap. It is kept for people to read, not as evidence: whoever can write to the server can change it.
+A record is written after its action, so an action has no record if the process dies between the two. The audit log has
+the same gap. The records are for people to read and not evidence: anybody with write access to the server can change
+them.
 """
 
 import secrets
@@ -36,7 +37,7 @@ _decode = msgspec.msgpack.Decoder(_Record).decode
 
 
 def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> None:
-    """Keep it, once; where Redis does not take it, the audit log alone has it."""
+    """Keep it, once; if Redis does not take it, only the audit log has it."""
     key = actions_key(action.queue, backend.prefix)
     commands: Sequence[tuple[Any, ...]] = (
         ("LPUSH", key, _encode(_Record(**msgspec.structs.asdict(action), by_step=by_step))),
@@ -92,7 +93,7 @@ def _as_one(records: Sequence[_Record]) -> PastAction:
 
 
 def _readable(stored: Sequence[bytes]) -> Iterator[_Record]:
-    """What another version wrote in another form is left out."""
+    """Records of another version in another form are left out."""
     for record in stored:
         with suppress(msgspec.MsgspecError):
             yield _decode(record)

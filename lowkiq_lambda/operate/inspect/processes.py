@@ -1,4 +1,4 @@
-"""The processes that drain, for people: who they are, and what they are to do."""
+"""The processes that drain, for people: their identity, and their orders."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, overload
@@ -11,18 +11,18 @@ from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, scrip
 from lowkiq_lambda.views.processes import Process
 
 GONE_AFTER: Final = 60.0
-"""Seconds after which a process that nobody has heard of since counts as gone."""
+"""Seconds without a heartbeat after which a process counts as gone."""
 
 
 class OrderReply(ReplyShape, frozen=True):
-    """What order_process.lua answers: OK, or GONE."""
+    """The reply of order_process.lua: OK, or GONE."""
 
     scripts = ("order_process",)
     status: bytes
 
 
 class ProcessesReply(ReplyShape, frozen=True):
-    """What list_processes.lua answers: each process with what it told behind it, and each with its order."""
+    """The reply of list_processes.lua: each process with its last report, and each with its order."""
 
     scripts = ("list_processes",)
     now: bytes
@@ -82,7 +82,7 @@ class Processes(Sequence[Process]):
 
 
 def _readable(now: float, told: Iterable[tuple[bytes, bytes]], orders: dict[bytes, bytes]) -> Iterator[Process]:
-    """What this version of the library cannot read is left out: it hides no other process."""
+    """A record that this version of the library cannot read is left out, and does not hide another process."""
     for process_id, value in told:
         seen_at, _, record = value.partition(b" ")
         try:

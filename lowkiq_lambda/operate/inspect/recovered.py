@@ -1,4 +1,4 @@
-"""What holders left behind, from the journals: for people."""
+"""Jobs that holders left behind, from the journals: for people."""
 
 from lowkiq_lambda.operate.inspect.journal import read_journals
 from lowkiq_lambda.operate.inspect.paging import check_limit

@@ -1,7 +1,7 @@
-"""Redriving: buried ids wait again, so many a second, and in an order. Nothing sleeps: each id has a time of its own.
+"""Redriving: requeues dead ids at a limited rate, and in an order. No process sleeps: each id has its own due time.
 
-It is a `BulkAction`, so between two steps it is a value that anybody may keep, and a second run of a step finds nothing
-to do. How many were put back before is part of it: it goes on at its rate, whoever goes on with it.
+A redrive is a `BulkAction`, so between two steps it is a value that any process may keep, and a second run of a step
+finds no ids to requeue. The value includes the number of requeued ids: any process can continue it at its rate.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,15 +21,15 @@ from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 RATE: Final = 100.0
-"""Ids in a second, where nothing else is said: more than people read, and less than most handlers bear."""
+"""Ids in a second by default: more than people can read, and less than most handlers can take."""
 
 
 class RedrivePreview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a redrive would do to an id. `payloads` would wait, and `stay` would stay buried.
+    """The effect of a redrive on an id: `payloads` would wait, and `stay` would stay in the morgue.
 
     `due_at`: when it would be due (Unix seconds); None if it would not, or its head is held. `place`: how many ids of
-    its shard are due before it, those of the redrive that come sooner among them. `skipped`: why nothing of it would
-    wait: nothing is buried under it, or a newer payload waits or is in flight; "" where something would.
+    its shard are due before it, including earlier ids of the redrive. `skipped`: why it would not wait: it has no
+    payload in the morgue, or a newer payload waits or is in flight; "" if it would.
     """
 
     id: str
@@ -42,9 +42,9 @@ class RedrivePreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreviewReply(ReplyShape, frozen=True):
-    """What preview_redrive.lua answers.
+    """The reply of preview_redrive.lua.
 
-    Of each id payloads that would wait and that would stay, its time, ids before it, and whether it waits already.
+    For each id: payloads that would wait and that would stay, its time, ids before it, and whether it waits already.
     """
 
     scripts = ("preview_redrive",)
@@ -54,7 +54,7 @@ class PreviewReply(ReplyShape, frozen=True):
 def begin(
     runner: ActionRunner, ids: Iterable[object] | None, wanted: Wanted | None, options: RedriveOptions
 ) -> BulkAction:
-    """The redrive, before its first step. Raises JobError for what can be no id, ValueError, BackendError."""
+    """The redrive, before its first step. Raises JobError for an impossible id, ValueError, BackendError."""
     if (ids is None) == (wanted is None):
         raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
     if unknown := options.keys() - RedriveOptions.__annotations__.keys():
@@ -75,7 +75,7 @@ def begin(
     except msgspec.ValidationError as error:
         raise ValueError(f"The redrive cannot work: {error}.") from error
     action = prepare(runner, "redrive", chosen=chosen, filter=chosen_by)
-    # What is as late as that waits for an operator, and a start that is no number has no place among times.
+    # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
         raise ValueError("The redrive cannot work: its last id would be due beyond the year 9999, or before 1970.")
     return msgspec.structs.replace(action, redrive=checked)
@@ -94,7 +94,7 @@ def carry_out(runner: ActionRunner, action: BulkAction) -> int:
 
 
 def how_to_go_on(action: BulkAction) -> str:
-    """Where another call goes on, that finds in the morgue what this one has not put back."""
+    """How another call goes on: it finds in the morgue the ids that this call has not requeued."""
     start = "" if action.redrive is None else f" with start={action.redrive.due_at(action.changed):.3f}"
     return f"{ids_again(action.changed)}; the same call{start} does the rest at the same rate."
 
@@ -105,7 +105,7 @@ def ids_again(count: int) -> str:
 
 
 def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RedrivePreview]:
-    """What the steps would do, id by id; only read. Raises BackendError."""
+    """The effect of the steps, id by id, without a write. Raises BackendError."""
     terms, position = action.redrive, 0
     if terms is None:
         raise TypeError(f"{action.act} does not redrive: begin it by redriving.begin.")

@@ -25,7 +25,7 @@ _ROLES: Final[Mapping[bytes, ShardRole]] = {b"": "open", b"closed": "closed", b"
 
 
 class ShardDetailsReply(ReplyShape, frozen=True):
-    """What shard_details.lua answers. Times are Unix seconds as texts."""
+    """The reply of shard_details.lua. Times are Unix seconds as texts."""
 
     scripts = ("shard_details",)
     times: ShardTimesReply
@@ -45,7 +45,7 @@ class ShardDetailsReply(ReplyShape, frozen=True):
 
 
 class ExplainJobReply(ReplyShape, frozen=True):
-    """What explain_job.lua answers."""
+    """The reply of explain_job.lua."""
 
     scripts = ("explain_job",)
     shard: ShardDetailsReply
@@ -146,7 +146,7 @@ def _explanation(
 def _held_since(due_at: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
     if due_at is None or due_at < FAR:
         return None
-    # Where the note was set aside as damaged, nobody knows.
+    # The time is unknown if the note was set aside as damaged.
     return float(trouble.get("held_since", now))
 
 
@@ -193,7 +193,7 @@ def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
 
 
 def _time(text: bytes) -> float | None:
-    """Raises ValueError where it is no time."""
+    """Raises ValueError if it is not a time."""
     if not text:
         return None
     at = float(text)

@@ -40,9 +40,9 @@ def no_pause(_now: float) -> Argument:
 
 
 def set_pause(reader: ShardReader, tenant: str | None, end_of: EndOfPause) -> float:
-    """Pause the queue, or a tenant of it, or resume it; until when.
+    """Pause the queue, or a tenant of it, or resume it; returns the end of the pause.
 
-    Raises ValueError for a tenant if the queue has none, TypeError for one that is no text, BackendError.
+    Raises ValueError for a tenant if the queue has no tenants, TypeError if it is not a text, BackendError.
     """
     shards = reader.shards if tenant is None else _with_tenants(reader, tenant)
     until = end_of(reader.backend.now(shards[0]))

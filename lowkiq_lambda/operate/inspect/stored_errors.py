@@ -24,5 +24,5 @@ class StoredErrors(NamedTuple):
         return stored.decode(errors="replace") if broken is not None or text is None else text
 
     def fingerprint(self, stored: bytes) -> Fingerprint:
-        """The fingerprint, made anew: nothing is kept of it."""
+        """The fingerprint, computed again because it is not stored."""
         return fingerprint(self.text(stored))

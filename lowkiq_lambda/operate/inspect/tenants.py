@@ -1,4 +1,4 @@
-"""Tenants of a queue: their turns, and what is noted of them."""
+"""Tenants of a queue: their turns, and their records."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class LanesReply(ReplyShape, frozen=True):
-    """What tenant_lanes.lua answers of a shard."""
+    """The reply of tenant_lanes.lua of a shard."""
 
     scripts = ("tenant_lanes",)
     count: int

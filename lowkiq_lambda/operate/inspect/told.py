@@ -1,10 +1,11 @@
-"""How many ids a queue has buried since somebody was told: the difference of Redis' own counter and what was told last.
+"""How many ids of a queue have died since the last report: the counter in Redis minus the last reported count.
 
-The counters grow with each burial in one step, whoever drains, so a process that dies takes none with it. What was told
-is written down behind the telling: one that dies between the two tells the same burials again, and never loses any.
+A script counts each death in the step that moves the id to the morgue, so a count survives the process that drains. The
+reported count is written after the report: a process that dies between the two reports the same deaths again, and
+never loses any.
 
 A move of a queue to other shards takes the counters of a group along: they are added in the new shards, then dropped in
-the old ones. While a queue moves each group counts once, also where the mover died between the two.
+the old ones. While a queue moves each group counts once, also if the mover died between the two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,19 +26,19 @@ from lowkiq_lambda.views.queues import Metrics
 
 
 class Untold(NamedTuple):
-    """A queue in numbers, and how many ids it has buried that were not told yet."""
+    """A queue in numbers, and how many of its deaths were not reported yet."""
 
     metrics: Metrics
     dead: int
-    """0 for a queue that is looked at for the first time, as its burials are of any age."""
+    """0 if the queue was never reported before, because its deaths may be of any age."""
     is_changed: bool
     """Whether `note_told` has to write anything."""
 
 
 def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[Untold]:
-    """What there is to tell of each queue, in the one round trip of its numbers.
+    """The unreported deaths of each queue, read in the one round trip of its numbers.
 
-    A queue that is being resharded, or that waits for its limits, takes another one. `teller`: on whose behalf.
+    A queue that is being resharded, or that waits for its limits, takes another one. `teller`: the reporter's name.
     Raises BackendError.
     """
     queues = [queue.shards for queue in seen]
@@ -55,7 +56,7 @@ def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[
 
 
 def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], teller: str) -> None:
-    """So many ids of each queue, by its name, have been told. Harmless to repeat. Raises BackendError."""
+    """Store the reported counts of queues, by name. Harmless to repeat. Raises BackendError."""
     commands = [
         (key, ("HSET", key, teller, count))
         for key, count in ((told_key(name, backend.prefix), n) for name, n in buried.items())
@@ -64,7 +65,7 @@ def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], tel
 
 
 def _untold(metrics: Metrics, told: int | None) -> Untold:
-    # Fewer than were told: the queue was declared anew, and its shards count from 0 on.
+    # Fewer than were reported: the queue was declared anew, and its shards count from 0 on.
     dead = 0 if told is None else max(0, metrics.buried - told)
     return Untold(metrics, dead, metrics.buried != told)
 

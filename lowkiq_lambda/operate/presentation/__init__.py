@@ -1,1 +1,1 @@
-"""What people are shown of queues and jobs: on pages, by the API and at the command line."""
+"""Queues and jobs in words and numbers for people: on pages, by the API and at the command line."""

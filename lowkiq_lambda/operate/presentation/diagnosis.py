@@ -54,7 +54,7 @@ def diagnose(
 ) -> Diagnosis:
     """The reason why the job is or is not running, whose worker has this `concurrency` and, it may be, limits.
 
-    `max_retry_count`: that of the worker, where it is known.
+    `max_retry_count`: that of the worker, if it is known.
     """
     answer = _answer(situation, concurrency, limits, max_retry_count)
     if answer.kind in _TELL_THE_FAILURE:
@@ -66,7 +66,7 @@ def _answer(
     situation: JobExplanation, concurrency: int, limits: LimitsView | None, max_retry_count: int | None
 ) -> Diagnosis:
     if concurrency == 1:
-        # Where batches run one after the other each suspect runs alone.
+        # If batches run one after the other, each suspect runs alone.
         situation = msgspec.structs.replace(situation, probation=False)
     if situation.in_flight:
         return _in_flight(situation)

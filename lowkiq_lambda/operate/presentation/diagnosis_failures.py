@@ -1,4 +1,4 @@
-"""Why an id has failed, and why it is dead, in words: what its record tells, without a guess."""
+"""Why an id has failed, and why it is dead, in words: the content of its record, without a guess."""
 
 from typing import Final
 
@@ -53,6 +53,6 @@ def why_dead(situation: JobExplanation, buried_at: float) -> str:
         return "an operator buried it before it had ever failed"
     newest = situation.failures[0]
     if newest.at > buried_at:
-        # Of another payload of the id: what was noted of this one is no longer kept.
+        # The note is of another payload of the id: the note of this one is gone.
         return f"its error is on its page; since then the id failed with {error_of(newest)}"
     return f"an operator buried it; before, it had failed with {error_of(newest)}"

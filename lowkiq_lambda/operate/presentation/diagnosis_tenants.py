@@ -1,4 +1,4 @@
-"""What a tenant's turn, pause or rate has to do with a job that does not run."""
+"""Why a job does not run if its tenant's turn, pause or rate is the reason."""
 
 import math
 
@@ -7,7 +7,7 @@ from lowkiq_lambda.views.queues import TenantTurn
 
 
 def tenant_waits(tenant: TenantTurn, now: float, due_at: float) -> tuple[str, str, float | None] | None:
-    """Why nothing of the tenant begins, beyond the time when the job is due: a kind, a sentence, and until when."""
+    """Why no job of the tenant starts, even after the job is due: a kind, a sentence, and until when."""
     paused_until, rests_until = tenant.paused_until or 0.0, tenant.rests_until or 0.0
     named = _named(tenant.tenant)
     if math.isinf(paused_until):

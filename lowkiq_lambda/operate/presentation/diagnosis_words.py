@@ -41,7 +41,7 @@ def suspicion(situation: JobExplanation) -> tuple[str, ...]:
 
 
 def after_crash(situation: JobExplanation) -> tuple[str, ...]:
-    """How it will run, as its holder has died, where that is not alone, or no longer so."""
+    """How the job will run after its holder died, if it does not run alone, or no longer does."""
     if not situation.probation:
         return ()
     if situation.suspects_ahead is None:

@@ -175,7 +175,7 @@ def why(operations: Operations, worker: type[Worker[Any]] | None, situation: Job
 def job_details(
     queue: QueueOperations, serializer: JobSerializer, job_id: str, explain: Callable[[JobExplanation], Diagnosis]
 ) -> JobDetails | None:
-    """The job, wherever it is; None where the queue has none of this id. Raises JobError, BackendError."""
+    """The job, wherever it is; None if the queue has no job of this id. Raises JobError, BackendError."""
     # In the order of a job's states, so that a job that moves meanwhile is found at least once.
     waiting, in_flight = queue.waiting.fetch([job_id]), queue.in_flight.fetch([job_id])
     buried = queue.morgue.fetch([job_id])

@@ -31,7 +31,7 @@ def limits_of(operations: Operations, worker: type[Worker[Any]], situation: JobE
 
 
 def why_limited(limits: LimitsView, shard: int) -> Limited | None:
-    """Why no visit to the free shard begins now; None where limits are no reason."""
+    """Why no visit to the free shard begins now; None if the limits are not a reason."""
     if shard in limits.offered:
         return Limited("limited", "a place of its queue has only just been offered to its shard, for a second.")
     if limits.blocking:
