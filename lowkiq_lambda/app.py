@@ -115,11 +115,11 @@ class Lowkiq:
     def ingest(self, target: str | None = None, *, via: str | None = None) -> Callable[[M], M]: ...
 
     def ingest(self, target: Any = None, *, via: str | None = None) -> Any:
-        """Declare a mapping function: it is given what comes in from outside, and yields workers with jobs for them.
+        """Declare a mapping function: it takes an incoming record, and yields workers with jobs for them.
 
         `@app.ingest` is for all sources; `@app.ingest("orders-*")` for those whose ARN or name fits: that of a queue, a
-        table, a bucket, or the `source` of events. `via` is the ARN or the name of a queue of SQS, or a pattern, by
-        which notifications of S3 come for it, too: whoever may send to that queue can claim any object.
+        table, a bucket, or the `source` of events. `via` is the ARN or the name of an SQS queue, or a pattern, if
+        notifications of S3 come by that queue, too: any sender with access to the queue can claim any object.
         The ingest function calls it. Raises DeclarationError.
         """
         from lowkiq_lambda.declare.ingest import MappingFunctions  # noqa: PLC0415 - imported lazily: cold start
@@ -292,10 +292,10 @@ class Lowkiq:
         return await drain_beside(lambda: self.core.loop().run(budget).totals(), cancelled.set)
 
     def use_loop(self, loop: "AbstractEventLoop | None") -> None:
-        """Have coroutine handlers run on this event loop, which runs in another thread; None: on one of the app's own.
+        """Run coroutine handlers on this event loop, which runs in another thread; None: on a loop of the app.
 
-        For handlers that share with other code what is bound to its loop. What runs by then ends where it began.
-        `adrain` uses its caller's loop whatever is given here. Raises TypeError for what is no event loop.
+        For handlers that share loop-bound objects with other code. Handlers that run already end on their first loop.
+        `adrain` uses its caller's loop in any case. Raises TypeError for an object that is not an event loop.
         """
         self.core.drainer.slot_pool.loop.use(loop)
 

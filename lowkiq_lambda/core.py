@@ -41,7 +41,7 @@ class ListOfCore(Generic[Item]):
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, app: Any, _owner: type) -> list[Item]:  # noqa: ANN401 - an app, which this knows nothing of
+    def __get__(self, app: Any, _owner: type) -> list[Item]:  # noqa: ANN401 - the app, a class above this module
         items: list[Item] = getattr(app.core, self._name)
         return items
 
@@ -94,7 +94,7 @@ class Core:
     def redis_url(self) -> str:
         """The URL of the server that the app uses; an embedded one runs from then on, until the process ends.
 
-        Of a client of one's own it says where that one connects to, without a password.
+        For a client that the caller passed, the address of that client's server, without a password.
 
         Raises ConfigError, and EmbeddedServerError if that server does not start.
         """
@@ -256,8 +256,8 @@ class Core:
     ) -> Iterator[None]:
         """The app has other settings, another server and another clock, until the block ends.
 
-        Workers, schedule entries, middlewares and observers stay. What was opened before waits, and is used again
-        afterwards; what is opened in the block is closed at its end. `new_backend` makes the connections' face.
+        Workers, schedule entries, middlewares and observers stay. Connections opened before wait, and are used
+        again afterwards; those opened in the block are closed at its end. `new_backend` makes the connections' face.
         """
         others = Connections(config, clock, new_backend)
         before = self._swap(others, {}, {name: queue.anew() for name, queue in self._queues.items()})

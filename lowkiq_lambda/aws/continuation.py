@@ -32,11 +32,10 @@ _PROGRESS: Final = ("done", "retried", "buried", "held", "rejected", "checkpoint
 def continue_if_due(
     warm: Environment, event: Mapping[str, Any], loop: Loop, function: str, invoker: Invoker | None = None
 ) -> bool:
-    """Start `function` (name or ARN) once more for what the event selects, where that is due; whether it was.
+    """Start `function` (name or ARN) once more for the event's selection, if that is due; whether it was.
 
-    It is where the drain left due work for want of time that nobody else was started for, where it got something done,
-    and where this is not the last of GENERATIONS. What fails here is logged: the next
-    schedule goes on too.
+    It is due if the drain ran out of time with due work for which no other invocation was started, if the drain made
+    progress, and if this is not the last of GENERATIONS. An error here is logged: the next schedule goes on too.
     """
     generation = generation_of(event)
     left = [shard for shard, reason in loop.reasons.items() if reason == "out of time"]
@@ -71,7 +70,7 @@ def in_time(seconds: float, start: Callable[[], bool]) -> bool:
 
     left = seconds - ANSWER
     if left > 0:
-        # What is late goes on when Lambda thaws the process. A second start is harmless: the shard has one holder.
+        # A late start goes on when Lambda thaws the process. A second start is harmless: the shard has one holder.
         Thread(target=run, name="lowkiq-continuation", daemon=True).start()
         try:
             return answer.result(left)

@@ -25,7 +25,7 @@ _SHORTEST_WAIT: Final = 0.005
 
 
 def run_duties(tick: Tick) -> dict[str, Any]:
-    """What the duties returned that were due and that no other process runs."""
+    """Run the duties that are due and that no other process runs; their results."""
     keep = tick.remaining() * (1 - SHARE)
     results: dict[str, Any] = {}
     for runner in runners_of(tick.app.core, lambda: tick.app.schedules, tick.app.core.clock):
@@ -48,7 +48,7 @@ def look_after_tasks(tick: Tick) -> dict[str, int] | None:
 
 
 def go_on_with_moves(tick: Tick) -> dict[str, str] | None:
-    """What the duty returned that goes on with moves of queues to other shards, where it was due."""
+    """Run the duty that goes on with moves of queues to other shards, if it is due; its result."""
     from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only while a queue moves
 
     keep = tick.remaining() * (1 - SHARE)
@@ -58,7 +58,7 @@ def go_on_with_moves(tick: Tick) -> dict[str, str] | None:
 
 
 def note_errors(tick: Tick, ran: DutiesRun) -> None:
-    """What duties raised is told at the end of the tick."""
+    """Note the errors of duties, which the tick raises at its end."""
     for name, error in ran.errors.items():
         failed = TickFailed(f"The duty {name!r} failed: {headline(error)}.")
         failed.__cause__ = error

@@ -1,6 +1,6 @@
-"""What stays warm between the invocations of a function: the settings and the app, with its connections and scripts.
+"""The warm state of a function between invocations: the settings and the app, with its connections and scripts.
 
-Made at the first need and kept as long as the execution environment lives. What went wrong is not kept: the next
+It is made at the first need and kept as long as the execution environment lives. A failure is not kept: the next
 invocation tries again.
 """
 

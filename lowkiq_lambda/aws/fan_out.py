@@ -63,7 +63,7 @@ def _due(tick: Tick) -> list[ShardRef]:
 
 
 def _probed(tick: Tick, queues: Sequence[Queue]) -> list[ProbeResult | LowkiqError]:
-    """What there is to do in the shards of the queues, those too that a queue is seen to have since."""
+    """The probe results of the shards of the queues, also of shards that a queue turns out to have since."""
     shards = [shard for queue in queues for shard in queue.shards]
     states = probe_each(tick.app.core.backend, shards, tick.retry_for) if shards else []
     by_name = {queue.worker.queue_name: queue for queue in queues}

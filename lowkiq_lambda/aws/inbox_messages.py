@@ -57,7 +57,7 @@ def body_of(worker: type[Worker[Any]], packed_jobs: Sequence[bytes]) -> str:
 
 
 def says_it_is_of_an_inbox(incoming: Incoming) -> bool:
-    """Whether it looks as if a `SqsInbox` had sent it; whoever sends to a queue can have it look so."""
+    """Whether the message claims to be of a `SqsInbox`; any sender to the queue can claim that."""
     return incoming.kind == "sqs" and ATTRIBUTE in incoming.attributes
 
 

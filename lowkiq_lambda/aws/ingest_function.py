@@ -48,7 +48,7 @@ def _ingested(warm: Environment, event: object, context: Context) -> dict[str, A
 
 
 def _publish(failed: int, settings: Settings, function_name: str) -> None:
-    """Tell how many records failed, as an answer that names them is no error of Lambda's."""
+    """Publish how many records failed, as an answer that names them is not an error to Lambda."""
     if settings.metrics != "none":
         from lowkiq_lambda.aws.logs import publish  # noqa: PLC0415 - imported lazily: cold start
 

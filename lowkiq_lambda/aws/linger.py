@@ -1,7 +1,7 @@
-"""After a drain: listens for pushes, and drains what they bring or what becomes due, until the budget is over.
+"""After a drain: listens for pushes, and drains pushed jobs and jobs that become due, until the budget is over.
 
-It subscribes, then probes, then listens, so that whatever is pushed is either seen or heard. A notification that is
-lost costs at most one poll.
+It subscribes, then probes, then listens, so that each push is found by the probe or by its notification. A lost
+notification costs at most one poll.
 """
 
 import logging

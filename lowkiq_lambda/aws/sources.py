@@ -84,9 +84,9 @@ def _from_sqs(message: SQSRecord) -> Incoming:
 
 
 def unwrapped(message: Incoming) -> list[Incoming]:
-    """The objects that a message of SQS tells of, where it is a notification of S3; else the message itself.
+    """The objects that an SQS message names, if it is a notification of S3; else the message itself.
 
-    Whoever sends to the queue can write such a message: only for a queue that is declared to carry notifications.
+    Any sender to the queue can write such a message: only for a queue that is declared to carry notifications.
     """
     queue, body = message.source, message.body
     if isinstance(body, Mapping):

@@ -58,7 +58,7 @@ class JobsOfId(NamedTuple):
 class SqsInbox:
     """The inbox behind the URL of a queue; for `push`, and for `Config(when_unavailable=SqsInbox(url))`.
 
-    Safe to use from several threads. Raises ConfigError for what is no URL of a queue.
+    Safe to use from several threads. Raises ConfigError for a text that is not the URL of a queue.
     """
 
     def __init__(self, url: str, *, clock: Clock | None = None) -> None:
@@ -90,7 +90,7 @@ class SqsInbox:
         return self.push_many(worker, [one_job(id, payload, options)])[0]
 
     def take(self, worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
-        """What became of jobs that are checked and went through the client middlewares; errors as of `push_many`."""
+        """Send checked jobs that went through the client middlewares; their outcomes. Errors as of `push_many`."""
         try:
             return self._send(worker, jobs)
         except JobError as error:

@@ -59,9 +59,9 @@ class TickOutcome(NamedTuple):
 
 
 def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str, Task]:
-    """What a tick does, in this order: duties may push jobs, so they stand before the start of drains.
+    """The tasks of a tick, in their order: duties may push jobs, so they stand before the start of drains.
 
-    What stays until the time is over stands last, and only in a tick that no drain follows.
+    The task that stays until the time is over stands last, and only in a tick that no drain follows.
     """
     tasks: dict[str, Task] = {}
     if settings.metrics != "none":
@@ -93,7 +93,7 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
 def tick_alone(app: Lowkiq, settings: Settings, context: Context, invoker: "Invoker | None" = None) -> dict[str, Any]:
     """One tick that no drain follows. Returns what each task did.
 
-    Raises TickFailed for what went wrong on the way, and BackendError where Redis is out of reach.
+    Raises TickFailed for errors on the way, and BackendError if Redis is unreachable.
     """
     done = ticked(app, settings, context, invoker, keep=None)
     if done.failure:
@@ -105,9 +105,9 @@ def tick_alone(app: Lowkiq, settings: Settings, context: Context, invoker: "Invo
 def ticked(
     app: Lowkiq, settings: Settings, context: Context, invoker: "Invoker | None" = None, *, keep: int | None
 ) -> TickOutcome:
-    """One tick; `keep`: how many shards the invocation drains at once behind it, None where it drains none.
+    """One tick; `keep`: how many shards the invocation drains at once behind it, None if it drains none.
 
-    Raises BackendError where Redis is out of reach.
+    Raises BackendError if Redis is unreachable.
     """
     alone = keep is None
     most = PUNCTUAL_TIME if alone and settings.is_punctual else TIME
@@ -154,7 +154,7 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
 
 
 class _Seen(NamedTuple):
-    """What a tick has seen of the queues, by their names."""
+    """A tick's findings about the queues, by their names."""
 
     numbers: dict[str, Published]
     untold: Mapping[str, Untold]
@@ -175,7 +175,7 @@ class _Seen(NamedTuple):
         return sum(one.dead for one in self.untold.values())
 
     def note(self, tick: Tick) -> None:
-        """What was told is out: it has left the process."""
+        """Note the published counts as told, after they have left the process."""
         changed = {name: one.metrics.buried for name, one in self.untold.items() if one.is_changed}
         if changed:
             note_told(tick.app.core.backend, tick.retry_for, changed, tick.function_name)

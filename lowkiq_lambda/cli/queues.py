@@ -56,7 +56,7 @@ def app_of(named: str | None) -> Lowkiq:
         app.core.configure(redis_url=EMBEDDED)
     if is_embedded(app.config.redis_url):
         refuse_in_deployment(f"redis_url={app.config.redis_url!r} is for development", os.environ)
-        # Whoever reads the output knows which server it is.
+        # The reader of the output knows which server it is.
         attach(app.config, os.environ, tell=False)
     return app
 

@@ -170,7 +170,7 @@ def _run_app(spec: str, options: RunOptions) -> int:
     app = load_app(spec, Lowkiq)
     _overrides(options).apply(app)
     named = app.config.redis_url
-    # What cannot work is refused before the log tells of a start.
+    # An app that cannot work is refused before the log announces a start.
     if not app.workers:
         raise ConfigError(f"{spec} declares no worker: import the modules that declare them.")
     if named is not None and not is_embedded(named):

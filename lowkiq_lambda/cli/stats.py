@@ -91,7 +91,7 @@ def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
 def _row(queue: QueueOverview) -> tuple[str, ...]:
     now, history = queue.now, queue.history
     if queue.mismatch:
-        # What was counted is not what the queue holds.
+        # The counts are not those of the queue's jobs.
         return (queue.name, *("-" for _ in _HEAD[1:-1]), "declared otherwise")
     return (
         queue.name,

@@ -129,7 +129,7 @@ def unpack(key: bytes, text: str, kind: type[Packed]) -> Packed:
     try:
         return msgspec.msgpack.decode(zlib.decompress(data or b""), type=kind)
     except (zlib.error, msgspec.DecodeError) as error:
-        # What another version has signed may have other fields.
+        # A text that another version signed may have other fields.
         raise ValueError("The text is damaged.") from error
 
 

@@ -90,7 +90,7 @@ class RequestContext:
 
     @property
     def mask(self) -> Mask | None:
-        """What masks payloads before they are shown: that of the site, else that of the app."""
+        """The function that masks payloads before they are shown: the site's, else the app's."""
         return self.site.mask or self.app.config.mask
 
     def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:

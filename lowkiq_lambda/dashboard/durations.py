@@ -67,7 +67,7 @@ def wrong_length(fields: Mapping[str, str]) -> str:
 
 
 def pause_seconds(form: Mapping[str, str]) -> float | None:
-    """None: until it is resumed. Raises ValueError for what is no duration."""
+    """None: until it is resumed. Raises ValueError for a text that is not a duration."""
     choice = form.get("seconds", "").strip()
     seconds = seconds_of(form.get("length", "")) if choice == _OTHER else float(choice) if choice else None
     if seconds is not None and not 0 < seconds <= FOREVER:

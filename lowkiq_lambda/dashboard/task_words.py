@@ -94,7 +94,7 @@ def _parts(counts: Mapping[Status, int]) -> Iterator[BarPart]:
 
 
 def progress_words(progress: ProgressView) -> str:
-    """What a started job has done.
+    """The progress of a started job, in words.
 
     >>> progress_words(ProgressView(cursor=1, items=61_204, total=100_000, interruptions=3, reason="out of time"))
     '61,204 of 100,000 items, 3 interruptions (last: out of time), 0 s of work'

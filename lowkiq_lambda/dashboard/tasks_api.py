@@ -110,7 +110,7 @@ class _Guard:
             return problem_response(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
 
     async def _allows(self, request: Request, task_id: str | None) -> bool:
-        # A function that is no coroutine may block, too: on a database, for example.
+        # A function that is not a coroutine may block, too: on a database, for example.
         allowed = await run_in_threadpool(self._authorize, request, task_id)
         if isawaitable(allowed):
             allowed = await allowed

@@ -64,7 +64,7 @@ class FakeApp:
         self.assert_pushed(worker, id=id, count=0)
 
     def __call__(self, worker: type[Worker[Any]], jobs: Jobs, _call_next: Callable[..., Any]) -> list[Pushed]:
-        """The innermost client middleware, behind which is no server."""
+        """The innermost client middleware, without a server behind it."""
         config = self.app.config
         plain = list(jobs) if worker.payload is None else plain_jobs(worker.payload, jobs)
         checker = checker_of(config, self.app.core.declared_queue(worker).shards, self.clock.time)

@@ -148,7 +148,7 @@ class _Performing:
         self._is_due = False
 
     def __call__(self, _worker: type[Worker[Any]], _jobs: Jobs, call_next: Callable[..., list[Pushed]]) -> list[Pushed]:
-        """Push, then drain; within a handler the drain that runs performs it, or whoever began that looks again."""
+        """Push, then drain; within a handler the running drain performs it, or the push that began it looks again."""
         pushed = call_next()
         self._is_due = True
         while self._is_due:
@@ -163,7 +163,7 @@ class _Performing:
 def forget_keys(*apps: Lowkiq) -> int:
     """Forget all keys of jobs (`key`) that were pushed to the queues of these apps, or of all apps of the process.
 
-    So one test's pushes are no repeats of another's. Returns how many were remembered. Raises BackendError.
+    So one test's pushes do not count as repeats of another's. Returns how many were remembered. Raises BackendError.
     """
     found: list[Lowkiq] = []
     if not apps:

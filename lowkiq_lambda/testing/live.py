@@ -56,7 +56,7 @@ class AppWithDaemon(Assertions):
 
 
 class _Settled:
-    """An observer that wakes whoever waits."""
+    """An observer that wakes the waiting thread."""
 
     def __init__(self, event: threading.Event) -> None:
         self._event = event

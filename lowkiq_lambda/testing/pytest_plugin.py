@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def lowkiq_test_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[OwnServer]":
-    """The server of this test process. It holds nothing of anybody else."""
+    """The server of this test process. It holds no data of others."""
     from lowkiq_lambda.base.errors import LowkiqError  # noqa: PLC0415 - as said above
     from lowkiq_lambda.testing.server import URL_VARIABLE, open_server  # noqa: PLC0415 - as above
 

@@ -36,11 +36,11 @@ class OwnServer:
 
 @contextmanager
 def open_server(folder: Path | None = None, url: str | None = None, process_number: int = 0) -> Iterator[OwnServer]:
-    """A server for tests: an embedded one in a folder (default: a temporary one), or the one of `url`.
+    """A server for tests: an embedded one in a folder (default: a temporary one), or the server at `url`.
 
-    Of that each test process has a database: its own number and that of the process (0, 1, …) together. It is emptied
-    in the end. Raises ConfigError where it holds something in the beginning, or is out of reach; EmbeddedServerError,
-    ImportError where none can be started.
+    Each test process has a database of the server at `url`: the number in the URL plus that of the process (0, 1, …).
+    The database is emptied in the end. Raises ConfigError if it holds keys in the beginning, or is unreachable;
+    EmbeddedServerError or ImportError if no server can be started.
     """
     if url:
         with _client_of(_with_database(url, process_number)) as (own, client):

@@ -1,4 +1,4 @@
-"""What handlers were given and raised, and what became of each id, in the order in which it happened."""
+"""The arguments and errors of handlers, and the outcome of each id, in the order in which they happened."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager

@@ -68,9 +68,9 @@ class Group:
             return [schedule.event for schedule in looks.map(self._get, names) if schedule is not None]
 
     def apply(self, plan: Plan, tell: Callable[[str], object]) -> None:
-        """Carry the plan out, and tell of each change that was made. Raises DeployError, at the first that fails.
+        """Apply the plan, and pass each change to `tell`. Raises DeployError at the first change that fails.
 
-        What is to be drained is so before anything is deleted, and each step leaves what a later run goes on with.
+        New and changed schedules are in place before old ones are deleted, and a later run can go on after each step.
         """
         if plan.refused:
             raise DeployError("A refused plan is not carried out.")

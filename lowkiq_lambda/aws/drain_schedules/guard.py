@@ -1,4 +1,4 @@
-"""The drift guard, before a deploy: what is in Redis and would be out of reach of the new code. Writes nothing."""
+"""The drift guard, before a deploy: data in Redis that the new code could not reach. Writes nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -142,7 +142,7 @@ def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
 
 
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
-    """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
+    """Every queue in the app's Redis, of any program, with the contents of its shards. Raises BackendError."""
     declared = declared_queues(app.core.backend, app.config.redis_retry_for)
     shards = {name: readable_shards(name, there, app.core.backend.prefix) for name, there in declared.items()}
     readable = {name: found for name, found in shards.items() if found}

@@ -1,4 +1,4 @@
-"""What two sources of entries have not in common, in their definitions and in what fires."""
+"""The differences between two sources of entries, in their definitions and in their firings."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

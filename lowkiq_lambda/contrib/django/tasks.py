@@ -61,7 +61,7 @@ class LowkiqBackend(BaseTaskBackend):
     supports_defer = True
     supports_async_task = True
     supports_get_result = False
-    """What a task returns is not kept."""
+    """The return value of a task is not kept."""
     supports_priority = False
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:

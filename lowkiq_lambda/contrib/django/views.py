@@ -55,7 +55,7 @@ def _is_of_browser(request: HttpRequest) -> bool:
 
 
 def _turned_away(request: HttpRequest) -> HttpResponseBase:
-    """What a browser is told. Raises PermissionDenied where nothing but a permission is missing."""
+    """The response to a browser without access. Raises PermissionDenied if only a permission is missing."""
     if request.user.is_authenticated:
         raise PermissionDenied
     if "HX-Request" in request.headers:

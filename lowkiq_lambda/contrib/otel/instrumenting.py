@@ -1,6 +1,6 @@
-"""Putting spans and metrics around the pushes and batches of an app, and taking them off again.
+"""Adds spans and metrics to the pushes and batches of an app, and removes them again.
 
-The time-outs of the SDK are no bound of a flush: its processors of spans wait for an exporter as long as that takes.
+The time-outs of the SDK do not bound a flush: its span processors wait for an exporter as long as that takes.
 """
 
 import logging
@@ -53,7 +53,7 @@ class Flush:
 
 
 class _Parts(msgspec.Struct, frozen=True):
-    """What one app was given."""
+    """The parts that one app was given."""
 
     client: tuple[PushMetrics, SendSpans]
     server: ProcessSpans
@@ -125,7 +125,7 @@ def uninstrument(app: Lowkiq) -> None:
 
 
 def _remove(listed: list[Any], part: object) -> None:
-    # Whoever sets lists of their own has taken it out already.
+    # If the user replaced the list, the part is gone already.
     with suppress(ValueError):
         listed.remove(part)
 

@@ -24,7 +24,7 @@ Number: TypeAlias = Literal["lag", "length", "morgue_length"]
 _NUMBERS: Final[tuple[Number, ...]] = ("lag", "length", "morgue_length")
 
 NOT_DELIVERED: Final = frozenset({"failed", "checkpointed", "recovered", "returned"})
-"""Counts of an event that are no deliveries: sums, parts of others, and ids whose handler did not come to its end."""
+"""Counts of an event that are not deliveries: sums, parts of other counts, and ids whose handler did not finish."""
 READ_FOR: Final = 1.0
 """Seconds for which what was read of the queues is good: the gauges of one collection tell of one moment."""
 
@@ -72,7 +72,7 @@ class SettledMetrics:
         attributes = {**names.of_queue(event.queue_name, names.PROCESS), names.PARTITION: str(event.shard)}
         for took in event.took:
             self._took.record(took, attributes)
-        # What a dead holder left was handed over by that one.
+        # The dead holder has delivered the jobs that it left.
         if "recovered" not in event.counts:
             for outcome, count in event.counts.items():
                 if outcome not in NOT_DELIVERED:

@@ -56,7 +56,7 @@ def with_context(jobs: list[Any]) -> list[Any]:
     inject(context)
     if not context:
         return jobs
-    # What is no job is refused behind this.
+    # An object that is not a job is refused further on.
     return [{**job, "headers": _united(job, context)} if isinstance(job, Mapping) else job for job in jobs]
 
 

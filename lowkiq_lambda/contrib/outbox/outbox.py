@@ -75,9 +75,9 @@ class Outbox:
     ) -> list[Pushed]:
         """Write jobs in the session's transaction; they are pushed once it has committed, else never.
 
-        What the session has changed is flushed before, so that the rows of the entities are locked: then the order of
+        The session's changes are flushed before, so that the rows of the entities are locked: then the order of
         the jobs of an id is that of their commits. Takes jobs as `push_many` does, and raises JobError as it does;
-        DeclarationError for a worker of another app, TypeError for what is no session.
+        DeclarationError for a worker of another app, TypeError for an object that is not a session.
         """
         if isinstance(jobs, dict):
             raise JobError("push_many takes a list of jobs, not one job: write push_many(session, worker, [{...}])")

@@ -78,9 +78,9 @@ class Relay:
         self._rows = rows
 
     def slices(self) -> Iterator[None]:
-        """Push all that waits, slice by slice: whoever stops between two has left a whole row or none.
+        """Push all waiting rows, slice by slice: a stop between two slices leaves each row whole or deleted.
 
-        No transaction is open while a push is made. Raises OutboxBlocked at the end, where something had to stay.
+        No transaction is open while a push is made. Raises OutboxBlocked at the end, if rows had to stay.
         """
         obstacles = _Obstacles()
         # Each slice begins at the first row there is: a smaller serial may be committed later than a larger one, and be
@@ -154,7 +154,7 @@ def _held(entries: list[_Entry], position: int, error: JobError, obstacles: _Obs
 
 
 def _taken(queue: str, entries: Sequence[_Entry], results: Sequence[Pushed], obstacles: _Obstacles) -> list[int]:
-    """The serials of what Redis has taken. What only waits in this process would be lost with it."""
+    """The serials of the rows that Redis has taken. A row that only waits in this process would be lost with it."""
     taken = [entry.row.serial for entry, result in zip(entries, results, strict=True) if not result.buffered]
     if len(taken) < len(entries):
         obstacles.block(queue, BackendUnavailable())

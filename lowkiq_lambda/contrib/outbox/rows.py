@@ -110,7 +110,7 @@ class OutboxTable:
         return rows
 
     def delete(self, sessions: sessionmaker[Session], serials: Collection[int]) -> None:
-        """Delete rows. Those that are gone already are no error."""
+        """Delete rows. A row that is gone already is not an error."""
         with sessions() as session, session.begin():
             session.execute(delete(self.table).where(self.table.c.serial.in_(serials)))
 

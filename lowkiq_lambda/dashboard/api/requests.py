@@ -194,7 +194,7 @@ def worker_named(context: RequestContext, name: str) -> type[Worker[Any]]:
 
 
 def filter_of(job_filter: JobFilter | UnsetType) -> IdFilter:
-    """The filter of the store; other fields, such as the queue, are no part of it."""
+    """The filter of the store; it leaves out other fields, such as the queue."""
     if isinstance(job_filter, UnsetType):
         return ALL
     bounds: dict[str, str] = {}

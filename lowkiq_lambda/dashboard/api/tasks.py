@@ -134,7 +134,7 @@ def task_items(context: RequestContext, params: ItemsParams) -> ItemPageResponse
 def cancel(context: RequestContext, params: TaskParams) -> TaskResponse:
     """Cancel a task. Delete its waiting jobs, unless others pushed them too; running ones end by themselves.
 
-    What is not deleted within seconds is deleted within minutes, by a daemon or tick.
+    Jobs that are not deleted within seconds are deleted within minutes, by a daemon or tick.
     """
     with known():
         return TaskResponse.of(cancel_task(context, params.id))

@@ -191,7 +191,7 @@ def _running(context: RequestContext, state: BulkActionState) -> int:
     try:
         return len(context.app.operate(worker).in_flight.fetch(chosen[:_LOOKED_UP]))
     except LowkiqError:
-        # What was changed is told in any case.
+        # The changes are reported in any case.
         return 0
 
 

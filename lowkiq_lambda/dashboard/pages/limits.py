@@ -1,4 +1,4 @@
-"""The limits of a queue: what counts, who has the places, who waits; and the form that changes them."""
+"""The limits of a queue: their values, the shards with places and in line; and the form that changes them."""
 
 from collections.abc import Mapping
 from typing import Final

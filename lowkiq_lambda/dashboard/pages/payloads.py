@@ -96,7 +96,7 @@ class PayloadRenderer:
 
 
 def shortened(text: str, length: int = _PREVIEW) -> str:
-    """The text in one line, at most so long."""
+    """The text in one line of at most `length` characters."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
 

@@ -19,9 +19,9 @@ ORDERS: Final[Mapping[str, Order]] = {"quiet": "quiet", "stop": "stop"}
 
 
 class DoingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a thread does. `ids`: the first ids, each with a link to its job, or None where there is no such page.
+    """The work of a thread. `ids`: the first ids, each with a link to its job, or None if there is no such page.
 
-    `is_refused`: Redis accepts nothing of it any more, as the process has lost the shard while it ran.
+    `is_refused`: Redis accepts no more writes of the thread, as the process has lost the shard while it ran.
     """
 
     doing: Doing

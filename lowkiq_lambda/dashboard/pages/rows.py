@@ -80,7 +80,7 @@ def _line_of(error: str) -> str:
 
 
 def shown_id(job_id: str, length: int = _LONGEST_ID) -> str:
-    """A visible form of the id, at most so long."""
+    """A visible form of the id, of at most `length` characters."""
     if not job_id.strip():
         return f"“{visible(job_id)}”"
     text = visible(job_id[: length + 1])

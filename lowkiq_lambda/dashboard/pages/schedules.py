@@ -63,7 +63,7 @@ class UpcomingLine(msgspec.Struct, frozen=True, kw_only=True):
 def show(context: RequestContext) -> Response:
     """The page of all entries."""
     found = views(context)
-    # Who fires the entries of other code is asked by other code.
+    # Other code checks for itself that a process fires its entries.
     is_own = any(view.source != "other code" for view in found)
     unseen = unattended(context, found) if is_own else None
     return context.render(

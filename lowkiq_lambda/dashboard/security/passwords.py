@@ -119,7 +119,7 @@ def _text(data: bytes) -> str:
 
 
 def weakness(password: str) -> str | None:
-    """Why others could guess the password; None if it does not repeat itself, and is no sequence."""
+    """Why others could guess the password; None if the password neither repeats itself nor is a sequence."""
     text = password.strip().lower()
     if len({*text}) < _FEWEST:
         return f"has fewer than {_FEWEST} different characters"

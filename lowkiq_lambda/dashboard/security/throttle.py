@@ -49,7 +49,7 @@ TOLD_TOGETHER: Final = 5
 
 
 class _Counters(NamedTuple):
-    """The counters of an attempt: who makes it, together with whom, and which one is never exceeded, if any."""
+    """The counters of an attempt: its caller, the callers counted together, and one that is never exceeded, if any."""
 
     one: str
     all: str

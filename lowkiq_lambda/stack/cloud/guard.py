@@ -1,6 +1,6 @@
-"""The local cloud behind a guard: a program of the cloud's own Python, which knows nothing of this library.
+"""The local cloud behind a guard: a program of the cloud's own Python, independent of this library.
 
-The stand-in for AWS runs any code that it is given, and takes every signature for good. So nobody reaches it but by
+The stand-in for AWS runs any code that it is given, and accepts every signature. So it is reachable only through
 this guard, on the same port and in the same process. An API of AWS is for those who sign with the key of this run, or
 with one that was made in it. The host of an API Gateway is for browsers, and reaches that gateway and nothing else.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 HEALTH: Final = "/_ministack/health"
-"""Which tells nothing that a port does not tell: whoever waits for the start has no key yet."""
+"""It reveals no more than an open port: the process that waits for the start has no key yet."""
 _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.localhost")
 _SIGNED: Final = "AWS4-HMAC-SHA256 "
 _DIGEST: Final = re.compile("[0-9a-f]{64}")

@@ -41,8 +41,8 @@ _VARIABLE: Final = "LOWKIQ_TEST_CLOUD"
 class CloudServer:
     """One account in one region, empty at the start; `close` leaves nothing, nor does an end by SIGKILL.
 
-    `enforces_rights`: roles may do what their policies allow, and nothing else; whoever comes by `environment` or
-    `client` may do everything. Else everybody may, and roles need not exist.
+    `enforces_rights`: roles may do what their policies allow, and nothing else; callers by `environment` or
+    `client` may do everything. Else every caller may, and roles need not exist.
     """
 
     def __init__(self, program: Path, *, enforces_rights: bool = False) -> None:
@@ -138,8 +138,8 @@ class CloudServer:
     def launch(self) -> None:
         """Start the process, without waiting for it."""
         with (self.folder / "cloud.log").open("ab") as log:
-            # Nothing of our environment: it would be in every function's. A session of its own: its group can be
-            # ended as a whole, and Ctrl-C is for us, who end it in our own order.
+            # Without our environment: it would be in every function's. A session of its own: its group can be
+            # ended as a whole, and Ctrl-C reaches us alone, so that we end the group in our own order.
             self._process = subprocess.Popen(
                 # Without the folder of the guard among its modules.
                 [self._program.with_name("python"), "-P", _GUARD],

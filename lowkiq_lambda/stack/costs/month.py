@@ -29,8 +29,8 @@ class Month:
     job_seconds: float = 0.010
     """How long the handler takes for a job; most of it waiting, so that a small processor does."""
     job_cpu: float = 0.0003
-    """Seconds of a processor that the handler takes for a job: what a query takes. Counts where handlers run side by
-    side, as waiting is no limit then."""
+    """Seconds of a processor that the handler takes for a job: the time of a query. Counts if handlers run side by
+    side, as waiting is not the limit then."""
     failures: int = 0
     """How often handlers fail in the month."""
     concurrency: int = 1
@@ -51,7 +51,7 @@ class Month:
     secrets: int = 0
     """In Secrets Manager: the URL of Redis, the dashboard's password."""
     kms_keys: int = 0
-    """Keys of one's own, of secrets, queues and logs."""
+    """Customer-managed keys, of secrets, queues and logs."""
     way_out: WayOut = "none"
     """By which functions in a VPC reach AWS's APIs: for secrets, waking and continuation."""
     endpoints: int = 1

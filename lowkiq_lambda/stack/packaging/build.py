@@ -62,9 +62,10 @@ def build(
 
 
 def finish(function: str, target: BuildTarget, into: Path) -> list[str]:
-    """Make of a package by SAM's own builder what `build` would have made; sentences for people. Raises BuildFailed.
+    """Turn a package of SAM's own builder into one as of `build`; sentences for people. Raises BuildFailed.
 
-    What the function does not need goes, and bytecode comes. The versions of other packages stay as they are.
+    Parts that the function does not need are removed, and bytecode is added. The versions of other
+    packages stay as they are.
     """
     _check(function)
     if not (into / LIBRARY).is_dir():

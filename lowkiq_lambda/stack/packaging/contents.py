@@ -32,7 +32,7 @@ _NOT_IN_LAMBDA: Final = {
     "operate": {"doctor"},
 }
 _PAGES: Final = {LIBRARY: {"dashboard"}}
-# What an earlier build may have left.
+# Folders that an earlier build may have left.
 _MADE_HERE: Final = {"dashboard": {"compiled"}}
 
 

@@ -4,7 +4,7 @@ Parts of Powertools and of what the extra `lambda` brought for the dashboard go.
 asynchronous half, and what reads versions, when they are used.
 
 redis-py imports both, and asyncio, with the first `import redis`: a fifth of the drain function's start, for nothing.
-A handler that uses `redis.asyncio` has all of it, from its first use on. This is done to packages alone: in other
+A handler that uses `redis.asyncio` has all of it, from its first use on. Only packages are changed: in other
 processes redis-py is as it was installed.
 """
 

@@ -1,4 +1,4 @@
-"""What a package is for: the runtime's Python and its processor."""
+"""The target of a package: the runtime's Python and its processor."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def new_project(name: str, web: Web = Web.NONE, parent: Path | None = None) -> l
     check_name(name, parent)
     files = {**dict(_own_files(name, web)), **stack_files(), **dict(_machine_files())}
     with tempfile.TemporaryDirectory(dir=parent, prefix=f".{name}-") as folder:
-        # In one step: whoever is interrupted has no half of a project.
+        # In one step: an interrupted command leaves no half of a project.
         project = Path(folder) / name
         for path, text in files.items():
             (project / path).parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def installed_from() -> Path | None:
 
 
 def values_of(web: Web) -> Mapping[str, str]:
-    """What the files of the project have in their places for it."""
+    """The values of the placeholders in the project's files, for this kind of web."""
     if web is Web.NONE:
         return {
             "extras": "aws,local",

@@ -1,4 +1,4 @@
-"""What the commands of the kit have in common: the line behind the name is that of the command `lowkiq`."""
+"""The common part of the commands of the kit: the line behind the name is that of the command `lowkiq`."""
 
 import os
 import sys
