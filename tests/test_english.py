@@ -1,7 +1,8 @@
-"""Texts for people are plain English: pages, errors, log lines, help texts and documents."""
+"""Texts for people are plain English: pages, errors, log lines, help texts, documents, docstrings and comments."""
 
 import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from docs_build.pages import pages
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / file for file, _ in pages(ROOT) if file.name != "CHANGELOG.md"]
 PACKAGE = ROOT / "lowkiq_lambda"
+ROOMS = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} | {"."})
+"""The packages of the library; the dot is for the modules at its top."""
 LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 HELP_KEYWORDS = {"help", "description", "sentence", "effect", "title"}
 WORDS = re.compile(r"[A-Za-z]+ [A-Za-z]+")
@@ -110,13 +113,46 @@ def of_expression(path: Path, node: ast.AST) -> Iterator[Text]:
             yield Text(f"{path.name}:{part.lineno}", part.value)
 
 
+def of_docstrings(path: Path) -> Iterator[Text]:
+    """The docstrings of a module, also those below its attributes, without their code."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield Text(line_of(path, node.lineno), prose(node.value.value))
+
+
+def of_comments(path: Path) -> Iterator[Text]:
+    """The comments of a module, those of successive lines as one text, without their code."""
+    begins, lines = 0, list[str]()
+    with path.open("rb") as source:
+        comments = [token for token in tokenize.tokenize(source.readline) if token.type == tokenize.COMMENT]
+    for comment in comments:
+        text = comment.string.lstrip("# ")
+        is_whole_line = comment.line.lstrip().startswith("#")
+        if lines and is_whole_line and comment.start[0] == begins + len(lines):
+            lines.append(text)
+            continue
+        yield Text(line_of(path, begins), prose(" ".join(lines)))
+        begins, lines = comment.start[0], [text]
+    yield Text(line_of(path, begins), prose(" ".join(lines)))
+
+
+def line_of(path: Path, line: int) -> str:
+    """A line's place in the repository, as editors open it."""
+    return f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name}:{line}"
+
+
+def prose(text: str) -> str:
+    """The text in one line, with an ellipsis for each code span."""
+    return " ".join(re.sub(r"`[^`]*`", "…", text).split())
+
+
 def of_document(path: Path) -> Iterator[Text]:
     """The paragraphs of a document, without its code."""
     source = re.sub(r"```.*?```|<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
     if path.name == "sources.md":  # the words of its second column are quoted
         source = re.sub(r"^\| ([A-Z]+-\d+) \| .*? (?<!\\)\| ", r"| \1 | ", source, flags=re.MULTILINE)
     for number, paragraph in enumerate(re.split(r"\n\n|\n(?=[-|#] ?)", source)):
-        yield Text(f"{path.name}, part {number}", " ".join(re.sub(r"`[^`]*`", "…", paragraph).split()).lstrip("-*|# "))
+        yield Text(f"{path.name}, part {number}", prose(paragraph).lstrip("-*|# "))
 
 
 def of_script(path: Path) -> Iterator[Text]:
@@ -157,6 +193,39 @@ def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
     files = sorted(PACKAGE.glob("*.py") if folder == "." else (PACKAGE / folder).rglob("*.py"))
 
     assert [] == [fault for path in files for fault in wrong(of_module(path))]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_and_comments_are_plain_english(room: str) -> None:
+    """Every docstring and comment of the modules of a room."""
+    files = sorted(PACKAGE.glob("*.py") if room == "." else (PACKAGE / room).rglob("*.py"))
+
+    assert files
+    assert [] == [fault for path in files for texts in (of_docstrings, of_comments) for fault in wrong(texts(path))]
+
+
+def test_rooms_are_all_of_the_package() -> None:
+    """No module is outside of the rooms that the tests read."""
+    rooms = {(path.relative_to(PACKAGE).parts[:-1] or (".",))[0] for path in PACKAGE.rglob("*.py")}
+
+    assert rooms == set(ROOMS)
+
+
+def test_faults_of_docstrings_and_comments_are_found(tmp_path: Path) -> None:
+    """Each has its place: the line on which the docstring, or the first comment of a text, begins."""
+    module = tmp_path / "module.py"
+    module.write_text(
+        '"""A module.\n\nThat is no length."""\n'
+        "limit = 1  # Plain words.\n"
+        '"""What it holds is not shown, but `that is no code`."""\n'
+        "# A queue, as `whoever` may push\n"
+        "# to it: that is\n"
+        "# no surprise.\n"
+        'plain = "# That is no comment."\n'
+    )
+
+    assert ["module.py:1", "module.py:5"] == [fault.split(": ")[0] for fault in wrong(of_docstrings(module))]
+    assert ["module.py:6"] == [fault.split(": ")[0] for fault in wrong(of_comments(module))]
 
 
 def test_comments_of_scripts_are_plain_english() -> None:
