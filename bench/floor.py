@@ -14,6 +14,7 @@ from bench.blank import QUEUE, Load
 from lowkiq_lambda import Config
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, script
+from lowkiq_lambda.store.shard.session import ClaimLimits
 
 _TTL: Final = 30
 _MERGE: Final = "min"
@@ -44,13 +45,13 @@ def _load(client: redis.Redis) -> None:
         client.script_load(script(name).source)
 
 
-def _limits(window: int) -> list[int]:
+def _limits(window: int) -> list[int | bytes]:
     config = Config()
-    claimed = [min(window, 1_000), config.claim_payloads, config.claim_bytes]
-    return [*claimed, config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)]
+    claimed = ClaimLimits(ids=min(window, 1_000), payloads=config.claim_payloads, bytes=config.claim_bytes)
+    return [msgspec.msgpack.encode(claimed), config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)]
 
 
-def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
+def _drain(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> int:
     nonce, number, drained = _nonce(shard), 0, 0
     token, claimed = _acquire(client, shard, limits)
     while claimed:
@@ -62,7 +63,7 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
     return drained
 
 
-def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int]) -> tuple[bytes, Any]:
+def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> tuple[bytes, Any]:
     """The token and the first window; None where the shard has none, as few jobs leave some of many shards empty."""
     status, *granted = _call(client, "acquire", shard, _nonce(shard), "floor", _TTL, _MERGE, *limits, "")
     return (granted[0], granted[4]) if status == b"OK" else (b"", None)

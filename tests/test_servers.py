@@ -317,7 +317,7 @@ def test_refused_connections_are_accepted_again_on_the_same_port(fault_proxy: Fa
     fault_proxy.refuse()
     assert client.ping()
     fault_proxy.cut()
-    with pytest.raises(redis.ConnectionError, match="rejected"):
+    with pytest.raises(redis.ConnectionError, match="refused"):
         client.ping()
 
     fault_proxy.accept()

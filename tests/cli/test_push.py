@@ -82,7 +82,7 @@ def test_a_queue_that_is_not_there_is_answered_with_the_one_that_is_meant(shop: 
 
 def test_what_the_push_refuses_is_a_misuse(shop: ShopOfCommands) -> None:
     """A job that cannot be, such as one for two times, ends with 2 and the words of the push."""
-    code, _, told = shop.run("push", shop.queue, "17", "--delay", "1", "--perform-in", "2000000000")
+    code, _, told = shop.run("push", shop.queue, "17", "--delay", "1", "--due-at", "2000000000")
 
     assert (2, True) == (code, told.startswith("error: delay: give due_at (a time) or delay"))
 

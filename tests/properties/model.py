@@ -457,7 +457,7 @@ class Model:
         self.counters["done"] += 1
         self._ended(id_, flown)
 
-    def _refused(self, id_: str, flown: Flown, *_reasons: object) -> None:
+    def _rejected(self, id_: str, flown: Flown, *_reasons: object) -> None:
         self.counters["rejected"] += 1
         self._ended(id_, flown)
 

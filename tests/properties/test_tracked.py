@@ -157,7 +157,7 @@ class TrackedLaneMachine(TrackedMachine):
 @pytest.mark.timeout(900)
 def test_a23_items_are_where_their_payloads_are(server: Server) -> None:
     """A-23, A-40, P2: pushed, merged, claimed, retried, buried, put back, deleted, trimmed, left by the dead."""
-    run(TrackedMachine, server, 16)
+    run(TrackedMachine, server, 48)
     assert {"d", "x"} <= TrackedMachine.ended.keys()
 
 

@@ -216,9 +216,9 @@ function CHECKS.flight(id, record)
   if why then set_aside('flight', id, record, why) end
   if not due_at or not is_utf8(id) or #entries == 0 then return call('HDEL', flight, id) end
   for _, entry in ipairs(entries) do measure(entry) end
-  local due_at, count = finite(due_at) or now, finite(retry_count) or -1
-  if due_at == due_at and count == retry_count and all then return end
-  call('HSET', flight, id, flight_record(due_at, math.max(-1, count), entries, all and progress or nil))
+  local at, count = finite(due_at) or now, finite(retry_count) or -1
+  if at == due_at and count == retry_count and all then return end
+  call('HSET', flight, id, flight_record(at, math.max(-1, count), entries, all and progress or nil))
   if not why then note_repair('flight', id, 'its time or retry_count was no number') end
 end
 
