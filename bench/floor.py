@@ -48,7 +48,8 @@ def _load(client: redis.Redis) -> None:
 def _limits(window: int) -> list[int | bytes]:
     config = Config()
     claimed = ClaimLimits(ids=min(window, 1_000), payloads=config.claim_payloads, bytes=config.claim_bytes)
-    return [msgspec.msgpack.encode(claimed), config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)]
+    morgue = config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)
+    return [msgspec.msgpack.encode(claimed), *morgue]
 
 
 def _drain(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> int:
