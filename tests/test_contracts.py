@@ -23,7 +23,7 @@ PLANTED: Final = (
     # Pushes and drains load nothing that is for people.
     Planted("lowkiq_lambda.engine.visit", "lowkiq_lambda.operate.queue_operations"),
     Planted("lowkiq_lambda.engine.budget", "lowkiq_lambda.operate.inspect.jobs"),
-    Planted("lowkiq_lambda.push.client", "lowkiq_lambda.operate.inspect.action_runner"),
+    Planted("lowkiq_lambda.push.client", "lowkiq_lambda.operate.acts.action_runner"),
     # Helpers of jobs are for jobs.
     Planted("lowkiq_lambda.engine.perform", "lowkiq_lambda.iterate.sequences"),
     # The store: people over shards over servers, and nothing of what is above it.

@@ -330,7 +330,7 @@ def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() ->
     )
     beginnings = tuple(f"lowkiq_lambda.{name}" for name in unused)
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
-    acting = {"lowkiq_lambda.operate.queue_operations", "lowkiq_lambda.operate.inspect.action_runner"}
+    acting = {"lowkiq_lambda.operate.queue_operations", "lowkiq_lambda.operate.acts.action_runner"}
     assert not acting & {*found.imported}
 
 

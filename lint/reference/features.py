@@ -14,7 +14,7 @@ _LEAST: Final = 3
 _MOST: Final = 12
 _FEATURES: Final[Mapping[str, str]] = {
     "retries and the morgue": r"retry_in|retry_count|max_retry_count|morgue\w*|retries_exhausted",
-    "suspects: ids that run alone": r"suspects?|probation|strikes?|blame\w*",
+    "suspects: ids that run alone": r"suspects?|suspect_\w+|claim_suspects|probation|strikes?|blame\w*",
     "dead heads": r"dead_heads?|held_head|held_since",
     "limits and rates": r"max_running|rate|ids_left|admission|admit\w*|QueueLimits",
     "tenants": r"tenants?|tenant_rate|lanes?",
@@ -29,14 +29,18 @@ _FEATURES: Final[Mapping[str, str]] = {
     "tasks": r"TRACKING|TASKS|ItemRef|TaskRecords?|TaskOperations|task_id|items_of|has_tracking",
     "schedules": r"ScheduleEntry|Timetable|TIMETABLE|schedules|fires_schedules",
     "duties": r"Duty|DutyRunner|DutyClaims?|duties",
-    "moves between shard counts": r"resharding|Resharding|is_moving|layout|MOVING",
+    "moves between shard counts": r"resharding|Resharding|is_moving|layout|MOVING|carry\w*|receive\w*|moved\w*",
     "buffered pushes": r"when_unavailable|[Rr]edelivery|Reliable\w*|buffer\w*|Buffer\w*",
-    "waking of idle shards": r"[Ww]aker|wake_\w+|start_drain",
+    "waking of idle shards": r"[Ww]aker|wake\w*|start_drains?|continu\w+|fan_out",
     "journal and its verdicts": r"journal\w*|Auditor|Ledger",
     "history and charts": r"[Hh]istory|Recorder|History\w*",
     "repair of damage": r"repair\w*|[Dd]amaged?|SHELF|sound\w*",
     "sign-in to the dashboard": r"Auth|Gate|[Tt]hrottle\w*|sign_?in|signed_out",
     "ways in on AWS": r"MappingFunctions?|Incoming|Inboxes|SqsInbox|Outbox",
+    "namespaces": r"namespace|key_prefix|prefix",
+    "middlewares and observers": r"\w*middlewares?|observers?|push_through|push_within|compose",
+    "recovery from dead holders": r"recover\w*|dead_holders?|release_dead|DeadHolders?",
+    "stops and signals": r"signals?|SIGTERM|quiet|obey\w*|Lifecycle",
     "heartbeats of processes": r"[Pp]ulse|[Bb]eats?|heartbeat\w*|Processes",
 }
 _INTRODUCTION: Final = """\

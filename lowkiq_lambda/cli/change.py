@@ -17,8 +17,8 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, prepare, steps
 from lowkiq_lambda.operate.presentation.formatting import selected, visible
 
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]

@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.output import agreed
 from lowkiq_lambda.cli.parts import Yes, command_app
-from lowkiq_lambda.operate.inspect.erasure import erase_queue, has_queue
+from lowkiq_lambda.operate.acts.erasure import erase_queue, has_queue
 from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.providers.embedded.url import folder_of
 from lowkiq_lambda.settings.config import Config

@@ -19,10 +19,10 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed
 from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, steps
-from lowkiq_lambda.operate.inspect.redrive_terms import RedriveOptions, RedriveOrder
-from lowkiq_lambda.operate.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, steps
+from lowkiq_lambda.operate.acts.redrive_terms import RedriveOptions, RedriveOrder
+from lowkiq_lambda.operate.acts.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
 from lowkiq_lambda.operate.presentation.formatting import selected
 
 _HELP: Final = """

@@ -17,9 +17,9 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria, description
 from lowkiq_lambda.dashboard.security.sessions import sign, verified
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, Count, steps
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, steps
 from lowkiq_lambda.operate.inspect.past_actions import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
 

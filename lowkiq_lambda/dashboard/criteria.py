@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
 from lowkiq_lambda.operate.presentation.formatting import iso, plain

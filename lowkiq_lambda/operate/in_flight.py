@@ -6,12 +6,12 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.jobs.job import JobView
+from lowkiq_lambda.operate.acts.shards import chosen_shard
 from lowkiq_lambda.operate.inspect.id_ranges import IdsReply, ListPosition
 from lowkiq_lambda.operate.inspect.job_list import JobListReader
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.paging import position_after, probe_limit
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
-from lowkiq_lambda.operate.inspect.shards import chosen_shard
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply, StatusReply
 from lowkiq_lambda.views.queues import Page

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias, overload
 
 from lowkiq_lambda.jobs.job import MorgueJob
-from lowkiq_lambda.operate.inspect import redriving
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.chosen_ids import act_on, chosen, count_wanted
+from lowkiq_lambda.operate.acts import redriving
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen, count_wanted
+from lowkiq_lambda.operate.acts.redrive_terms import RedriveOptions, RedriveOrder
+from lowkiq_lambda.operate.acts.redriving import RedrivePreview
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
 from lowkiq_lambda.operate.inspect.jobs import JobReader
-from lowkiq_lambda.operate.inspect.redrive_terms import RedriveOptions, RedriveOrder
-from lowkiq_lambda.operate.inspect.redriving import RedrivePreview
 from lowkiq_lambda.views.queues import Page
 
 MorgueOrder: TypeAlias = Literal["updated_at", "id"]

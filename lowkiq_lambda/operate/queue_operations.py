@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import JobView, MorgueJob, id_text
-from lowkiq_lambda.operate.inspect import damaged_records, forgetting, journal_level
+from lowkiq_lambda.operate.acts import forgetting
+from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen
+from lowkiq_lambda.operate.acts.shards import chosen_shard, no_pause, pause_ends, set_pause
+from lowkiq_lambda.operate.inspect import damaged_records, journal_level
 from lowkiq_lambda.operate.inspect.biography import biography
-from lowkiq_lambda.operate.inspect.chosen_ids import act_on, chosen
 from lowkiq_lambda.operate.inspect.id_filter import Wanted
 from lowkiq_lambda.operate.inspect.jobs import UNLIMITED
 from lowkiq_lambda.operate.inspect.journal_level import JournalLevel
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
 from lowkiq_lambda.operate.inspect.recovered import recovered
 from lowkiq_lambda.operate.inspect.shard_details import explain_job, shard_details
-from lowkiq_lambda.operate.inspect.shards import chosen_shard, no_pause, pause_ends, set_pause
 from lowkiq_lambda.operate.inspect.tenants import tenants_of
 from lowkiq_lambda.operate.inspect.whereabouts import whereabouts
 from lowkiq_lambda.operate.queue_parts import QueueParts, StoredQueue, parts_of
@@ -23,9 +24,9 @@ from lowkiq_lambda.store.shard.nodes import FAR
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
+    from lowkiq_lambda.operate.acts.action_runner import ActionRunner
     from lowkiq_lambda.operate.audit.auditor import AuditReport
     from lowkiq_lambda.operate.in_flight import InFlightIds
-    from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
     from lowkiq_lambda.operate.morgue import MorgueIds
     from lowkiq_lambda.operate.waiting import WaitingIds
     from lowkiq_lambda.reshard.resharding import Resharding

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.in_flight import InFlightIds
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.operate.morgue import MorgueIds

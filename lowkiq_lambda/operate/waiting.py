@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.jobs.job import JobView
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.chosen_ids import act_on, chosen, count_wanted
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen, count_wanted
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order

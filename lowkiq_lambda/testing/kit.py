@@ -11,7 +11,7 @@ from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.operate.inspect.forgetting import forget_all_keys
+from lowkiq_lambda.operate.acts.forgetting import forget_all_keys
 from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.testing.assertions import Assertions
 from lowkiq_lambda.testing.clock import ManualClock

@@ -9,7 +9,7 @@ import msgspec
 import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.operate.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef

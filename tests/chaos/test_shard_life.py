@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda.base.errors import BackendDenied, BackendFull
-from lowkiq_lambda.operate.inspect.shards import set_pause
+from lowkiq_lambda.operate.acts.shards import set_pause
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.keys import HEADERS, TENANTS, ShardRef
 from lowkiq_lambda.store.shard.layout import only

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda import BackendUnavailable
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
 from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.workers import declare, jobs_of

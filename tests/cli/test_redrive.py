@@ -11,8 +11,8 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
 from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server

@@ -11,8 +11,8 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard.bulk_action import BulkActionResult, BulkActionState, pack
 from lowkiq_lambda.dashboard.pages import actions
 from lowkiq_lambda.dashboard.security.sessions import sign
+from lowkiq_lambda.operate.acts.bulk_actions import prepare
 from lowkiq_lambda.operate.inspect import past_actions
-from lowkiq_lambda.operate.inspect.bulk_actions import prepare
 from lowkiq_lambda.operate.inspect.past_actions import record_action, signing_key
 from lowkiq_lambda.store.shard.keys import actions_key
 from lowkiq_lambda.testing import ManualClock

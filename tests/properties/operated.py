@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.nodes import FOREVER

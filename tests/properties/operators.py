@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from tests.kit.stored import Entry
 from tests.properties.model import Buried, Flown, Job, Model
 

@@ -11,7 +11,7 @@ import msgspec
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
-from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.backend import Backend, Call

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda.base.errors import LeaseLost
-from lowkiq_lambda.operate.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next, Settlement

@@ -12,9 +12,9 @@ from lowkiq_lambda import Config, ConfigError, Debounce, Lowkiq, NoSuchTask, Rat
 from lowkiq_lambda.aws.ticking import ticked
 from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.local.invoke import LocalContext
+from lowkiq_lambda.operate.acts.erasure import erase_queue, has_queue
 from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
-from lowkiq_lambda.operate.inspect.erasure import erase_queue, has_queue
 from lowkiq_lambda.operate.inspect.memory import queue_memory
 from lowkiq_lambda.providers.embedded.shared import reset_command
 from lowkiq_lambda.settings.aws import Settings

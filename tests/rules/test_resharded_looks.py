@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda.base.errors import ShardMoving
 from lowkiq_lambda.engine.queue import KNOWN_FOR
-from lowkiq_lambda.operate.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import prepare, steps
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock

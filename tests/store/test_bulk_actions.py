@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, WholeListError, count, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, WholeListError, count, prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from tests.kit.desk import Desk
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.operate.inspect.bulk_actions import steps
+from lowkiq_lambda.operate.acts.bulk_actions import steps
+from lowkiq_lambda.operate.acts.redrive_terms import RedriveOrder
+from lowkiq_lambda.operate.acts.redriving import RedrivePreview, begin
 from lowkiq_lambda.operate.inspect.journal import read_journals
-from lowkiq_lambda.operate.inspect.redrive_terms import RedriveOrder
-from lowkiq_lambda.operate.inspect.redriving import RedrivePreview, begin
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs

@@ -17,8 +17,8 @@ from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, Waitin
 from lowkiq_lambda.dashboard.bulk_action import LONGEST_REASON, BulkActionState, key_of, pack, run_steps, unpack
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.bulk_actions import WholeListError, count, prepare
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, count, prepare
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 
 SECONDS_AT_ONCE: Final = 5.0

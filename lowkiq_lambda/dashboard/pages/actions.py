@@ -22,8 +22,8 @@ from lowkiq_lambda.dashboard.bulk_action import (
 )
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 

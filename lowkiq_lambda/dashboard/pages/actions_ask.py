@@ -27,8 +27,8 @@ from lowkiq_lambda.dashboard.pages.actions import WORDS, queue_of
 from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.scanning import for_seconds
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, first_ids, prepare
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, prepare
 
 COUNTING: Final = 1.0
 """The longest time for counting, in seconds."""

@@ -10,7 +10,7 @@ import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import Criterion, criteria
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
 

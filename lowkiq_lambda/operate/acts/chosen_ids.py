@@ -6,9 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, Wanted, filter_by
 
 

@@ -10,12 +10,12 @@ from typing import Final, Literal
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.bulk_actions import BulkAction, listed_ids, prepare, steps
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, listed_ids, prepare, steps
+from lowkiq_lambda.operate.acts.redrive_terms import ORDERS, RedriveOptions, RedriveTerms
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
 from lowkiq_lambda.operate.inspect.jobs import id_texts
-from lowkiq_lambda.operate.inspect.redrive_terms import ORDERS, RedriveOptions, RedriveTerms
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import ReplyShape

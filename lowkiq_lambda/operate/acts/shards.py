@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lowkiq_lambda.jobs.job import is_number
-from lowkiq_lambda.operate.inspect.action_scripts import PauseReply
+from lowkiq_lambda.operate.acts.action_scripts import PauseReply
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.operate.inspect.tenants import shards_with_tenants
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from lowkiq_lambda.base.error_text import text_to_bytes
 from lowkiq_lambda.base.errors import ShardClosed, ShardMoving
-from lowkiq_lambda.operate.inspect.action_scripts import (
+from lowkiq_lambda.operate.acts.action_scripts import (
     ActionName,
     ActionProgress,
     ShardSnapshot,

@@ -9,8 +9,9 @@ from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.operate.inspect.action_runner import ActionRunner
-from lowkiq_lambda.operate.inspect.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.operate.acts.redrive_terms import RedriveTerms
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
 from lowkiq_lambda.operate.inspect.id_ranges import (
     IDS_AT_ONCE,
@@ -22,7 +23,6 @@ from lowkiq_lambda.operate.inspect.id_ranges import (
     list_positions,
 )
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
-from lowkiq_lambda.operate.inspect.redrive_terms import RedriveTerms
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.scripts import Argument
