@@ -326,7 +326,7 @@ def _of_its_worker(name: str) -> Callable[..., Any]:
     return awaited if inspect.iscoroutinefunction(method) else called
 
 
-for _name in ("push_many", "apush_many", "push", "apush"):
+for _name in ("push_many", "apush_many", "push", "apush", "perform_async"):
     # An object of this class is not a class: it finds its worker when it is pushed to.
     setattr(FunctionWorker, _name, _of_its_worker(_name))
 
