@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import lowkiq_lambda
 from tests.chaos.storm.actors import Scene
-from tests.chaos.storm.mutants import NAMES
+from tests.chaos.storm.mutants import NAMES, SCRIPTS
 from tests.chaos.storm.weather import Storm
 from tests.kit.examples import mostly_nightly
 from tests.kit.servers import MakeServer
@@ -16,6 +17,7 @@ from tests.kit.servers.fault_proxy import FaultProxy
 
 Brew = Callable[..., Storm]
 LEASE = 1.0
+LUA = Path(lowkiq_lambda.__file__).parent / "store" / "lua"
 SEED = int(os.environ.get("LOWKIQ_TEST_SEED") or random.SystemRandom().randrange(2**32))
 """Of the faults and of what is pushed; a failure tells it."""
 LONGEST = {"retry_count + 1": 3.0}
@@ -43,6 +45,14 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
         found += storm.found(ended=True)
 
     assert [] == found, f"seed {SEED}, {storm.faults} faults"
+
+
+@pytest.mark.parametrize("mutant", SCRIPTS)
+def test_a_fault_of_a_script_is_planted(mutant: str) -> None:
+    """Each text that it replaces stands in the scripts: else the storm would look for a fault that is not there."""
+    sources = [path.read_text() for path in LUA.rglob("*.lua")]
+
+    assert [] == [old for old, _ in SCRIPTS[mutant] if not any(old in source for source in sources)]
 
 
 @pytest.mark.unaudited("the engine is broken")

@@ -18,9 +18,9 @@ SCRIPTS: dict[str, tuple[tuple[str, str], ...]] = {
     "recovery loses some": (
         ("for i = 1, #left, 2 do\n    local id, record", "for i = 1, #left, 4 do\n    local id, record"),
     ),
-    "wrong score": (("then score, at = given:sub(2, 9), 10", "then at = 10"),),
+    "wrong score": (("then score, at = packed_job:sub(2, 9), 10", "then at = 10"),),
     "nonce ignored": (
-        ("if holder ~= nonce then return 'LOST' end", ""),
+        ("if holder ~= nonce or current ~= token then return 'LOST' end", ""),
         ("return n == tonumber(last) and 'AGAIN' or 'LOST'", "return 'NEXT', token"),
     ),
 }
