@@ -185,9 +185,7 @@ def test_pages_are_plain_english(path: Path) -> None:
     assert [] == wrong(of_template(path))
 
 
-@pytest.mark.parametrize(
-    "folder", ["aws", "dashboard", "duties", "engine", "iterate", "local", "push", "schedules", "store", "cli", "."]
-)
+@pytest.mark.parametrize("folder", ROOMS)
 def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
     """Every literal text of an error, of a log line and of a command's help."""
     files = sorted(PACKAGE.glob("*.py") if folder == "." else (PACKAGE / folder).rglob("*.py"))

@@ -201,7 +201,7 @@ def test_a_python_of_another_version_is_refused(build: Build) -> None:
     built = build(f"python3.{OTHER_MINOR}-{MACHINE}", LOWKIQ_BUILD_PYTHON=sys.executable)
 
     assert 0 != built.code
-    assert f"is no Python 3.{OTHER_MINOR}" in built.said
+    assert f"is not a Python 3.{OTHER_MINOR}" in built.said
 
 
 def test_an_app_does_not_take_a_packages_place(build: Build, app: Path) -> None:

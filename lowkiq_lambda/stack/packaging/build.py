@@ -126,7 +126,7 @@ def find_python(target: BuildTarget) -> str | None:
     named = os.environ.get(_VARIABLE)
     if named:
         if not _is_of(target, named):
-            raise BuildFailed(f"{_VARIABLE}={named} is no Python {target.version}, which the function runs on.")
+            raise BuildFailed(f"{_VARIABLE}={named} is not a Python {target.version}, which the function runs on.")
         return named
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     candidates = [
