@@ -21,7 +21,7 @@ NEEDED: Final = {"aws_lambda_powertools", "hiredis", "jmespath", "lowkiq_lambda"
 HARMLESS: Final = {"cryptography", "opentelemetry", "typing_extensions", "xxhash"}
 """What redis-py and Powertools look for, and take where it is installed."""
 
-WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "declare.in", "jobs.incoming")
+WAYS_IN: Final = ("aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "declare.in", "jobs.incoming")
 """The modules of the ingest function and of those who push into an inbox begin so."""
 
 MOST_OF_OURS: Final = 66

@@ -216,8 +216,7 @@ from lowkiq_lambda import Lowkiq
 app = Lowkiq()
 app.worker(lambda batch: None)
 app.drain()
-print(sorted(name for name in sys.modules if name.split(".")[-1] in
-    {"queries", "actions", "metrics", "views", "ranges", "scans", "showing"} and name.startswith("lowkiq")))
+print(sorted(name for name in sys.modules if name.startswith(("lowkiq_lambda.operate", "lowkiq_lambda.views"))))
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
