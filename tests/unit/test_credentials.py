@@ -149,7 +149,10 @@ def test_a_connection_is_opened_anew_before_the_server_ends_it(
         first = login.connections()
         clock.advance(LONGEST)
         client.get(queue_name)
-        assert login.connections() == first
+        # None is new. The server may notice late that the one which asked a cluster for its nodes was closed.
+        kept = login.connections()
+        assert kept
+        assert set(kept) <= set(first)
 
         clock.advance(1)
         assert b"1" == client.get(queue_name)
