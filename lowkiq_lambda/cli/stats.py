@@ -1,8 +1,8 @@
 """`lowkiq stats`: the queues of an app in a table."""
 
 import sys
-import threading
 from collections.abc import Iterator
+from threading import Event
 from typing import Annotated, Final
 
 import msgspec
@@ -62,7 +62,7 @@ def stats(
     """Tell; the exit code."""
     loaded = app_of(app)
     only = None if queue is None else worker_of(loaded, queue)
-    pause = threading.Event()
+    pause = Event()
     while True:
         with loaded.operate.overview(worker=only) as overview:
             queues = [*overview.queues]

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import threading
 from typing import Any
 
 import msgspec
@@ -39,13 +38,14 @@ def test_watching_ends_with_ctrl_c(shop: ShopOfCommands, monkeypatch: pytest.Mon
     """It tells again and again; Ctrl-C is how it ends, and no error. For programs each look is a line."""
     looks = list[int]()
 
-    def pause(_event: threading.Event, _seconds: float) -> bool:
-        looks.append(1)
-        if len(looks) % 2 == 0:
-            raise KeyboardInterrupt
-        return False
+    class Pause:
+        @staticmethod
+        def wait(_seconds: float) -> None:
+            looks.append(1)
+            if len(looks) % 2 == 0:
+                raise KeyboardInterrupt
 
-    monkeypatch.setattr(threading.Event, "wait", pause)
+    monkeypatch.setattr("lowkiq_lambda.cli.stats.Event", Pause)
     table, objects = shop.run("stats", "--watch"), shop.run("stats", "--watch", "--json")
 
     assert (0, 2) == (table[0], table[1].count("QUEUE"))

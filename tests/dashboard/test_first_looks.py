@@ -140,7 +140,7 @@ def test_p9_the_first_look_of_a_process_counts_all_ids(  # noqa: PLR0913, PLR091
     monkeypatch.setitem(sys.modules, MODULE, module)
     monkeypatch.setenv("LOWKIQ_APP", f"{MODULE}:app")
     if "--watch" in look:
-        monkeypatch.setattr("threading.Event.wait", _interrupted)
+        monkeypatch.setattr("lowkiq_lambda.cli.stats.Event", InterruptedPause)
 
     see, seen = LOOKS[look]
 
@@ -199,8 +199,13 @@ def test_a_fresh_process_lists_the_duty_of_a_move_that_is_under_way(make_app: Ma
     assert ([], [MOVES]) == (before, [duty.name for duty in later.operate.duties()])
 
 
-def _interrupted(_event: object, _seconds: float) -> bool:
-    raise KeyboardInterrupt
+class InterruptedPause:
+    """The pause between two looks, in which somebody presses Ctrl-C. Pauses of other threads are none of its."""
+
+    @staticmethod
+    def wait(_seconds: float) -> None:
+        """The command takes it for a key that was pressed."""
+        raise KeyboardInterrupt
 
 
 def _move(app: Lowkiq, worker: Any, stage: str) -> None:
