@@ -67,14 +67,14 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
     try:
-        found: object = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'base.errors')}"), name)
+        member: object = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'base.errors')}"), name)
     except ImportError:
         from lowkiq_lambda.base.target import refuse_other_runtime  # noqa: PLC0415 - where a package is for another machine
 
         refuse_other_runtime()
         raise
-    globals()[name] = found
-    return found
+    globals()[name] = member
+    return member
 
 
 __all__ = [

@@ -235,8 +235,8 @@ class Core:
     @property
     def fires_schedules(self) -> bool:
         """Whether daemons and ticks of this app fire schedule entries, as `config.schedules` says."""
-        asked = self.config.schedules
-        return self.declares_schedules if asked is None else asked
+        setting = self.config.schedules
+        return self.declares_schedules if setting is None else setting
 
     @property
     def follows_tasks(self) -> bool:

@@ -19,6 +19,42 @@ ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
 
 
+NO_NOUNS: Final = frozenset(
+    (
+        "found",
+        "given",
+        "told",
+        "asked",
+        "said",
+        "says",
+        "hears",
+        "heard",
+        "known",
+        "wanted",
+        "chosen",
+        "shown",
+        "seen",
+        "named",
+    )
+)
+"""Participles and verbs of speech. A variable is a noun: it says what the value is, not what was done with it."""
+
+
+def variables(module: Path) -> set[str]:
+    """The names of a module's local variables and parameters."""
+    nodes = [*ast.walk(ast.parse(module.read_text()))]
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    fields = {
+        target.id
+        for one in nodes
+        if isinstance(one, ast.ClassDef)
+        for line in one.body
+        for target in ([line.target] if isinstance(line, ast.AnnAssign) else getattr(line, "targets", []))
+        if isinstance(target, ast.Name)
+    }
+    return stored - fields | {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+
 def quoted(page: Path) -> set[str]:
     """The names in code spans of a page's tables and text."""
     spans = re.findall(r"`([^`\n]+)`", page.read_text())
@@ -36,6 +72,14 @@ def test_no_class_name_is_defined_twice() -> None:
     found = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
     assert set() == {name for name, times in found.items() if times > 1}
+
+
+def test_variables_are_nouns() -> None:
+    """A reader learns from the name which value it is."""
+    modules = {module: variables(module) for module in sorted((ROOT / "lowkiq_lambda").rglob("*.py"))}
+
+    assert {"name", "queue", "shard"} < set[str]().union(*modules.values())
+    assert {} == {str(module): names & NO_NOUNS for module, names in modules.items() if names & NO_NOUNS}
 
 
 def test_the_glossary_has_each_word_once() -> None:

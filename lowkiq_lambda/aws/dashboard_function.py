@@ -41,12 +41,12 @@ class Entrance:
         self,
         environ: Mapping[str, str],
         load: Callable[[], Lowkiq],
-        read: Callable[[str], str],
+        read_secret: Callable[[str], str],
     ) -> None:
         self._settings = DashboardSettings.from_env(environ)
         self._secret = Settings.from_env(environ).dashboard_secret_arn
         self._load = load
-        self._read = read
+        self._read = read_secret
         self._password: str | None = None
         self._served: Mangum | None = None
 
@@ -67,8 +67,8 @@ class Entrance:
         if self._served is None:
             settings = self._settings
             if self._password is not None:
-                called = "The text of the secret of LOWKIQ_DASHBOARD_SECRET_ARN"
-                passwords.check(self._password, called, "dashboard_secret_arn")
+                name = "The text of the secret of LOWKIQ_DASHBOARD_SECRET_ARN"
+                passwords.check(self._password, name, "dashboard_secret_arn")
                 settings = msgspec.structs.replace(settings, dashboard_password=self._password)
             pages = dashboard(self._load, auth=settings.auth(), base_path=settings.dashboard_base_path)
             _ensure_loop()

@@ -74,22 +74,22 @@ def handler(event: object, context: Context) -> dict[str, Any]:
 
 
 def _ticked_and_drained(warm: Environment, event: object, context: Context) -> dict[str, Any]:
-    asked = ticks(event)
-    if not asked:
+    ticks_wanted = ticks(event)
+    if not ticks_wanted:
         return _drained(warm, event, context)
     from lowkiq_lambda.aws.ticking import tick_alone, ticked  # noqa: PLC0415 - most events ask for none
 
-    if asked == ALONE:
+    if ticks_wanted == ALONE:
         return tick_alone(warm.app, warm.settings, context)
     selection(event, warm.app.core.drainer, warm.settings)
     done = ticked(warm.app, warm.settings, context, keep=warm.app.config.threads_per_node)
     try:
-        told = _drained(warm, event, context, done)
+        answer = _drained(warm, event, context, done)
     except DrainFailed as failed:
         raise (DrainFailed(f"{failed} {done.failure}") if done.failure else failed) from failed.__cause__
     if done.failure:
         raise done.failure
-    return told
+    return answer
 
 
 def _drained(warm: Environment, event: object, context: Context, tick: "TickOutcome | None" = None) -> dict[str, Any]:
@@ -111,14 +111,14 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
         _run(warm, loop, budget)
     _probe_once_more(loop)
     telemetry.ended(loop)
-    told = {**({"tick": tick.summary} if tick else {}), **summary(loop)}
+    answer = {**({"tick": tick.summary} if tick else {}), **summary(loop)}
     # Before what may take longer than there is time for.
-    logger.info("drained", extra=telemetry.line(told))
+    logger.info("drained", extra=telemetry.line(answer))
     if warm.settings.starts_drains:
-        told["continued"] = _go_on(warm, event, context, loop)
+        answer["continued"] = _go_on(warm, event, context, loop)
     if loop.errors or loop.exits:
         raise _failed(loop)
-    return told
+    return answer
 
 
 def _seconds(context: Context, warm: Environment) -> float:
@@ -146,7 +146,7 @@ def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
         loop.shards,
         timeout=config.redis_timeout,
         credentials=config.credentials,
-        given=config.redis,
+        client=config.redis,
     )
     Linger(subscription).run(loop, budget)
 
@@ -190,9 +190,9 @@ def _failed(loop: Loop) -> DrainFailed:
 
 
 def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
-    named = [f"shard {shard.number} of {shard.queue_name!r}: {headline(error)}" for shard, error in errors.items()]
-    more = f"; and {len(named) - _SHOWN} more" if named[_SHOWN:] else ""
-    return "; ".join(named[:_SHOWN]) + more
+    lines = [f"shard {shard.number} of {shard.queue_name!r}: {headline(error)}" for shard, error in errors.items()]
+    more = f"; and {len(lines) - _SHOWN} more" if lines[_SHOWN:] else ""
+    return "; ".join(lines[:_SHOWN]) + more
 
 
 def _prepare(warm: Environment) -> None:

@@ -83,10 +83,10 @@ def flushing(app: Lowkiq, context: Context) -> AbstractContextManager[None]:
 
 
 def _warn_of_unknown_variables() -> None:
-    known = {variable_of(name) for name in (*Config.kinds(), *Settings.kinds())}
+    variables = {variable_of(name) for name in (*Config.kinds(), *Settings.kinds())}
     # Those of the dashboard are the concern of its function.
     names = [name for name in os.environ if name.startswith("LOWKIQ_") and not name.startswith(DASHBOARD)]
-    if not known.issuperset(names):
+    if not variables.issuperset(names):
         from lowkiq_lambda.declare.misspelling import unknown_variables  # noqa: PLC0415 - imported lazily: cold start
 
         for sentence in unknown_variables(names, Config, Settings):

@@ -53,10 +53,10 @@ def selection(
 
     def select() -> list[ShardRef]:
         most = {shards[0].queue_name: shards.layout.most for shards in drainer.layout}
-        chosen = [shard for shard in selected(event, drainer.shards(), most) if shard not in without]
+        candidates = [shard for shard in selected(event, drainer.shards(), most) if shard not in without]
         if isinstance(event, Mapping) and "queue" in event:
-            return chosen
-        return [shard for shard in chosen if settings.drains(shard.queue_name)]
+            return candidates
+        return [shard for shard in candidates if settings.drains(shard.queue_name)]
 
     try:
         select()
@@ -76,22 +76,22 @@ def selected(event: object, shards: Sequence[ShardRef], most: Mapping[str, int] 
         raise BadEvent(f"The event must be an object, such as {{}} or {{'shard': 3}}, not {_kind(event)}.")
     _check_names(event)
     generation_of(event)
-    chosen = list(shards)
+    candidates = list(shards)
     if "queue" in event:
-        chosen = _of_queue(event["queue"], shards)
+        candidates = _of_queue(event["queue"], shards)
     if "shard" in event:
-        chosen = _at_index(event["shard"], chosen, event.get("queue"), most or {})
-    return chosen
+        candidates = _at_index(event["shard"], candidates, event.get("queue"), most or {})
+    return candidates
 
 
 def ticks(event: object) -> Ticks:
     """Whether the app's tick comes before the drain, or is all that is asked for. Raises BadEvent."""
     if not isinstance(event, Mapping):
         return False
-    said: Ticks = event.get("tick", False)
-    if said == ALONE or isinstance(said, bool):
-        return said
-    raise BadEvent(f"The event's tick must be true, false or 'only', not {_kind(said)}.")
+    tick: Ticks = event.get("tick", False)
+    if tick == ALONE or isinstance(tick, bool):
+        return tick
+    raise BadEvent(f"The event's tick must be true, false or 'only', not {_kind(tick)}.")
 
 
 def generation_of(event: Mapping[str, Any]) -> int:
@@ -120,12 +120,12 @@ def _check_names(event: Mapping[Any, Any]) -> None:
 def _of_queue(name: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
     if not isinstance(name, str):
         raise BadEvent(f"The event's queue must be the name of a queue, not {_kind(name)}.")
-    chosen = [shard for shard in shards if shard.queue_name == name]
-    if not chosen:
-        known = list(dict.fromkeys(repr(shard.queue_name) for shard in shards))
-        more = f" and {len(known) - _SHOWN} more" if known[_SHOWN:] else ""
-        raise BadEvent(f"The event's queue {name!r:.200} is unknown: this app has {', '.join(known[:_SHOWN])}{more}.")
-    return chosen
+    matches = [shard for shard in shards if shard.queue_name == name]
+    if not matches:
+        names = list(dict.fromkeys(repr(shard.queue_name) for shard in shards))
+        more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
+        raise BadEvent(f"The event's queue {name!r:.200} is unknown: this app has {', '.join(names[:_SHOWN])}{more}.")
+    return matches
 
 
 def _at_index(
@@ -133,12 +133,12 @@ def _at_index(
 ) -> list[ShardRef]:
     if not isinstance(index, int) or isinstance(index, bool):
         raise BadEvent(f"The event's shard must be a whole number, not {_kind(index)}.")
-    chosen = [shard for shard in shards if shard.index == index]
+    matches = [shard for shard in shards if shard.index == index]
     most = max((max(shard.shards_count, announced.get(shard.queue_name, 0)) for shard in shards), default=0)
-    if not (chosen or 0 <= index < most):
+    if not (matches or 0 <= index < most):
         whose = "of any queue here" if queue is None else f"of {queue!r}"
         raise UnknownShard(f"The event's shard {index} is not a shard {whose}: they count from 0 to {most - 1}.")
-    return chosen
+    return matches
 
 
 def _kind(value: object) -> str:

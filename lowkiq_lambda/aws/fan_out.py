@@ -26,8 +26,8 @@ def start_drains(tick: Tick) -> dict[str, int]:
     The most urgent are left to the drain behind the tick, as many as it visits at once. A shard is left out where an
     earlier start still counts: of another tick, of a push, of a drain that goes on.
     """
-    found = _due(tick)
-    due = found[tick.keep :]
+    now_due = _due(tick)
+    due = now_due[tick.keep :]
     started = 0
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for at in range(0, len(due), AT_ONCE):
@@ -45,7 +45,7 @@ def start_drains(tick: Tick) -> dict[str, int]:
                 # The next would be refused too, and the next tick tries again.
                 unwake(tick.app.core.backend, woken.nonce, refused, tick.retry_for)
                 break
-    return {"due": len(found), "started": started}
+    return {"due": len(now_due), "started": started}
 
 
 def _due(tick: Tick) -> list[ShardRef]:

@@ -38,16 +38,16 @@ class Body(msgspec.Struct):
 
 def packed_job(job: Mapping[str, Any], config: Config) -> bytes:
     """A checked job in the form of a message: its id as text, times in seconds; payloads of a codec as base64."""
-    told: dict[str, Any] = {**job, "id": id_text(job["id"])}
-    if config.dump_payload and "payload" in told:
-        told["dumped"] = b64encode(config.dump_payload(told.pop("payload"))).decode()
-    for name, value in told.items():
+    fields: dict[str, Any] = {**job, "id": id_text(job["id"])}
+    if config.dump_payload and "payload" in fields:
+        fields["dumped"] = b64encode(config.dump_payload(fields.pop("payload"))).decode()
+    for name, value in fields.items():
         if isinstance(value, datetime):
-            told[name] = value.timestamp()
+            fields[name] = value.timestamp()
         elif isinstance(value, timedelta):
-            told[name] = value.total_seconds()
+            fields[name] = value.total_seconds()
     # These two stand in no message of SQS, and in JSON only within texts.
-    return msgspec.json.encode(told).replace(b"\xef\xbf\xbe", b"\\ufffe").replace(b"\xef\xbf\xbf", b"\\uffff")
+    return msgspec.json.encode(fields).replace(b"\xef\xbf\xbe", b"\\ufffe").replace(b"\xef\xbf\xbf", b"\\uffff")
 
 
 def body_of(worker: type[Worker[Any]], packed_jobs: Sequence[bytes]) -> str:

@@ -61,5 +61,5 @@ def _answer(retrying: Retrying, failures: Failures) -> dict[str, Any]:
             raise IngestFailed(f"{IngestFailed()} {failures.first}") from failures.first
         return {}
     # A stream begins anew at the first that is named.
-    named = failures.identifiers[:1] if retrying == "stream" else failures.identifiers
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in named]}
+    identifiers = failures.identifiers[:1] if retrying == "stream" else failures.identifiers
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in identifiers]}

@@ -43,8 +43,8 @@ class Linger:
             self._heard_of = loop.shards
             self.subscription.go_by(loop.shards)
         wakes_at = min(polls_at, loop.board.wait_until())
-        for heard in self._hear(min(wakes_at - loop.drainer.clock.monotonic(), budget.remaining()), loop):
-            loop.board.hear(heard)
+        for message in self._hear(min(wakes_at - loop.drainer.clock.monotonic(), budget.remaining()), loop):
+            loop.board.hear(message)
         return True
 
     def _hear(self, seconds: float, loop: Loop) -> list[Heard]:
@@ -53,13 +53,13 @@ class Linger:
             loop.drainer.clock.sleep(at_most(seconds))
             return []
         try:
-            heard = [self.subscription.receive(seconds)]
-            while heard[-1].shards:
-                heard.append(self.subscription.receive(0.0))
+            messages = [self.subscription.receive(seconds)]
+            while messages[-1].shards:
+                messages.append(self.subscription.receive(0.0))
         except BackendError as error:
             self._lost(error, loop)
             return []
-        return heard
+        return messages
 
     def _open(self, loop: Loop) -> bool:
         try:

@@ -74,8 +74,8 @@ def logged(handle: Handler) -> Handler:
             return handle(event, context)
 
         # Never the event, whatever Powertools' variables say: the dashboard's holds passwords and cookies.
-        named = logger.inject_lambda_context(handle_leanly, log_event=False)
-        answer: dict[str, Any] = named(event, context)
+        with_context = logger.inject_lambda_context(handle_leanly, log_event=False)
+        answer: dict[str, Any] = with_context(event, context)
         return answer
 
     return handler
@@ -180,11 +180,11 @@ def publish(
     values: Mapping[str, float],
     *,
     roll_up: bool = True,
-    **said: object,
+    **record: object,
 ) -> None:
     """Print the values under the dimensions of function and queue, and, to `roll_up`, of the function alone.
 
-    `said` is kept in the log's line, to be searched for. The line has left this process when this returns.
+    `record` is kept in the log's line, to be searched for. The line has left this process when this returns.
     """
     dimensions = {"function": function} | ({} if queue is None else {"queue": as_dimension(queue)})
     sets = [[*dimensions], ["function"]] if queue is not None and roll_up else [[*dimensions]]
@@ -194,7 +194,7 @@ def publish(
         # This machine's, not the server's: CloudWatch takes no time that differs much from its own.
         "_aws": {"Timestamp": int(SystemClock.time() * 1_000), "CloudWatchMetrics": [directive]},
         **dimensions,
-        **said,
+        **record,
         **{name: [float(value)] for name, value in values.items()},
     }
     # With its end in one piece: other threads write lines, too.

@@ -62,8 +62,8 @@ def _source_of(records: list[Any]) -> object:
     return first.get("eventSource") if isinstance(first, Mapping) else None
 
 
-def _sqs_record(given: dict[str, Any]) -> Record:
-    message = SQSRecord(given)
+def _sqs_record(record: dict[str, Any]) -> Record:
+    message = SQSRecord(record)
     # A standard queue may have groups too, but keeps no order in them.
     is_fifo = message.event_source_arn.endswith(".fifo")
     group = message.attributes.message_group_id if is_fifo else None
@@ -104,34 +104,36 @@ def _value(attribute: SQSMessageAttribute) -> object:
     return attribute.binary_value if binary else attribute.string_value
 
 
-def _from_event_bridge(given: Mapping[str, Any], via: str | None = None) -> Incoming:
-    event = EventBridgeEvent(dict(given))
+def _from_event_bridge(envelope: Mapping[str, Any], via: str | None = None) -> Incoming:
+    event = EventBridgeEvent(dict(envelope))
     if event.source == "aws.s3" and "object" in event.detail:
-        return _from_s3_event(S3EventBridgeNotificationEvent(dict(given)), via)
+        return _from_s3_event(S3EventBridgeNotificationEvent(dict(envelope)), via)
     return Incoming(
         kind="eventbridge",
         source=event.source,
         id=event.get_id,
         time=_seconds(event.time),
         body=event.detail,
-        attributes={name: value for name, value in given.items() if name not in {"detail", "id", "source", "time"}},
+        attributes={name: value for name, value in envelope.items() if name not in {"detail", "id", "source", "time"}},
         via=via,
-        raw=given,
+        raw=envelope,
     )
 
 
 def _from_s3_event(event: S3EventBridgeNotificationEvent, via: str | None) -> Incoming:
-    found = event.detail.object
+    stored_object = event.detail.object
     # Not by the property `key`: here it is as it is, and no part of a URL.
-    body = _s3_body(event.detail_type, event.detail.bucket.name, found["key"], found.get("sequencer"))
-    body |= {"size": found.size, "etag": found.etag, "version_id": found.get("version-id")}
+    body = _s3_body(event.detail_type, event.detail.bucket.name, stored_object["key"], stored_object.get("sequencer"))
+    body |= {"size": stored_object.size, "etag": stored_object.etag, "version_id": stored_object.get("version-id")}
     return _of_bucket(body, event.get_id, _seconds(event.time), event.raw_event, via)
 
 
 def _from_s3(record: S3EventRecord, via: str | None = None) -> Incoming:
-    found = record.s3.get_object
-    body = _s3_body(record.event_name, record.s3.bucket.name, unquote_plus(found.key), found.get("sequencer"))
-    body |= {"size": found.get("size"), "etag": found.etag, "version_id": found.version_id}
+    stored_object = record.s3.get_object
+    body = _s3_body(
+        record.event_name, record.s3.bucket.name, unquote_plus(stored_object.key), stored_object.get("sequencer")
+    )
+    body |= {"size": stored_object.get("size"), "etag": stored_object.etag, "version_id": stored_object.version_id}
     otherwise = f"{record.event_name} {record.event_time}"
     return _of_bucket(body, otherwise, _seconds(record.event_time), record.raw_event, via)
 
@@ -147,14 +149,14 @@ def _of_bucket(body: dict[str, Any], otherwise: str, time: float, raw: Mapping[s
     return Incoming(kind="s3", source=body["bucket"], id=identity, time=time, body=body, via=via, raw=raw)
 
 
-def _s3_record(given: dict[str, Any]) -> Record:
-    return Record(f"{given.get('eventName')}", None, lambda: [_from_s3(S3EventRecord(given))])
+def _s3_record(record: dict[str, Any]) -> Record:
+    return Record(f"{record.get('eventName')}", None, lambda: [_from_s3(S3EventRecord(record))])
 
 
-def _dynamodb_record(given: dict[str, Any]) -> Record:
-    record = DynamoDBRecord(given)
+def _dynamodb_record(change: dict[str, Any]) -> Record:
+    record = DynamoDBRecord(change)
     stream = record.event_source_arn or ""
-    return Record(str(given.get("dynamodb", {}).get("SequenceNumber")), stream, lambda: [_from_dynamodb(record)])
+    return Record(str(change.get("dynamodb", {}).get("SequenceNumber")), stream, lambda: [_from_dynamodb(record)])
 
 
 def _from_dynamodb(record: DynamoDBRecord) -> Incoming:
@@ -196,8 +198,8 @@ def _json_or_text(text: str) -> object:
         return text
 
 
-def _seconds(written: str) -> float:
-    return datetime.fromisoformat(written).timestamp()
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def _is_test_of_s3(event: Mapping[str, Any]) -> bool:

@@ -43,7 +43,7 @@ class Sqs:
 
     def send(self, messages: Sequence[Message]) -> Sent:
         """Send them, at most one for each place. Ends with the first call that fails as a whole."""
-        taken, first = list[int](), None
+        positions, first = list[int](), None
         for batch in _batches(messages):
             try:
                 answer = self._connected().send_message_batch(
@@ -51,18 +51,18 @@ class Sqs:
                     Entries=[{"Id": str(number), **message.fields} for number, message in enumerate(batch)],
                 )
             except InboxRefused as error:
-                return Sent(taken, [], error)
+                return Sent(positions, [], error)
             except Exception as error:
                 from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as boto3
 
                 if not isinstance(error, BotoCoreError | ClientError):
                     raise
                 unknown = [message.place for message in batch] if _may_have_arrived(error) else []
-                return Sent(taken, unknown, error)
-            taken += [batch[int(one["Id"])].place for one in answer.get("Successful", [])]
+                return Sent(positions, unknown, error)
+            positions += [batch[int(one["Id"])].place for one in answer.get("Successful", [])]
             for failed in answer.get("Failed", []):
                 first = first or InboxRefused(f"SQS did not take a message: {failed['Code']}: {failed.get('Message')}.")
-        return Sent(taken, [], first)
+        return Sent(positions, [], first)
 
     def _connected(self) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes when it runs
         with self._lock:
@@ -88,5 +88,5 @@ def _may_have_arrived(error: Exception) -> bool:
     from botocore import exceptions  # noqa: PLC0415 - as boto3
 
     never_sent = (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyConnectionError)
-    sent = (exceptions.HTTPClientError, exceptions.ConnectionError)
-    return isinstance(error, sent) and not isinstance(error, never_sent)
+    after_sending = (exceptions.HTTPClientError, exceptions.ConnectionError)
+    return isinstance(error, after_sending) and not isinstance(error, never_sent)

@@ -116,12 +116,12 @@ class SqsInbox:
         failed_ids = set[str]()
         for wave in waves(parts):
             left = [part for part in wave if part.job_id not in failed_ids]
-            sent = self._sqs.send([self._message(place, part) for place, part in enumerate(left)])
-            written = {*sent.taken}
+            answer = self._sqs.send([self._message(place, part) for place, part in enumerate(left)])
+            written = {*answer.taken}
             failed_ids |= {part.job_id for place, part in enumerate(left) if place not in written}
-            taken.update(position for place in sent.taken for position in left[place].positions)
-            unknown += [position for place in sent.unknown for position in left[place].positions]
-            error = error or sent.error
+            taken.update(position for place in answer.taken for position in left[place].positions)
+            unknown += [position for place in answer.unknown for position in left[place].positions]
+            error = error or answer.error
         if error:
             raise _broken_off(error, len(jobs), sorted(taken), sorted(unknown))
         now = self._clock.time()

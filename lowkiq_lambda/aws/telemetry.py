@@ -56,14 +56,14 @@ class Telemetry:
     def ended(self, loop: Loop) -> None:
         """The invocation is about to end: the lag that is left, and why each shard was left."""
 
-    def line(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def line(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of the log's line of an invocation that answers this: without idle queues, and with its `work`.
 
         So the line of an idle minute is as long for a hundred queues as for one.
         """
-        busy = {name: of_queue for name, of_queue in told["queues"].items() if not _is_idle(of_queue)}
-        tick = {"tick": line_of_tick(told["tick"])} if "tick" in told else {}
-        return {**told, **tick, "queues": busy, **({"work": self._told()} if self._work else {})}
+        busy = {name: of_queue for name, of_queue in answer["queues"].items() if not _is_idle(of_queue)}
+        tick = {"tick": line_of_tick(answer["tick"])} if "tick" in answer else {}
+        return {**answer, **tick, "queues": busy, **({"work": self._told()} if self._work else {})}
 
     def _told(self) -> dict[str, dict[str, Any]]:
         """For each queue its ids by outcome, and of its batches how many, their seconds, and the slowest."""

@@ -51,8 +51,8 @@ class Tick:
 
     def note(self, error: Exception) -> None:
         """Something went wrong that does not end the tick."""
-        known = isinstance(error, LowkiqError)
-        self.problems.setdefault(str(error) if known else f"{type(error).__name__}: {error}", error)
+        is_ours = isinstance(error, LowkiqError)
+        self.problems.setdefault(str(error) if is_ours else f"{type(error).__name__}: {error}", error)
 
     def failure(self, summary: Mapping[str, Any]) -> TickFailed | None:
         """What went wrong, in one error; None where nothing did. `summary`: what was done all the same."""
@@ -104,5 +104,5 @@ def warn_of_unscheduled(tick: Tick) -> None:
 def naming(indexes: Sequence[int]) -> str:
     """A sentence with their numbers."""
     many, more = len(indexes) > 1, len(indexes) - _SHOWN
-    shown = ", ".join(map(str, indexes[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
-    return f"shard{'s' if many else ''} {shown} {'have' if many else 'has'} no schedule, and ticks start no drains"
+    numbers = ", ".join(map(str, indexes[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return f"shard{'s' if many else ''} {numbers} {'have' if many else 'has'} no schedule, and ticks start no drains"

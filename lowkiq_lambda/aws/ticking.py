@@ -128,13 +128,13 @@ def publish_summary(tick: Tick) -> dict[str, Published]:
 
     Returns the numbers of each queue, by its name.
     """
-    seen = _Seen.by(tick)
-    of_all = _of_all([*seen.numbers.values()])
-    values = {"oldest_due_age": of_all["oldest_due_age"], DEAD: seen.dead}
+    numbers = _Seen.by(tick)
+    of_all = _of_all([*numbers.numbers.values()])
+    values = {"oldest_due_age": of_all["oldest_due_age"], DEAD: numbers.dead}
     values |= {name: of_all[name] for name in _SOME if of_all.get(name)}
     publish(tick.settings.metrics_namespace, tick.function_name, None, values)
-    seen.note(tick)
-    return seen.numbers
+    numbers.note(tick)
+    return numbers.numbers
 
 
 def publish_queues(tick: Tick) -> dict[str, Published]:
@@ -143,14 +143,14 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     Under `function` alone stands the app as a whole, with the sum of lengths and the largest lag and age: an alarm
     needs to know no queue by name.
     """
-    seen = _Seen.by(tick)
+    summary = _Seen.by(tick)
     namespace = tick.settings.metrics_namespace
-    for name, numbers in seen.numbers.items():
+    for name, numbers in summary.numbers.items():
         # Not rolled up: CloudWatch would take the lengths of queues for samples of one.
         publish(namespace, tick.function_name, name, numbers, roll_up=False)
-    publish(namespace, tick.function_name, None, _of_all([*seen.numbers.values()]) | {DEAD: seen.dead})
-    seen.note(tick)
-    return seen.numbers
+    publish(namespace, tick.function_name, None, _of_all([*summary.numbers.values()]) | {DEAD: summary.dead})
+    summary.note(tick)
+    return summary.numbers
 
 
 class _Seen(NamedTuple):
@@ -163,12 +163,13 @@ class _Seen(NamedTuple):
     def by(cls, tick: Tick) -> "_Seen":
         names = [queue.worker.queue_name for queue in tick.queues]
         reader = ShardReader(tick.app.core.backend, tick.retry_for)
-        found = untold(reader, tick.queues, tick.function_name)
+        untold_numbers = untold(reader, tick.queues, tick.function_name)
         holds = [queue.worker.dead_head == "block" for queue in tick.queues]
         numbers = {
-            name: _published(one.metrics, may_hold) for name, one, may_hold in zip(names, found, holds, strict=True)
+            name: _published(one.metrics, may_hold)
+            for name, one, may_hold in zip(names, untold_numbers, holds, strict=True)
         }
-        return cls(numbers, dict(zip(names, found, strict=True)))
+        return cls(numbers, dict(zip(names, untold_numbers, strict=True)))
 
     @property
     def dead(self) -> int:

@@ -44,7 +44,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "redis+cluster": "cluster",
 }
 _FORMS: Final = (
-    f"{', '.join(f'{known}://' for known in _KINDS)}, the same with rediss for TLS, or {EMBEDDED} for development"
+    f"{', '.join(f'{scheme}://' for scheme in _KINDS)}, the same with rediss for TLS, or {EMBEDDED} for development"
 )
 _PORT: Final = 6379
 _SENTINEL_PORT: Final = 26379
@@ -211,12 +211,12 @@ def _options(query: str, *, tls: bool) -> dict[str, str]:
 
 
 def _tls_options(options: Mapping[str, str]) -> dict[str, str | bool]:
-    chosen: dict[str, str | bool] = {name: options[name] for name in TLS_OPTIONS & options.keys()}
-    if chosen.get("ssl_cert_reqs", "none") not in {"none", "optional", "required"}:
+    tls: dict[str, str | bool] = {name: options[name] for name in TLS_OPTIONS & options.keys()}
+    if tls.get("ssl_cert_reqs", "none") not in {"none", "optional", "required"}:
         raise ValueError("ssl_cert_reqs is none, optional or required")
-    if "ssl_check_hostname" in chosen:
+    if "ssl_check_hostname" in tls:
         try:
-            chosen["ssl_check_hostname"] = _YES_NO[options["ssl_check_hostname"].lower()]
+            tls["ssl_check_hostname"] = _YES_NO[options["ssl_check_hostname"].lower()]
         except KeyError:
             raise ValueError("ssl_check_hostname is true or false") from None
-    return chosen
+    return tls

@@ -60,8 +60,8 @@ def cut(text: str, length: int) -> str:
     mark = f" [of {len(text):,} characters] "
     if 2 * len(mark) > length:
         mark = "…"
-    kept = length - len(mark)
-    return text[: kept // 2] + mark + text[len(text) - (kept - kept // 2) :]
+    room = length - len(mark)
+    return text[: room // 2] + mark + text[len(text) - (room - room // 2) :]
 
 
 def shown(value: object, length: int = SHOWN) -> str:
@@ -88,15 +88,17 @@ def brief(text: str, length: int) -> str:
     return cut("\n".join([first, *["…"][: len(rest) - 1], *rest[-1:]]), length)
 
 
-def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answer, None] | tuple[None, BaseException]:
+def call_safely(
+    function: Callable[[Given], Answer], argument: Given
+) -> tuple[Answer, None] | tuple[None, BaseException]:
     """The function's result, or the exception that it raises itself, as `own_error` defines it.
 
     Compare the exception with None: a user's error may raise if its truth is tested.
     """
     try:
-        return function(given), None
+        return function(argument), None
     except BaseException as error:  # noqa: BLE001 - the caller decides
-        return None, own_error(error, function, given)
+        return None, own_error(error, function, argument)
 
 
 def is_a(error: object, kinds: type[Kind] | tuple[type[Kind], ...]) -> TypeGuard[Kind]:
@@ -123,7 +125,7 @@ def unreadable(error: object) -> str:
     return f"{type_name(error)} (it cannot be read)"
 
 
-def own_error(error: BaseException, function: Callable[[Given], object], given: Given) -> BaseException:
+def own_error(error: BaseException, function: Callable[[Given], object], argument: Given) -> BaseException:
     """The exception that the function raises itself, after a call of it has just raised `error`.
 
     While it runs, an interruption may also come from outside (Ctrl-C, a signal's handler). A second call tells them
@@ -132,7 +134,7 @@ def own_error(error: BaseException, function: Callable[[Given], object], given: 
     if is_a(error, Exception):
         return error
     try:
-        function(given)
+        function(argument)
     except BaseException as again:  # noqa: BLE001 - the caller decides
         return again
     raise error
@@ -168,8 +170,8 @@ def headline(error: BaseException) -> str:
     >>> headline(ExceptionGroup("unhandled errors", [TimeoutError(), ValueError("no")]))
     'ExceptionGroup: unhandled errors (2 sub-exceptions): TimeoutError; ValueError: no'
     """
-    said, broken = call_safely(_headline, error)
-    return unreadable(error) if broken is not None else said or ""
+    text, broken = call_safely(_headline, error)
+    return unreadable(error) if broken is not None else text or ""
 
 
 def _headline(error: BaseException) -> str:
@@ -187,9 +189,9 @@ def signature(error: BaseException | str) -> str:
     Without addresses of objects, which differ each time, and without tracebacks, as one cause is met in many places.
     """
     if is_a(error, BaseException):
-        said, _ = call_safely(_all_types_and_causes, error)
+        text, _ = call_safely(_all_types_and_causes, error)
         # An unreadable error has no known likeness to others.
-        parts = said or {unreadable(error)}
+        parts = text or {unreadable(error)}
     else:
         parts = {f"str: {plain(error)}"}
     alike = _ADDRESS.sub("0x", "\n".join(sorted(parts)))
@@ -198,10 +200,10 @@ def signature(error: BaseException | str) -> str:
 
 def loggable(error: BaseException) -> BaseException:
     """The error as it may be given to a log: itself, or, with its traceback, one that says it in fewer characters."""
-    said, broken = call_safely(_loggable, error)
-    if broken is not None or said is None:
+    text, broken = call_safely(_loggable, error)
+    if broken is not None or text is None:
         return Shortened(unreadable(error)).with_traceback(_TRACEBACK.__get__(error))
-    return said
+    return text
 
 
 def _loggable(error: BaseException) -> BaseException:

@@ -80,13 +80,13 @@ def _without_values(line: str) -> str:
     return line[:begins] + _VALUE.sub(_alike, line[begins:])
 
 
-def _alike(found: re.Match[str]) -> str:
+def _alike(match: re.Match[str]) -> str:
     """The replacement of a value: with at most as many characters, and fewer that are not `#`."""
-    if path := found["path"]:
-        return found["origin"] + found["host"] + (path[0] + "#" if len(path) > 1 else path)
-    if found["origin"]:
-        return found["origin"] + found["host"]
-    if found["quoted"]:
-        return found[0] if _NAME.fullmatch(found[0]) or len(found[0]) == len("''") else "'#'"
-    before = found.string[max(0, found.start() - _LONGEST_BEFORE) : found.start()]
-    return found[0] if _STATUS.fullmatch(found[0]) and _BEFORE_STATUS.search(before) else "#"
+    if path := match["path"]:
+        return match["origin"] + match["host"] + (path[0] + "#" if len(path) > 1 else path)
+    if match["origin"]:
+        return match["origin"] + match["host"]
+    if match["quoted"]:
+        return match[0] if _NAME.fullmatch(match[0]) or len(match[0]) == len("''") else "'#'"
+    before = match.string[max(0, match.start() - _LONGEST_BEFORE) : match.start()]
+    return match[0] if _STATUS.fullmatch(match[0]) and _BEFORE_STATUS.search(before) else "#"

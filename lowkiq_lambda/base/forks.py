@@ -68,10 +68,10 @@ class AwaitedInParentAlone(Generator[Any, Any, Result]):
         """Raise it at the place of the awaited coroutine."""
         return self._step(self._steps.throw, *error)
 
-    def _step(self, step: Callable[..., object], *given: object) -> object:
+    def _step(self, step: Callable[..., object], *arguments: object) -> object:
         end_child_of(self._pid)
         try:
-            yielded = step(*given)
+            yielded = step(*arguments)
         except BaseException as error:
             if os.getpid() != self._pid:
                 _leave(None if isinstance(error, StopIteration) else error)

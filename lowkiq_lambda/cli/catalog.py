@@ -89,7 +89,7 @@ COMMANDS: Final = {
 }
 
 
-def lowkiq(*called: str) -> App:
+def lowkiq(*words: str) -> App:
     """The program, in which only the commands that are called are more than a line of its help."""
     app = App(
         name=LOWKIQ,
@@ -106,7 +106,7 @@ def lowkiq(*called: str) -> App:
         group = Group(title, sort_key=place)
         for position, (name, listed) in enumerate(commands.items()):
             line = App(name=name, help=listed.summary, group=group, sort_key=position)
-            app.command(_loaded(listed) if name in called else line)
+            app.command(_loaded(listed) if name in words else line)
     return app
 
 

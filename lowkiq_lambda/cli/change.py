@@ -127,29 +127,29 @@ def _change(  # noqa: PLR0913 - what the three commands are given
 ) -> int:
     if bool(ids) == every:
         raise ConfigError("Give ids, or --all: one of the two.")
-    found = queue_of(app_of(app), queue)
-    runner = found.operate.runner
-    action = prepare(runner, change.act, chosen=None if every else ids, whole_list=every)
+    named_queue = queue_of(app_of(app), queue)
+    runner = named_queue.operate.runner
+    action = prepare(runner, change.act, chosen_ids=None if every else ids, whole_list=every)
     until = SystemClock.monotonic() + _COUNT_FOR
     number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
     if not number:
-        say(f"there are no jobs {change.where} {found.name}")
+        say(f"there are no jobs {change.where} {named_queue.name}")
         return DONE
     jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
-    named = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
-    where = f"{change.where} {found.name} at {without_password(found.app.core.redis_url)}"
-    if not yes and not agreed(f"{change.asked} {jobs}{named} {where}?"):
+    listed = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
+    where = f"{change.where} {named_queue.name} at {without_password(named_queue.app.core.redis_url)}"
+    if not yes and not agreed(f"{change.asked} {jobs}{listed} {where}?"):
         say(NOTHING)
         return NOT_APPLIED
-    return _carry_out(found, change, action, is_chosen=not every)
+    return _carry_out(named_queue, change, action, is_chosen=not every)
 
 
-def _carry_out(found: NamedQueue, change: JobChange, action: BulkAction, *, is_chosen: bool) -> int:
+def _carry_out(queue: NamedQueue, change: JobChange, action: BulkAction, *, is_chosen: bool) -> int:
     last = action
     try:
         with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
             bar = progress.add_task(change.act, total=max(1, action.total))
-            for last in steps(found.operate.runner, action):
+            for last in steps(queue.operate.runner, action):
                 progress.update(bar, completed=min(last.handled, action.total))
     except KeyboardInterrupt:
         remark(f"{change.told} {_jobs(last.changed)}; the same command goes on")
@@ -160,23 +160,23 @@ def _carry_out(found: NamedQueue, change: JobChange, action: BulkAction, *, is_c
         raise LowkiqError(str(error)) from error
     finally:
         target = selected(action.chosen) if action.chosen else "all"
-        note(found.app, found.name, change.act, target, last.changed)
+        note(queue.app, queue.name, change.act, target, last.changed)
     if is_chosen and last.changed < action.total:
-        say(f"{change.told} {last.changed:,} of {_jobs(action.total)}: the others are not {change.where} {found.name}")
-        _remark_running(found, change, action.chosen or ())
+        say(f"{change.told} {last.changed:,} of {_jobs(action.total)}: the others are not {change.where} {queue.name}")
+        _remark_running(queue, change, action.chosen or ())
         return FAILED
     say(f"{change.told} {_jobs(last.changed)}")
     return DONE
 
 
-def _remark_running(found: NamedQueue, change: JobChange, chosen: Sequence[str]) -> None:
+def _remark_running(queue: NamedQueue, change: JobChange, ids: Sequence[str]) -> None:
     """Tell of ids that run, as nothing changes these, and what makes a job with a cursor stop."""
     if not change.where.startswith("waiting"):
         return
     with suppress(LowkiqError):
-        if running := len(found.operate.in_flight.fetch(chosen[:_LOOKED_UP])):
+        if running := len(queue.operate.in_flight.fetch(ids[:_LOOKED_UP])):
             run = f"{running:,} of them {'runs' if running == 1 else 'run'} now, and nothing changes what runs"
-            remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {found.name}")
+            remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {queue.name}")
 
 
 def _jobs(count: int) -> str:

@@ -256,8 +256,8 @@ class Comparison:
         """What the handlers' time costs as they run one by one, and side by side."""
         if not self.month.work:
             return ""
-        told = ", ".join(f"${self._time(number):,.3f} with concurrency {number}" for number in CONCURRENCY)
-        return f"\nThe handlers' time on Lambda costs {told}."
+        costs = ", ".join(f"${self._time(number):,.3f} with concurrency {number}" for number in CONCURRENCY)
+        return f"\nThe handlers' time on Lambda costs {costs}."
 
     def _time(self, concurrency: int) -> float:
         gigabytes = self.month.memory / MEGABYTES

@@ -96,20 +96,20 @@ def doctor(
     loaded = app_of(app)
     if health:
         return _tell_health(loaded, as_json=json)
-    found = check_up(loaded.operate, () if stack is None else _of_stack(loaded, stack))
+    check = check_up(loaded.operate, () if stack is None else _of_stack(loaded, stack))
     if json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(check)).decode() + "\n")
     else:
-        sys.stdout.write(describe(found) + "\n")
-    return FAILED if found.mark == "broken" else DONE
+        sys.stdout.write(describe(check) + "\n")
+    return FAILED if check.mark == "broken" else DONE
 
 
 def _tell_health(app: Lowkiq, *, as_json: bool) -> int:
     from lowkiq_lambda.operate.doctor.health import health_of  # noqa: PLC0415 - a check-up needs none
 
-    found = health_of(app.core)
-    sys.stdout.write((msgspec.json.encode(found).decode() if as_json else found.says) + "\n")
-    return DONE if found.is_well else FAILED
+    health = health_of(app.core)
+    sys.stdout.write((msgspec.json.encode(health).decode() if as_json else health.says) + "\n")
+    return DONE if health.is_well else FAILED
 
 
 def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
@@ -121,15 +121,15 @@ def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
     return stack_findings(app, stack)
 
 
-def describe(found: CheckUp) -> str:
+def describe(check: CheckUp) -> str:
     """The findings by section, the promises, and a line of sums."""
     columns = max(_NARROWEST, min(shutil.get_terminal_size((100, 24)).columns, 120))
-    lines = [found.server]
+    lines = [check.server]
     for section in SECTIONS:
-        own = [finding for finding in found.findings if finding.section == section]
+        own = [finding for finding in check.findings if finding.section == section]
         if own:
             lines += ["", _HEADS[section], *(line for finding in own for line in _lines(finding, columns))]
-    lines += ["", "Promises", *map(_promise, found.promises), "", _sums(found)]
+    lines += ["", "Promises", *map(_promise, check.promises), "", _sums(check)]
     return "\n".join(lines)
 
 
@@ -159,8 +159,8 @@ def _promise(promise: PromiseView) -> str:
     return f"  {_MARKS[promise.mark]:<{_WIDTH}}  P{promise.number} {promise.name}{why}"
 
 
-def _sums(found: CheckUp) -> str:
-    counts = Counter(finding.mark for finding in found.findings)
+def _sums(check: CheckUp) -> str:
+    counts = Counter(finding.mark for finding in check.findings)
     return f"{counts['broken']} broken, {counts['warning']} to look at, {counts['unknown']} not known."
 
 
@@ -171,20 +171,20 @@ def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
     from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above
 
     try:
-        found = coverage_of(app, stack)
+        coverage = coverage_of(app, stack)
     except DeployError as error:
         yield _found("unknown", str(error), "The docs (drain-schedules.md) list the rights that this needs.")
         return
-    for name, indexes in found.missing.items():
+    for name, indexes in coverage.missing.items():
         yield _found("broken", naming(indexes), _ADVICE.format(stack), name)
-    if found.fans_out:
+    if coverage.fans_out:
         yield _found("ok", "each tick starts drains of the shards that have work")
-    elif not found.missing:
-        yield _found("ok", f"each of the {found.shards} shards is drained by a schedule that fires")
+    elif not coverage.missing:
+        yield _found("ok", f"each of the {coverage.shards} shards is drained by a schedule that fires")
 
 
-def _found(mark: Mark, says: str, advice: str = "", about: str = "") -> Finding:
+def _found(mark: Mark, sentence: str, advice: str = "", about: str = "") -> Finding:
     promises = () if mark == "ok" else (NOTHING_LOST,)
     return Finding(
-        section="aws", check="drain schedules", mark=mark, says=says, advice=advice, about=about, promises=promises
+        section="aws", check="drain schedules", mark=mark, says=sentence, advice=advice, about=about, promises=promises
     )

@@ -110,9 +110,9 @@ def _drained(app: Lowkiq, worker: type[Worker[Any]] | None, seconds: float | Non
 
 
 def _lines(counts: dict[str, int]) -> list[str]:
-    told = {outcome: count for outcome, count in counts.items() if count and outcome not in _SUMS}
-    width = max((len(f"{count:,}") for count in told.values()), default=0)
-    return [f"{outcome:9}  {count:>{width},}" for outcome, count in told.items()]
+    outcomes = {outcome: count for outcome, count in counts.items() if count and outcome not in _SUMS}
+    width = max((len(f"{count:,}") for count in outcomes.values()), default=0)
+    return [f"{outcome:9}  {count:>{width},}" for outcome, count in outcomes.items()]
 
 
 def _why_nothing(ran: Loop) -> str:

@@ -41,9 +41,9 @@ Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
 """Of each command that changes what others work with: it says what it touches, and asks."""
 
 
-def app_spec(named: str | None, environ: Mapping[str, str]) -> str:
+def app_spec(option: str | None, environ: Mapping[str, str]) -> str:
     """MODULE:APP, as `find_app_spec` finds it. Raises ConfigError where nothing names an app."""
-    if spec := find_app_spec(named, environ):
+    if spec := find_app_spec(option, environ):
         return spec
     raise ConfigError(
         "No app is named: give MODULE:APP where --help shows it, or set LOWKIQ_APP, or write it as app into "
@@ -51,12 +51,12 @@ def app_spec(named: str | None, environ: Mapping[str, str]) -> str:
     )
 
 
-def find_app_spec(named: str | None, environ: Mapping[str, str]) -> str | None:
+def find_app_spec(spec: str | None, environ: Mapping[str, str]) -> str | None:
     """MODULE:APP as the command line, or else LOWKIQ_APP, or else the project's pyproject.toml has it; or None.
 
     A module that the pyproject.toml names is found from its folder. Raises ConfigError.
     """
-    return named or environ.get("LOWKIQ_APP", "").strip() or find_app()
+    return spec or environ.get("LOWKIQ_APP", "").strip() or find_app()
 
 
 def whole_number(least: int, most: int) -> Convert:

@@ -63,15 +63,15 @@ def pause_queue(
     yes: Yes = False,
 ) -> int:
     """Pause; the exit code."""
-    found = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(app), queue)
     until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
-    if not yes and not agreed(f"Pause {_named(found, tenant)}, {until}?"):
+    if not yes and not agreed(f"Pause {_named(named_queue, tenant)}, {until}?"):
         return _nothing()
     try:
-        end = found.operate.pause(seconds, tenant=tenant)
+        end = named_queue.operate.pause(seconds, tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(found.app, found.name, "pause", f"{_target(tenant)}, {until}", len(found.shards))
+    note(named_queue.app, named_queue.name, "pause", f"{_target(tenant)}, {until}", len(named_queue.shards))
     say(f"paused {until}" if seconds is None else f"paused {until}, to {utc(end)}")
     return DONE
 
@@ -79,22 +79,22 @@ def pause_queue(
 @resume.default
 def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption = None, yes: Yes = False) -> int:
     """Resume; the exit code."""
-    found = queue_of(app_of(app), queue)
-    if not yes and not agreed(f"Resume {_named(found, tenant)}?"):
+    named_queue = queue_of(app_of(app), queue)
+    if not yes and not agreed(f"Resume {_named(named_queue, tenant)}?"):
         return _nothing()
     try:
-        found.operate.resume(tenant=tenant)
+        named_queue.operate.resume(tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(found.app, found.name, "resume", _target(tenant), len(found.shards))
+    note(named_queue.app, named_queue.name, "resume", _target(tenant), len(named_queue.shards))
     say("resumed")
     return DONE
 
 
-def _named(found: NamedQueue, tenant: str | None) -> str:
-    whole = f"all {len(found.shards)} shards of {found.name}"
-    what = whole if tenant is None else f"tenant {visible(tenant)} of {found.name}"
-    return f"{what} at {without_password(found.app.core.redis_url)}"
+def _named(queue: NamedQueue, tenant: str | None) -> str:
+    whole = f"all {len(queue.shards)} shards of {queue.name}"
+    what = whole if tenant is None else f"tenant {visible(tenant)} of {queue.name}"
+    return f"{what} at {without_password(queue.app.core.redis_url)}"
 
 
 def _target(tenant: str | None) -> str:

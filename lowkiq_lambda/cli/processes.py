@@ -77,33 +77,35 @@ def processes(
     if quiet is not None and stop is not None:
         raise ConfigError("--quiet and --stop are two orders: give one of them.")
     loaded = app_of(app)
-    found = loaded.operate.processes()
+    listed = loaded.operate.processes()
     if quiet is not None:
-        return _order(loaded, found, quiet, "quiet", yes=yes)
+        return _order(loaded, listed, quiet, "quiet", yes=yes)
     if stop is not None:
-        return _order(loaded, found, stop, "stop", yes=yes)
+        return _order(loaded, listed, stop, "stop", yes=yes)
     if json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode([msgspec.to_builtins(one) for one in found])).decode())
+        sys.stdout.write(
+            msgspec.json.format(msgspec.json.encode([msgspec.to_builtins(one) for one in listed])).decode()
+        )
         sys.stdout.write("\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(found, SystemClock.time())))
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(listed, SystemClock.time())))
     return DONE
 
 
-def _order(app: Lowkiq, found: Processes, named: str, order: str, *, yes: bool) -> int:
-    known = [process for process in found if process.id == named] or [
-        process for process in found if process.id.startswith(named)
+def _order(app: Lowkiq, listed: Processes, name: str, order: str, *, yes: bool) -> int:
+    matches = [process for process in listed if process.id == name] or [
+        process for process in listed if process.id.startswith(name)
     ]
-    if len(known) != 1:
-        several = f" Say which: {', '.join(process.id for process in known)}." if known else ""
-        sys.stderr.write(f"error: {len(known) or 'no'} processes are named {named!r}.{several}\n")
+    if len(matches) != 1:
+        several = f" Say which: {', '.join(process.id for process in matches)}." if matches else ""
+        sys.stderr.write(f"error: {len(matches) or 'no'} processes are named {name!r}.{several}\n")
         return FAILED
-    (process,) = known
+    (process,) = matches
     question = f"{_QUESTIONS[order]} {process.id}, a {_KINDS.get(process.kind, process.kind)} at"
     if not (process.is_gone or yes or agreed(f"{question} {without_password(app.core.redis_url)}?")):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED
-    is_known = found.stop(process) if order == "stop" else found.quiet(process)
+    is_known = listed.stop(process) if order == "stop" else listed.quiet(process)
     if not is_known or process.is_gone:
         sys.stderr.write(f"error: {process.id} is gone: nobody hears the order.\n")
         return FAILED
@@ -113,11 +115,11 @@ def _order(app: Lowkiq, found: Processes, named: str, order: str, *, yes: bool) 
     return DONE
 
 
-def _lines(found: Sequence[Process], now: float) -> Iterator[str]:
-    if not found:
+def _lines(processes: Sequence[Process], now: float) -> Iterator[str]:
+    if not processes:
         yield "no process drains, as far as is known"
-    width = max((len(process.id) for process in found), default=0)
-    for process in found:
+    width = max((len(process.id) for process in processes), default=0)
+    for process in processes:
         yield f"{process.id:{width}}  {process.kind:6}  {_state(process, now)}"
         if not process.is_gone:
             yield from (f"    {_doing(doing, process.seen_at)}" for doing in process.doing)

@@ -48,9 +48,9 @@ class NamedQueue(NamedTuple):
         return QueueOperations(self.app.core, self.worker, lambda: StoredQueue(self.shards, self.merge))
 
 
-def app_of(named: str | None) -> Lowkiq:
+def app_of(spec: str | None) -> Lowkiq:
     """The app that is named, on the embedded server where it names none, as `lowkiq run` has it. Raises LowkiqError."""
-    app = load_app(app_spec(named, os.environ), Lowkiq)
+    app = load_app(app_spec(spec, os.environ), Lowkiq)
     if not app.config.names_server:
         refuse_in_deployment("No Redis is named", os.environ)
         app.core.configure(redis_url=EMBEDDED)
@@ -61,26 +61,26 @@ def app_of(named: str | None) -> Lowkiq:
     return app
 
 
-def worker_of(app: Lowkiq, named: str) -> type[Worker[Any]]:
+def worker_of(app: Lowkiq, name: str) -> type[Worker[Any]]:
     """The worker of the queue, which may be named by it. Raises ConfigError, with the name that was meant."""
-    worker = _worker(app, named)
+    worker = _worker(app, name)
     if worker is None:
-        raise _unknown(app, named)
+        raise _unknown(app, name)
     return worker
 
 
-def queue_of(app: Lowkiq, named: str) -> NamedQueue:
+def queue_of(app: Lowkiq, word: str) -> NamedQueue:
     """The queue as the server has it, where the app has none or declares it otherwise: then a remark says so.
 
     Raises ConfigError for one that neither has, QueueMismatch where its declaration cannot be read, BackendError.
     """
-    worker = _worker(app, named)
+    worker = _worker(app, word)
     if worker is None:
-        there = read_registered(app.core.backend, named, app.config.redis_retry_for)
+        there = read_registered(app.core.backend, word, app.config.redis_retry_for)
         if there is None:
-            raise _unknown(app, named)
-        remark(f"note: the app has no worker for the queue {named!r}, which is on the server.")
-        return _as_it_is(app, named, None, there)
+            raise _unknown(app, word)
+        remark(f"note: the app has no worker for the queue {word!r}, which is on the server.")
+        return _as_it_is(app, word, None, there)
     name = worker.queue_name
     try:
         return NamedQueue(app, name, worker, app.core.current_queue_of(worker).shards, worker.merge, is_agreed=True)
@@ -104,15 +104,15 @@ def _as_it_is(app: Lowkiq, name: str, worker: type[Worker[Any]] | None, there: R
     )
 
 
-def _worker(app: Lowkiq, named: str) -> type[Worker[Any]] | None:
-    return app.core.worker_named(named) or next((one for one in app.workers if one.__name__ == named), None)
+def _worker(app: Lowkiq, name: str) -> type[Worker[Any]] | None:
+    return app.core.worker_named(name) or next((one for one in app.workers if one.__name__ == name), None)
 
 
-def _unknown(app: Lowkiq, named: str) -> ConfigError:
+def _unknown(app: Lowkiq, word: str) -> ConfigError:
     names = [worker.queue_name for worker in app.workers]
     by_small = {name.lower(): name for name in (*names, *(worker.__name__ for worker in app.workers))}
-    meant = get_close_matches(named.lower(), by_small, 1, _SIMILAR)
+    meant = get_close_matches(word.lower(), by_small, 1, _SIMILAR)
     has = ", ".join(names) or "none"
     if meant:
-        return ConfigError(f"There is no queue {named!r}: did you mean {by_small[meant[0]]}? The app has {has}.")
-    return ConfigError(f"There is no queue {named!r}: the app has {has}.")
+        return ConfigError(f"There is no queue {word!r}: did you mean {by_small[meant[0]]}? The app has {has}.")
+    return ConfigError(f"There is no queue {word!r}: the app has {has}.")

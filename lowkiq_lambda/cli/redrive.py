@@ -96,27 +96,29 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     """Redrive; the exit code."""
     if bool(ids) == bool(filter_):
         raise ConfigError("Give --ids or --filter: --filter all is everything in the morgue.")
-    wanted = None if filter_ is None else _filter(filter_)
-    found = app_of(app)
-    worker = worker_of(found, queue)
-    runner = found.operate(worker).runner
+    id_filter = None if filter_ is None else _filter(filter_)
+    loaded = app_of(app)
+    worker = worker_of(loaded, queue)
+    runner = loaded.operate(worker).runner
     options: RedriveOptions = {"order": order, "rate": rate, "start": start}
     try:
-        action = begin(runner, ids or None, wanted, options)
+        action = begin(runner, ids or None, id_filter, options)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
-    where = f"{worker.queue_name} at {without_password(found.core.redis_url)}"
+    where = f"{worker.queue_name} at {without_password(loaded.core.redis_url)}"
     if not (yes or agreed(_question(runner, action, rate, where))):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED
     if start is None and not yes:
         # People take their time: the first is due when they have answered; the jobs are those of the question.
-        action = msgspec.structs.replace(action, redrive=begin(runner, ids or None, wanted, options).redrive)
-    target = selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if wanted else "all"
-    noting = partial(note, found, worker.queue_name, "redrive", f"{target}, {rate:g} a second")
+        action = msgspec.structs.replace(action, redrive=begin(runner, ids or None, id_filter, options).redrive)
+    target = (
+        selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if id_filter else "all"
+    )
+    noting = partial(note, loaded, worker.queue_name, "redrive", f"{target}, {rate:g} a second")
     return _carry_out(runner, action, noting)
 
 
@@ -163,10 +165,10 @@ def _in_words(action: BulkAction) -> str:
     return how_to_go_on(action).replace("start=", "--start ").replace("the same call", "the same command")
 
 
-def _told(shown: Iterator[RedrivePreview]) -> Iterator[str]:
+def _told(previews: Iterator[RedrivePreview]) -> Iterator[str]:
     """A line for each id, and one for all of them."""
     waits = stays = 0
-    for one in shown:
+    for one in previews:
         waits, stays = waits + (not one.skipped), stays + bool(one.skipped)
         if one.skipped:
             yield f"{one.id}: {_SKIPPED[one.skipped]}"

@@ -154,9 +154,9 @@ def _move(resharding: Resharding, to: int | None, note_begun: Callable[[str, int
     return _tell(resharding.layout)
 
 
-def _report(moved: int, groups: int, outcome: Moved | Postponed) -> None:
+def _report(ids: int, groups: int, outcome: Moved | Postponed) -> None:
     if isinstance(outcome, Moved):
-        _say(f"group {moved} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
+        _say(f"group {ids} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
     else:
         time = f" for {outcome.seconds:,.0f} s" if outcome.seconds else ""
         _say(f"a group waits{time}: {outcome.reason}")

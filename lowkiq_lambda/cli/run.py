@@ -169,17 +169,17 @@ def run(
 def _run_app(spec: str, options: RunOptions) -> int:
     app = load_app(spec, Lowkiq)
     _overrides(options).apply(app)
-    named = app.config.redis_url
+    url = app.config.redis_url
     # An app that cannot work is refused before the log announces a start.
     if not app.workers:
         raise ConfigError(f"{spec} declares no worker: import the modules that declare them.")
-    if named is not None and not is_embedded(named):
-        parse_address(named)
+    if url is not None and not is_embedded(url):
+        parse_address(url)
     dashboard = dashboard_at(options.dashboard, app)
     folder = server_for(app, options.data_dir, Path(tempfile.gettempdir()))
     config = app.config
     with dashboard:
-        if named is None and config.redis is None:
+        if url is None and config.redis is None:
             logger.warning("no Redis is named; other programs use this server after: export %s", _variable_for(folder))
         logger.info(
             "daemon",

@@ -59,9 +59,11 @@ def show(
 ) -> int:
     """Show it; the exit code."""
     loaded = app_of(app)
-    found = queue_of(loaded, queue)
-    serializer = JobSerializer(found.name, found.shards.number_for, loaded.config.mask)
-    details = job_details(found.operate, serializer, job_id, partial(why, loaded.operate, found.agreed_worker))
+    named_queue = queue_of(loaded, queue)
+    serializer = JobSerializer(named_queue.name, named_queue.shards.number_for, loaded.config.mask)
+    details = job_details(
+        named_queue.operate, serializer, job_id, partial(why, loaded.operate, named_queue.agreed_worker)
+    )
     if details is None:
         remark(NO_JOB)
         return FAILED

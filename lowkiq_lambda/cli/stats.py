@@ -77,11 +77,11 @@ def stats(
 
 def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
     if json:
-        shown = Queues(
+        answer = Queues(
             [queue_stats(queue.name, queue.shards_count, queue.now) for queue in queues if not queue.mismatch],
             {queue.name: queue.mismatch for queue in queues if queue.mismatch},
         )
-        say(msgspec.json.encode(shown).decode()) if watch else write_json(shown)
+        say(msgspec.json.encode(answer).decode()) if watch else write_json(answer)
         return
     if watch and sys.stdout.isatty():
         sys.stdout.write(_TO_THE_TOP)

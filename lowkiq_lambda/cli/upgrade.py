@@ -33,17 +33,17 @@ command: Final = command_app("upgrade", help_=_HELP, epilogue=_EPILOGUE, usage="
 def upgrade(*, check: Annotated[bool, flag("Change nothing, and tell what would change.")] = False) -> int:
     """Replace them; the exit code."""
     root = project_root()
-    found = changes(root)
-    for change in found:
+    differing = changes(root)
+    for change in differing:
         if not check:
             apply(root, change)
         _tell(change, check=check)
     if not check:
         note_version(root)
-    if not found:
+    if not differing:
         say(f"All files of the stack are those of lowkiq_lambda {own_version()}.")
-    needs_people = any(change.remedy is Remedy.MERGE for change in found)
-    return DIFFERENT if needs_people or (check and found) else DONE
+    needs_people = any(change.remedy is Remedy.MERGE for change in differing)
+    return DIFFERENT if needs_people or (check and differing) else DONE
 
 
 def _tell(change: FileChange, *, check: bool) -> None:

@@ -53,9 +53,9 @@ def tell_why(
 ) -> int:
     """Tell it; the exit code."""
     loaded = app_of(app)
-    found = queue_of(loaded, queue)
-    situation = found.operate.explain(job_id)
-    diagnosis = why(loaded.operate, found.agreed_worker, situation)
+    named_queue = queue_of(loaded, queue)
+    situation = named_queue.operate.explain(job_id)
+    diagnosis = why(loaded.operate, named_queue.agreed_worker, situation)
     if json:
         write_json(diagnosis)
     else:
@@ -63,22 +63,22 @@ def tell_why(
         say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
         if not situation.is_unknown:
             tenant = None if situation.tenant is None else situation.tenant.tenant
-            say(*_commands(found, job_id, diagnosis.kind, tenant, app))
+            say(*_commands(named_queue, job_id, diagnosis.kind, tenant, app))
     return FAILED if situation.is_unknown else DONE
 
 
-def _commands(found: NamedQueue, job_id: str, kind: str, tenant: str | None, app: str | None) -> Iterator[str]:
+def _commands(queue_of_job: NamedQueue, job_id: str, kind: str, tenant: str | None, app: str | None) -> Iterator[str]:
     """What may be run next, as it is typed."""
-    queue = [*([] if app is None else ["--app", app]), found.name]
-    named = [*queue, *(["--"] if job_id.startswith("-") else []), job_id]
+    queue = [*([] if app is None else ["--app", app]), queue_of_job.name]
+    words = [*queue, *(["--"] if job_id.startswith("-") else []), job_id]
     for what, command_name in (_SHOW, *([_NEXT[kind]] if kind in _NEXT else [])):
-        yield _typed(what, command_name, *named)
+        yield _typed(what, command_name, *words)
     if kind == "paused":
         yield _typed("end the pause", "resume", *queue)
     elif kind == "tenant paused" and tenant is not None:
         yield _typed("end the pause", "resume", *queue, f"--tenant={tenant}")
     elif kind == "head held":
-        worker = found.name if found.worker is None else found.worker.__name__
+        worker = queue_of_job.name if queue_of_job.worker is None else queue_of_job.worker.__name__
         yield visible(
             "-> unblock it: on its page of the dashboard, or in Python: "
             f'app.operate({worker}).unblock([{job_id!r}], "retry"); '

@@ -35,11 +35,11 @@ def frozen_jobs(
     if isinstance(jobs, Mapping):
         raise JobError("give a list of jobs, not one job: [{...}]")
     if worker.payload is None:
-        given = [*jobs]
+        jobs_at_once = [*jobs]
     else:
         from lowkiq_lambda.declare.payloads import plain_jobs  # noqa: PLC0415 - only where a type is declared: cold start
 
-        given = [*plain_jobs(worker.payload, jobs)]
-    check_jobs(app, worker, given, now)
+        jobs_at_once = [*plain_jobs(worker.payload, jobs)]
+    check_jobs(app, worker, jobs_at_once, now)
     dump, load = app.config.dump_payload or dump_json, app.config.load_payload or load_json
-    return [{**job, "payload": load(dump(job.get("payload", NO_PAYLOAD)))} for job in given]
+    return [{**job, "payload": load(dump(job.get("payload", NO_PAYLOAD)))} for job in jobs_at_once]

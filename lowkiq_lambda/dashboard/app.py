@@ -265,11 +265,11 @@ def knowing(names: str, handler: Handler) -> Handler:
     return partial(_checked, {name: _WORDS[name] for name in names.split()}, handler)
 
 
-def _checked(known: Mapping[str, str], handler: Handler, context: RequestContext) -> Response:
+def _checked(parameters: Mapping[str, str], handler: Handler, context: RequestContext) -> Response:
     query = context.request.query_params
-    unknown = sorted({*query} - {*known})
-    repeated = sorted(name for name in {*known} - _SEVERAL if len(query.getlist(name)) > 1)
-    wrong = [name for name in known if query.get(name) and query[name] not in _VALUES.get(name, (query[name],))]
+    unknown = sorted({*query} - {*parameters})
+    repeated = sorted(name for name in {*parameters} - _SEVERAL if len(query.getlist(name)) > 1)
+    wrong = [name for name in parameters if query.get(name) and query[name] not in _VALUES.get(name, (query[name],))]
     if unknown:
         sentence = f"This page does not know {_quoted(unknown)}."
     elif repeated:
@@ -282,9 +282,13 @@ def _checked(known: Mapping[str, str], handler: Handler, context: RequestContext
     if context.is_partial:
         return context.refuse(HTTPStatus.BAD_REQUEST, sentence)
     path = path_of(context.request.scope).removeprefix("/")
-    kept = {name: query[name] for name in known if name in query and name not in {*repeated, *wrong}}
+    valid = {name: query[name] for name in parameters if name in query and name not in {*repeated, *wrong}}
     return context.render(
-        "parameters.html", HTTPStatus.BAD_REQUEST, sentence=sentence, known=known, again=context.link(path, **kept)
+        "parameters.html",
+        HTTPStatus.BAD_REQUEST,
+        sentence=sentence,
+        known=parameters,
+        again=context.link(path, **valid),
     )
 
 

@@ -97,8 +97,8 @@ def round_up(value: float) -> float:
 
 def span_of(context: RequestContext) -> Span:
     """The span in the address; the shortest by default."""
-    wanted = context.query.get("span", "")
-    return next((span for span in get_args(Span) if span == wanted), "10m")
+    text = context.query.get("span", "")
+    return next((span for span in get_args(Span) if span == text), "10m")
 
 
 def span_links(context: RequestContext, path: str, **query: object) -> dict[str, str]:

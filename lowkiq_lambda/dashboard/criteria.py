@@ -32,18 +32,18 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.words} {value}"
 
 
-def criteria(wanted: IdFilter, act: ActionName, alike: str = "") -> list[Criterion]:
+def criteria(id_filter: IdFilter, act: ActionName, alike: str = "") -> list[Criterion]:
     """The conditions that a job must meet; none for a whole list. `alike`: what errors of the fingerprint share."""
     time = "buried" if act in _OF_MORGUE else "due"
     return [
-        *([Criterion(words="id begins with", text=wanted.prefix)] if wanted.prefix else []),
-        *([Criterion(words="last error contains", text=wanted.error)] if wanted.error else []),
-        *_fingerprint(wanted.fingerprint, alike),
-        *_ids(wanted),
-        *_counts(wanted),
+        *([Criterion(words="id begins with", text=id_filter.prefix)] if id_filter.prefix else []),
+        *([Criterion(words="last error contains", text=id_filter.error)] if id_filter.error else []),
+        *_fingerprint(id_filter.fingerprint, alike),
+        *_ids(id_filter),
+        *_counts(id_filter),
         *(
             Criterion(words=f"{time} {words}", at=bound.value)
-            for words, bound in _ends(wanted.least, wanted.most, _IN_ORDER)
+            for words, bound in _ends(id_filter.least, id_filter.most, _IN_ORDER)
         ),
     ]
 
@@ -63,15 +63,15 @@ def _fingerprint(digits: str, alike: str) -> list[Criterion]:
     )
 
 
-def _ids(wanted: IdFilter) -> Iterator[Criterion]:
-    for bound, (exclusive, inclusive) in zip((wanted.least_id, wanted.most_id), _IN_ORDER, strict=True):
+def _ids(id_filter: IdFilter) -> Iterator[Criterion]:
+    for bound, (exclusive, inclusive) in zip((id_filter.least_id, id_filter.most_id), _IN_ORDER, strict=True):
         # A bare sign is an end of the list, not a bound.
         if bound[1:]:
             yield Criterion(words=f"id {exclusive if bound[0] == '(' else inclusive}", text=bound[1:])
 
 
-def _counts(wanted: IdFilter) -> Iterator[Criterion]:
-    for words, bound in _ends(wanted.least_count or "-inf", wanted.most_count or "+inf", _OF_NUMBERS):
+def _counts(id_filter: IdFilter) -> Iterator[Criterion]:
+    for words, bound in _ends(id_filter.least_count or "-inf", id_filter.most_count or "+inf", _OF_NUMBERS):
         yield Criterion(words=f"retry count {words}", text=plain(bound.value))
 
 

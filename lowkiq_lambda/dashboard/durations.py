@@ -46,8 +46,8 @@ def seconds_of(text: str) -> float | None:
 
 def asked(query: Mapping[str, str]) -> dict[str, Any]:
     """What the template of the form needs, from the query of its page."""
-    chosen = {name: query.get(name, "") for name in ("seconds", "length")}
-    return {**chosen, "wrong": wrong_length(query), "spans": _SPANS}
+    fields = {name: query.get(name, "") for name in ("seconds", "length")}
+    return {**fields, "wrong": wrong_length(query), "spans": _SPANS}
 
 
 def again(form: Mapping[str, str]) -> dict[str, str]:

@@ -66,10 +66,10 @@ def switch_all(
     audit.note(context, "enable" if on else "disable", worker.queue_name, targets(names), changed)
 
 
-def unattended(context: RequestContext, found: Sequence[ScheduleView] | None = None) -> float | None:
+def unattended(context: RequestContext, entries: Sequence[ScheduleView] | None = None) -> float | None:
     """For how many seconds no process has looked at the app's entries, if that is too long; infinite: none ever did.
 
-    It goes by the traces of daemons and ticks, whatever this process itself is set to. `found`: all
+    It goes by the traces of daemons and ticks, whatever this process itself is set to. `entries`: all
     entries, which are read here where they are needed. Raises BackendError.
     """
     now = context.site.now()
@@ -78,7 +78,7 @@ def unattended(context: RequestContext, found: Sequence[ScheduleView] | None = N
     if now - looked_at <= UNATTENDED:
         return None
     # Code that declares other entries beside these has another duty, and a call of `tick` has none.
-    own = (view for view in (views(context) if found is None else found) if view.source != "other code")
+    own = (view for view in (views(context) if entries is None else entries) if view.source != "other code")
     noted_at = max((view.seen_at for view in own if view.seen_at is not None), default=-math.inf)
     if noted_at > looked_at and now - noted_at <= UNATTENDED + NOTED_EVERY:
         return None

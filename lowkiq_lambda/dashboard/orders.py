@@ -21,10 +21,10 @@ def find(context: RequestContext, process_id: str) -> Process | None:
 def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop"]) -> bool:
     """Gives the order, and writes that to the audit log; False where the process is not known."""
     processes = context.app.operate.processes()
-    known = processes.quiet(process_id) if order == "quiet" else processes.stop(process_id)
-    if known:
+    is_known = processes.quiet(process_id) if order == "quiet" else processes.stop(process_id)
+    if is_known:
         audit.note_process(context, order, process_id)
-    return known
+    return is_known
 
 
 def cancel_task(context: RequestContext, task_id: str) -> Progress:

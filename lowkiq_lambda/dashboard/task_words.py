@@ -84,12 +84,12 @@ def bar_words(counts: Mapping[Status, int]) -> str:
 
 
 def _parts(counts: Mapping[Status, int]) -> Iterator[BarPart]:
-    shown = {status: count for status, count in counts.items() if count}
-    total = sum(shown.values())
-    widths = {status: max(_LEAST, WIDTH * count / total) for status, count in shown.items()}
+    nonzero = {status: count for status, count in counts.items() if count}
+    total = sum(nonzero.values())
+    widths = {status: max(_LEAST, WIDTH * count / total) for status, count in nonzero.items()}
     scale, x = WIDTH / sum(widths.values()) if widths else 1.0, 0.0
     for status, width in widths.items():
-        yield BarPart(status, shown[status], round(x, 1), round(width * scale, 1))
+        yield BarPart(status, nonzero[status], round(x, 1), round(width * scale, 1))
         x += width * scale
 
 

@@ -46,8 +46,8 @@ def tasks_api(app: Lowkiq, *, authorize: Authorize | None = None, mask: Mask | N
     the id of a job, and a label or message of its item, and returns the text to show. Raises ConfigError without
     `authorize`.
     """
-    given: object = authorize
-    if authorize is None or not callable(given):
+    check: object = authorize
+    if authorize is None or not callable(check):
         raise ConfigError(NO_AUTHORIZE, setting="authorize")
     _check_arguments(authorize)
     reader, guard = TaskReader(app, mask), _Guard(authorize)
@@ -64,12 +64,12 @@ def tasks_api(app: Lowkiq, *, authorize: Authorize | None = None, mask: Mask | N
 def _check_arguments(authorize: Authorize) -> None:
     """Now, and not with the first request: that the function can be called as it will be."""
     try:
-        wanted = signature(authorize)
+        parameters = signature(authorize)
     except (TypeError, ValueError):
         # Some callables of C do not say.
         return
     try:
-        wanted.bind(None, None)
+        parameters.bind(None, None)
     except TypeError as error:
         raise ConfigError(f"{NO_ARGUMENTS}: {error}.", setting="authorize") from None
 
@@ -80,23 +80,23 @@ class _Guard:
     def __init__(self, authorize: Authorize) -> None:
         self._authorize = authorize
 
-    def endpoint(self, params: Any, read: Callable[[Any], Any]) -> Callable[[Request], Awaitable[Response]]:  # noqa: ANN401 - a type of parameters
+    def endpoint(self, params: Any, read_tasks: Callable[[Any], Any]) -> Callable[[Request], Awaitable[Response]]:  # noqa: ANN401 - a type of parameters
         """The endpoint of a route."""
 
         async def answer(request: Request) -> Response:
-            response = await self._answer(request, params, read)
+            response = await self._answer(request, params, read_tasks)
             response.headers.update(_HEADERS)
             return response
 
         return answer
 
-    async def _answer(self, request: Request, params: Any, read: Callable[[Any], Any]) -> Response:  # noqa: ANN401 - as above
+    async def _answer(self, request: Request, params: Any, read_tasks: Callable[[Any], Any]) -> Response:  # noqa: ANN401 - as above
         try:
-            asked = params_from(request, params)
-            if not await self._allows(request, getattr(asked, "id", None)):
+            arguments = params_from(request, params)
+            if not await self._allows(request, getattr(arguments, "id", None)):
                 return problem_response(HTTPStatus.NOT_FOUND, _HIDDEN, "unknown_task")
             # It blocks on Redis.
-            return polled_response(request, await run_in_threadpool(read, asked))
+            return polled_response(request, await run_in_threadpool(read_tasks, arguments))
         except ApiError as error:
             is_unknown = error.code == "unknown_task"
             return problem_response(error.status, _HIDDEN if is_unknown else error.sentence, error.code)
@@ -114,15 +114,15 @@ class _Guard:
         allowed = await run_in_threadpool(self._authorize, request, task_id)
         if isawaitable(allowed):
             allowed = await allowed
-        given: object = allowed
-        if not isinstance(given, bool):
-            raise TypeError(f"authorize must return True or False, not {given!r}")
-        return given
+        answer: object = allowed
+        if not isinstance(answer, bool):
+            raise TypeError(f"authorize must return True or False, not {answer!r}")
+        return answer
 
 
 def _on_http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
-    said = error.detail if isinstance(error, HTTPException) else _FAILED
-    response = problem_response(status, _NO_PATH if status == HTTPStatus.NOT_FOUND else said)
+    detail = error.detail if isinstance(error, HTTPException) else _FAILED
+    response = problem_response(status, _NO_PATH if status == HTTPStatus.NOT_FOUND else detail)
     response.headers.update({**(getattr(error, "headers", None) or {}), **_HEADERS})
     return response

@@ -91,13 +91,13 @@ def _check_names(where: str, names: object) -> None:
 
 def _cycle_through(queue_name: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:
     """The queues from this one back to itself; empty where none leads there."""
-    paths, seen = [[queue_name]], {queue_name}
+    paths, visited = [[queue_name]], {queue_name}
     while paths:
         path = paths.pop()
         for name in waits.get(path[-1], ()):
             if name == queue_name:
                 return [*path, name]
-            if name not in seen:
-                seen.add(name)
+            if name not in visited:
+                visited.add(name)
                 paths.append([*path, name])
     return []

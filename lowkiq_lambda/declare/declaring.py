@@ -206,8 +206,8 @@ def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Ite
     are_async = [is_awaited(middleware) for middleware in middlewares]
     if not any(are_async):
         return
-    named = [getattr(middleware, "__name__", repr(middleware)) for middleware in middlewares]
-    first = named[are_async.index(True)]
+    names = [getattr(middleware, "__name__", repr(middleware)) for middleware in middlewares]
+    first = names[are_async.index(True)]
     for worker in workers:
         if not is_coroutine(worker):
             raise ConfigError(
@@ -215,7 +215,7 @@ def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Ite
                 "around that one, all must be plain functions."
             )
     if not all(are_async[are_async.index(True) :]):
-        inner = named[len(named) - 1 - are_async[::-1].index(False)]
+        inner = names[len(names) - 1 - are_async[::-1].index(False)]
         raise ConfigError(
             f"The server middleware {inner} is a plain function within {first}, a coroutine function: put plain ones "
             "first."
@@ -274,9 +274,9 @@ def _check_function(worker: type[Worker[Any]], method: str, *arguments: str) -> 
     try:
         signature.bind(*call_arguments)
     except TypeError as error:
-        taken = ", ".join(signature.parameters)
+        parameters = ", ".join(signature.parameters)
         called_as = f"{method}({', '.join(call_arguments)})"
-        raise DeclarationError(f"{where}({taken}) cannot be called as {called_as}: {error}.") from error
+        raise DeclarationError(f"{where}({parameters}) cannot be called as {called_as}: {error}.") from error
 
 
 def _defines(worker: type[Worker[Any]], method: str) -> bool:

@@ -72,11 +72,11 @@ def unknown_variables(names: Iterable[str], *settings: type[EnvSettings]) -> lis
     >>> unknown_variables(["LOWKIQ_LEASE_TLL", "PATH"], Config)
     ['LOWKIQ_LEASE_TLL is unknown and has no effect: did you mean LOWKIQ_LEASE_TTL?']
     """
-    known = {variable_of(name) for kind in settings for name in kind.kinds()}.union(_OTHER_VARIABLES)
-    unknown = sorted(name for name in names if name.startswith("LOWKIQ_") and name not in known)
-    return [f"{name} is unknown and has no effect: {_instead(name, known)}" for name in unknown]
+    variables = {variable_of(name) for kind in settings for name in kind.kinds()}.union(_OTHER_VARIABLES)
+    unknown = sorted(name for name in names if name.startswith("LOWKIQ_") and name not in variables)
+    return [f"{name} is unknown and has no effect: {_instead(name, variables)}" for name in unknown]
 
 
-def _instead(name: str, known: Iterable[str]) -> str:
-    similar = get_close_matches(name, known, 1, _SIMILAR)
+def _instead(name: str, names: Iterable[str]) -> str:
+    similar = get_close_matches(name, names, 1, _SIMILAR)
     return f"did you mean {similar[0]}?" if similar else "no setting has this name."

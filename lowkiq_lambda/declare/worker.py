@@ -219,8 +219,8 @@ class Worker(Pushable[Q]):
 
 def one_job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
     """The job as a mapping; an option that is None is as if it were not given."""
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"id": id, **given} if payload is UNSET else {"id": id, "payload": payload, **given}
+    fields = {name: value for name, value in options.items() if value is not None}
+    return {"id": id, **fields} if payload is UNSET else {"id": id, "payload": payload, **fields}
 
 
 def _bound(pushable: "type[Pushable[Any]]", jobs: object, name: str) -> "tuple[BoundApp, type[Worker[Any]]]":
@@ -316,12 +316,12 @@ def _of_its_worker(name: str) -> Callable[..., Any]:
     method = getattr(Pushable, name).__func__
 
     @wraps(method)
-    def called(self: FunctionWorker[Any], *given: Any, **named: Any) -> Any:  # noqa: ANN401 - as that method has them
-        return getattr(self.worker, name)(*given, **named)
+    def called(self: FunctionWorker[Any], *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as that method has them
+        return getattr(self.worker, name)(*arguments, **keywords)
 
     @wraps(method)
-    async def awaited(self: FunctionWorker[Any], *given: Any, **named: Any) -> Any:  # noqa: ANN401 - as above
-        return await getattr(self.worker, name)(*given, **named)
+    async def awaited(self: FunctionWorker[Any], *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as above
+        return await getattr(self.worker, name)(*arguments, **keywords)
 
     return awaited if inspect.iscoroutinefunction(method) else called
 
@@ -370,9 +370,9 @@ def queues_before(worker: type[Worker[Any]], others: "Iterable[type[Worker[Any]]
     """The queues that it waits for: those that it names, and those of `others`, or of its app, that block it."""
     if others is None:
         others = worker.app.workers if worker.app else ()
-    name, named = worker.queue_name, worker.waits_for
-    blocking = (other.queue_name for other in others if blocks(other, name) and other.queue_name not in named)
-    return (*named, *blocking)
+    name, before = worker.queue_name, worker.waits_for
+    blocking = (other.queue_name for other in others if blocks(other, name) and other.queue_name not in before)
+    return (*before, *blocking)
 
 
 def blocks(worker: type[Worker[Any]], queue_name: str) -> bool:

@@ -47,7 +47,7 @@ class Admission:
         session: PlaceSession,
         budget: Budget,
         ttl: float,
-        wanted: Callable[[float], int],
+        most: Callable[[float], int],
         waits_for: Sequence[str] = (),
     ) -> None:
         clock = session.clock
@@ -58,7 +58,7 @@ class Admission:
         """Whether shards wait for a place, or for ids, as far as is known."""
         self._clock = clock
         self._budget = budget
-        self._wanted = wanted
+        self._wanted = most
         self._waits_for = waits_for
         self._is_blocked = False
         self._left = 0.0

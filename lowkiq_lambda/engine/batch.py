@@ -77,8 +77,8 @@ class BatchJob(Generic[P]):
 
     def expect(self, total: int) -> None:
         """Set the number of items, so that people see a percentage. Raises ValueError if it is not a count."""
-        given: object = total
-        if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_ITEMS:
+        number: object = total
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MOST_ITEMS:
             raise ValueError(f"expect: the number of items must be a whole number from 0 to 2**53, not {total!r}")
         if self.iteration is not None:
             self.iteration.progress.total = total
@@ -205,8 +205,8 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             return 0
         from lowkiq_lambda.jobs.headers import pushes_of  # noqa: PLC0415 - imported lazily: cold start
 
-        told = sum(len(headers) for headers in self.headers.values())
-        return max(0, sum(pushes_of(self._deliveries[job_id].headers) for job_id in self._payloads) - told)
+        sent = sum(len(headers) for headers in self.headers.values())
+        return max(0, sum(pushes_of(self._deliveries[job_id].headers) for job_id in self._payloads) - sent)
 
     def iteration(self, job_id: str) -> "Iteration":
         """The cursor of a job and what is counted with it: one for all runs in this batch."""

@@ -87,8 +87,8 @@ class ShardBoard:
         """From now on the board has these shards. Visits to others come to their ends."""
         with self._changed:
             self._shards = [*dict.fromkeys(shards)]
-            gone = self._entries.keys() - set(self._shards)
-            self._put_aside(gone)
+            former = self._entries.keys() - set(self._shards)
+            self._put_aside(former)
             for position, shard in enumerate(self._shards):
                 entry = self._entries.setdefault(shard, ShardEntry(shard, position))
                 entry.ref, entry.position = shard, position
@@ -106,8 +106,8 @@ class ShardBoard:
         """
         if scheduler is not None:
             # Outside the lock: a scheduler may be the user's code, and threads that notify must not wait for it.
-            chosen = scheduler.next(self.views())
-            return None if chosen is None else self._take(self._entries[chosen.ref])
+            ref = scheduler.next(self.views())
+            return None if ref is None else self._take(self._entries[ref.ref])
         with self._changed:
             entry = self._queue.first(self._clock.monotonic())
             return None if entry is None or (beside and entry.risky) else self._taken(entry)
@@ -189,21 +189,21 @@ class ShardBoard:
                 self._queue.put(entry)
                 self._changed.notify()
 
-    def hear(self, heard: "Heard") -> None:
+    def hear(self, message: "Heard") -> None:
         """Take in a notification."""
-        (self.offer if heard.is_offer else self.notify)(heard.shards)
+        (self.offer if message.is_offer else self.notify)(message.shards)
 
-    def update(self, results: Iterable[ProbeResult], asked: int) -> None:
-        """A probe that was sent at event `asked` brought this; what happened since is newer.
+    def update(self, results: Iterable[ProbeResult], asked_event: int) -> None:
+        """A probe that was sent at event `asked_event` brought this; what happened since is newer.
 
         Shards of other boards are passed over.
         """
         with self._changed:
             self._events += 1
             now = self._clock.monotonic()
-            known = [(entry, result) for result in results if (entry := self._entries.get(result.ref))]
+            entries = [(entry, result) for result in results if (entry := self._entries.get(result.ref))]
             event, risks_from = self._events, self._risks_from
-            changed = sum([entry.probed(result, now, event, asked, risks_from) for entry, result in known])
+            changed = sum([entry.probed(result, now, event, asked_event, risks_from) for entry, result in entries])
             if changed or self._queue:
                 self._queue.fill(self._entries.values(), now)
             self._changed.notify(changed)

@@ -223,10 +223,10 @@ class VisitResult:
 
 def budget_for(clock: Clock, seconds: float | None, config: Config, **options: Callable[[], bool]) -> Budget:
     """The budget of a drain of all queues of an app; without `seconds` as the settings say. Raises ValueError."""
-    given: object = seconds
+    value: object = seconds
     # NaN is not equal to itself; `math.isnan` takes no int that no float holds.
-    if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124 - as NaN does
-        kind = ValueError if isinstance(given, float) else TypeError
-        raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
+    if value is not None and (not isinstance(value, int | float) or value != value):  # noqa: PLR0124 - as NaN does
+        kind = ValueError if isinstance(value, float) else TypeError
+        raise kind(f"seconds must be a number, not {value!r}: a drain visits all queues of the app.")
     limit = config.visit_seconds if seconds is None else seconds
     return Budget(clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)

@@ -56,11 +56,11 @@ async def run(
 async def _call(
     performer: Performer, around: Callable[[AsyncHandler], AsyncHandler], batch: Batch
 ) -> tuple[BaseException | None, BaseException | None]:
-    called, exited = False, None
+    has_begun, exited = False, None
 
     async def run_handler(worker: Worker, batch: Batch) -> object:
-        nonlocal called, exited
-        called, exited = True, None
+        nonlocal has_begun, exited
+        has_begun, exited = True, None
         try:
             return await call_handler(worker, batch)
         except interruptions() as error:
@@ -74,7 +74,7 @@ async def _call(
         if not is_a(error, no_failures()):
             logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
         return error, exited
-    return (None, exited) if called else (HandlerError(NOT_AWAITED), None)
+    return (None, exited) if has_begun else (HandlerError(NOT_AWAITED), None)
 
 
 async def call_handler(worker: Worker, batch: Batch) -> object:
@@ -124,9 +124,9 @@ def told(error: BaseException) -> BaseException:
     """
     if is_a(error, interruptions()):
         return error
-    said, broken = call_safely(_told, error)
+    text, broken = call_safely(_told, error)
     # An error that cannot be read counts as a failure, whatever its origin.
-    return error if broken is not None or said is None else said
+    return error if broken is not None or text is None else text
 
 
 def _told(error: BaseException) -> BaseException:

@@ -216,12 +216,12 @@ class Drainer:
                 undeclared[name] = error
                 # An unreachable server is waited for once, not once for each queue.
                 retry_for = 0.0 if isinstance(error, BackendError) else retry_for
-        known = [shard for shard in shards if shard.queue_name not in undeclared]
-        found = dict(zip(known, probe_each(self._backend, known, retry_for), strict=True))
-        heard = self._survivors.tell(shard for shard, result in found.items() if isinstance(result, ProbeResult))
-        found |= zip(heard, probe_each(self._backend, heard, retry_for), strict=True) if heard else ()
-        self._noting_closed([*found.values()])
-        return {shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards}
+        declared = [shard for shard in shards if shard.queue_name not in undeclared]
+        results = dict(zip(declared, probe_each(self._backend, declared, retry_for), strict=True))
+        notices = self._survivors.tell(shard for shard, result in results.items() if isinstance(result, ProbeResult))
+        results |= zip(notices, probe_each(self._backend, notices, retry_for), strict=True) if notices else ()
+        self._noting_closed([*results.values()])
+        return {shard: results[shard] if shard in results else undeclared[shard.queue_name] for shard in shards}
 
     def running_jobs(self) -> list[dict[str, object]]:
         """The batches that visits perform, each as the fields of a log line: queue, shard, count, ids."""

@@ -96,39 +96,39 @@ class LeaseRenewer:
     @contextmanager
     def keep(self, shard: ShardRef, lease: Lease, renew: Callable[[], object]) -> Iterator[None]:
         """Renew the lease by calling `renew` whenever a third of its TTL has passed, until the block ends."""
-        kept = _Kept(shard, lease, renew)
+        entry = _Kept(shard, lease, renew)
         try:
             with self._changed:
-                self._kept.add(kept)
+                self._kept.add(entry)
                 self._ensure_thread()
                 if time.monotonic() + lease.renewal_due_in() < self._wakes_at:
                     self._changed.notify()
             yield
         finally:
             with self._changed:
-                self._kept.discard(kept)
+                self._kept.discard(entry)
 
     def renew_due(self) -> float | None:
         """Renew what is due; seconds until the next is, None if nothing is kept."""
         with self._changed:
-            kept = list(self._kept)
-        for held in kept:
+            entries = list(self._kept)
+        for held in entries:
             if held.lease.renewal_due_in() <= 0:
                 self._renew(held)
-        return min((max(held.lease.renewal_due_in(), held.lease.ttl / 30) for held in kept), default=None)
+        return min((max(held.lease.renewal_due_in(), held.lease.ttl / 30) for held in entries), default=None)
 
-    def _renew(self, kept: _Kept) -> None:
-        started = Moment.now(kept.lease.clock)
+    def _renew(self, entry: _Kept) -> None:
+        started = Moment.now(entry.lease.clock)
         try:
-            kept.renew()
-            kept.lease.renewed(started)
+            entry.renew()
+            entry.lease.renewed(started)
         except LeaseLost:
-            kept.lease.lose()
+            entry.lease.lose()
             with self._changed:
-                self._kept.discard(kept)
+                self._kept.discard(entry)
         except LowkiqError as error:
             # The next round tries again; trust ends by itself if none gets through.
-            fields = {"queue": kept.shard.queue_name, "shard": kept.shard.number}
+            fields = {"queue": entry.shard.queue_name, "shard": entry.shard.number}
             logger.warning("a lease could not be renewed: %s", error, extra=fields)
 
     def _ensure_thread(self) -> None:

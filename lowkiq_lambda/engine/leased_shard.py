@@ -148,10 +148,10 @@ class LeasedShard:
         self.lease.renewed(started)
         return saved
 
-    def note_batch(self, took: float, waited: float) -> None:
+    def note_batch(self, took: float, lag: float) -> None:
         """A batch ran so many seconds; its first id had been due for so many when it began."""
         self._took.append(took)
-        self._waited.append(waited)
+        self._waited.append(lag)
 
     def settle(
         self, next_step: Next, limits: ClaimLimits | None = None, left: Mapping[str, float] = _NOTHING

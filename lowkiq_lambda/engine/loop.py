@@ -123,8 +123,8 @@ class Loop:
         # Only at first: later, retries for an unreachable server would keep the other shards waiting.
         retry_for = 0.0 if self.reasons else min(config.redis_retry_for, budget.remaining())
         self.before_probe(self)
-        asked, asked_at = board.events, clock.monotonic()
-        found = self.drainer.probe_each(self.to_probe(), retry_for)
+        event, asked_at = board.events, clock.monotonic()
+        results = self.drainer.probe_each(self.to_probe(), retry_for)
         self.probed_at = clock.monotonic()
         # Probing very many shards takes its time: nine tenths are for the work.
         interval = config.poll_interval / (1 if self.is_notified else CHECKS)
@@ -133,7 +133,7 @@ class Loop:
             self._follow()
             self.probe(budget)
             return
-        self._note_probe(found, asked)
+        self._note_probe(results, event)
         self.after_probe(self)
 
     def to_probe(self) -> list[ShardRef]:
@@ -147,9 +147,9 @@ class Loop:
         self.shards = tuple(self._select())
         self._at_once = max(1, min(self._most_at_once, len(self.shards)))
         self.board.deal_anew(self.shards)
-        for known in (self._work, self.reasons, self.errors, self.lags):
-            for shard in known.keys() - set(self.shards):
-                del known[shard]
+        for by_queue in (self._work, self.reasons, self.errors, self.lags):
+            for shard in by_queue.keys() - set(self.shards):
+                del by_queue[shard]
 
     @property
     def is_busy(self) -> bool:
@@ -280,9 +280,9 @@ class Loop:
         """The shards of its queue, itself too."""
         return {one for one in self.shards if one.queue_name == shard.queue_name}
 
-    def _note_probe(self, found: Mapping[ShardRef, ProbeResult | LowkiqError], asked: int) -> None:
-        self.board.update((result for result in found.values() if isinstance(result, ProbeResult)), asked)
-        for shard, result in found.items():
+    def _note_probe(self, results: Mapping[ShardRef, ProbeResult | LowkiqError], event: int) -> None:
+        self.board.update((result for result in results.values() if isinstance(result, ProbeResult)), event)
+        for shard, result in results.items():
             if isinstance(result, ProbeResult):
                 self._note_result(result)
             else:

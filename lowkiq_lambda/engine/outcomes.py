@@ -175,19 +175,19 @@ class PendingOutcomes:
         self, delivery: Delivery, later: Later, now: float, iteration: "Iteration | None", *, blamed: bool
     ) -> None:
         # Its own class, or the handler, may have changed it to what cannot be: that is the job's failure.
-        asked, broken = call_safely(asked_of, later)
-        if asked is None:
+        due_at, broken = call_safely(asked_of, later)
+        if due_at is None:
             self._fail(
                 delivery, self._texts.failure(later if broken is None else broken, blamed=blamed), now, iteration
             )
             return
-        if (unkept := self._save(delivery, iteration, asked.reason)) is not None:
+        if (unkept := self._save(delivery, iteration, due_at.reason)) is not None:
             self._fail(delivery, self._texts.failure(unkept, blamed=blamed), now)
             return
         if iteration is not None and (iteration.is_stopped or iteration.has_advanced):
-            when = now + asked.seconds if asked.seconds else None
+            when = now + due_at.seconds if due_at.seconds else None
         else:
-            when = now + max(asked.seconds, SHORTEST_DELAY)
+            when = now + max(due_at.seconds, SHORTEST_DELAY)
         has_moved = iteration is not None and iteration.has_moved
         self._records.append((delivery.id, "later", "" if when is None else repr(when), int(has_moved)))
 

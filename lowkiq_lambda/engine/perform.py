@@ -219,9 +219,9 @@ def iterate_for(worker: type[Worker[Any]]) -> PerformIteration | None:
 
 def about(worker: type[Worker[Any]] | Worker, ids: Sequence[str]) -> dict[str, object]:
     """The fields of a line of the log about ids of one shard: how many they are, and the first of them, each cut."""
-    named = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
+    names = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
     shard = shard_index(worker, ids[0])
-    return {"queue": worker.queue_name, "shard": shard, "count": len(ids), "ids": named}
+    return {"queue": worker.queue_name, "shard": shard, "count": len(ids), "ids": names}
 
 
 class HandlerCall(msgspec.Struct, eq=False):

@@ -122,9 +122,9 @@ class Pulse:
     def _beat(self) -> None:
         self.on_heartbeat()
         clock = self._drainer.clock
-        told, asked_at = self.told(), clock.monotonic()
+        process, asked_at = self.told(), clock.monotonic()
         try:
-            order = self.beats.beat(told)
+            order = self.beats.beat(process)
         except BackendError as error:
             self.is_heard = False
             # Other parts log an outage.

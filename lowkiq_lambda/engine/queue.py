@@ -249,11 +249,11 @@ class QueueRegistry(dict[str, Queue]):
         """Those that another program declares, by name: they are pushed to, and nothing else."""
         self._lock = Lock()
 
-    def remembered(self, name: str, read: Callable[[], Queue]) -> Queue:
-        """A remote queue; `read` reads it from Redis, once."""
+    def remembered(self, name: str, make: Callable[[], Queue]) -> Queue:
+        """A remote queue; `make` reads it from Redis, once."""
         with self._lock:
             if name not in self.remote:
-                self.remote[name] = read()
+                self.remote[name] = make()
             return self.remote[name]
 
     @property
@@ -267,10 +267,10 @@ class QueueRegistry(dict[str, Queue]):
         As `Queue.look_again`, for readers of many queues: it makes no queue that is not there. Raises BackendError.
         """
         now = backend.clock.monotonic()
-        asked = [queue for queue in self.values() if not queue.is_known_at(now)]
-        names = [queue.worker.queue_name for queue in asked]
+        queues = [queue for queue in self.values() if not queue.is_known_at(now)]
+        names = [queue.worker.queue_name for queue in queues]
         refused = {}
-        for queue, there in zip(asked, read_each_registered(backend, names, retry_for), strict=True):
+        for queue, there in zip(queues, read_each_registered(backend, names, retry_for), strict=True):
             error = queue.refusal_of(there)
             queue.note_look(now, agrees=error is None)
             if error is not None:

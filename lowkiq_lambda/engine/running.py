@@ -31,12 +31,12 @@ class RunMaker(HandlerContext, Protocol):
 class RunningBatch:
     """One batch from its begin to its end; as a context it gives the same answers as its visit."""
 
-    def __init__(self, visit: RunMaker, deliveries: Sequence[Delivery], waited: float, *, is_suspect: bool) -> None:
+    def __init__(self, visit: RunMaker, deliveries: Sequence[Delivery], lag: float, *, is_suspect: bool) -> None:
         self._visit = visit
         self._is_suspect = is_suspect
         self._run: IterationRun | None = None
         self.deliveries = deliveries
-        self.waited = waited
+        self.waited = lag
         """Seconds for which its first id had been due when it began."""
         self.begun_at = 0.0
         """When it was given to its slot (monotonic)."""

@@ -56,9 +56,9 @@ def urgency(lag: float, weight: float) -> float:
 
     A growing lag passes any other rank, whatever the weight.
     """
-    counted = lag + _LEAST_LAG
+    least_lag = lag + _LEAST_LAG
     # Below 0 are those that others come before: there a weight brings a shard forward, too.
-    return counted * weight if counted > 0 else counted / weight
+    return least_lag * weight if least_lag > 0 else least_lag / weight
 
 
 class ShardView(NamedTuple):
@@ -110,13 +110,13 @@ class ShardEntry:
         """Since when it waits for a visit, as far as the order of visits goes."""
         return max(self.ready_at, self.behind_from)
 
-    def probed(self, result: ProbeResult, now: float, event: int, asked: int, risks_from: float) -> bool:
-        """A probe that was sent at event `asked` came at `event`; whether the entry's place has changed.
+    def probed(self, result: ProbeResult, now: float, event: int, asked_event: int, risks_from: float) -> bool:
+        """A probe that was sent at event `asked_event` came at `event`; whether the entry's place has changed.
 
         `risks_from`: until then others come before what may end the process.
         """
         before = self.ready_at, self.behind_from
-        if self.updated <= asked:
+        if self.updated <= asked_event:
             self.ready_at, self.updated = at(now, result.ready_in), event
         if result.obstacle == "empty":
             self.failures = 0

@@ -149,8 +149,8 @@ class ConcurrentVisit(ShardVisit):
         """Start the batch in a slot, which posts its end; if no slot is free, wait for one in use."""
         if claim.lone_suspect:
             self._shard.start(batch[0].id)
-        waited = self._shard.now() - batch[0].due_at
-        running = RunningBatch(self, batch, waited, is_suspect=claim.lone_suspect)
+        lag = self._shard.now() - batch[0].due_at
+        running = RunningBatch(self, batch, lag, is_suspect=claim.lone_suspect)
         # Before it begins: whatever comes between, it is waited for, or withdrawn.
         running.begun_at = self._settings.clock.monotonic()
         self._running.add(running)

@@ -46,7 +46,7 @@ class Survivors:
         """
         if not self._unheard:
             return []
-        heard: list[ShardRef] = []
+        shards_told: list[ShardRef] = []
         with self._lock:
             unheard = self._unheard.keys() & set(shards)
         for shard in unheard:
@@ -60,8 +60,8 @@ class Survivors:
                     continue
                 logger.warning("a holder that lives could not say so: %s", error)
             else:
-                heard.append(shard)
-        return heard
+                shards_told.append(shard)
+        return shards_told
 
     def _note(self, session: LeaseSession) -> None:
         if session.at_risk is not None:

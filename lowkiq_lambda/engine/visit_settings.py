@@ -91,9 +91,9 @@ class VisitSettingsFactory:
     def of(self, queue: Queue) -> VisitSettings:
         """Those of the queue's visits."""
         name = queue.worker.queue_name
-        made = self._made.get(name)
-        if made is not None:
-            return made
+        settings = self._made.get(name)
+        if settings is not None:
+            return settings
         with self._lock:
             if name not in self._made:
                 self._made[name] = self._new(queue.worker)

@@ -89,8 +89,8 @@ def _nested(
     for item, cursor in level(*items, before):
         start = inner if inner is not None and _equal(cursor, at) else None
         inner = None
-        for found, inside in _nested((*items, item), tuple(rest), start):
-            yield found, [before, cursor, inside]
+        for position, inside in _nested((*items, item), tuple(rest), start):
+            yield position, [before, cursor, inside]
         before = cursor
 
 
@@ -107,7 +107,9 @@ def _equal(cursor: object, stored: object) -> bool:
     return _encoder.encode(cursor) == _encoder.encode(stored)
 
 
-def phases(after: Cursor = None, **named: Callable[[Any], Iterable[tuple[T, Any]]]) -> Iterator[tuple[T, list[Any]]]:
+def phases(
+    after: Cursor = None, **iterators: Callable[[Any], Iterable[tuple[T, Any]]]
+) -> Iterator[tuple[T, list[Any]]]:
     """Loops one after the other, by name; the cursor is [name, cursor in it].
 
     Each takes `after` and gives pairs. A phase may be added while jobs are under way, but not renamed or
@@ -120,7 +122,7 @@ def phases(after: Cursor = None, **named: Callable[[Any], Iterable[tuple[T, Any]
         >>> list(iterate.phases(["load", 0], load=load, check=check))
         [('l1', ['load', 1]), ('c0', ['check', 0])]
     """
-    names = list(named)
+    names = list(iterators)
     first, inner = 0, None
     if after is not None:
         if not isinstance(after, list | tuple) or len(after) != len(("name", "inner")):
@@ -130,7 +132,7 @@ def phases(after: Cursor = None, **named: Callable[[Any], Iterable[tuple[T, Any]
             raise strange("phases", after, f"there is no phase {name!r} among {', '.join(names)}")
         first = names.index(name)
     for name in names[first:]:
-        for item, cursor in named[name](inner):
+        for item, cursor in iterators[name](inner):
             yield item, [name, cursor]
         inner = None
 

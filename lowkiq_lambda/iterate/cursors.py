@@ -70,18 +70,18 @@ def s3_objects(
     lists its keys in no order, so it cannot be read so. Raises CursorError if the cursor is not a key with the
     prefix, and what boto3 raises.
     """
-    given: object = after
-    if given is not None and not (isinstance(given, str) and given.startswith(prefix)):
+    key: object = after
+    if key is not None and not (isinstance(key, str) and key.startswith(prefix)):
         raise strange("s3_objects", after, f"it must be a key that begins with {prefix!r}")
 
     def fetch(cursor: str | None) -> list[tuple[dict[str, Any], str]]:
         place = {"StartAfter": cursor} if cursor else {}
         while True:
             answer = client.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=size, **place)
-            found = [(item, item["Key"]) for item in answer.get("Contents", ())]
+            keyed = [(item, item["Key"]) for item in answer.get("Contents", ())]
             # S3 may answer with a page that is empty and not the last, where many objects were deleted.
-            if found or not answer.get("IsTruncated"):
-                return found
+            if keyed or not answer.get("IsTruncated"):
+                return keyed
             place = {"ContinuationToken": answer["NextContinuationToken"]}
 
     return pages(fetch, after)

@@ -73,9 +73,9 @@ def _compare(cursor: list[Any], rows: list[tuple[Any, list[Any], bool]], columns
     """Raises ValueError for rows that the database does not tell apart, CursorError for a cursor of another kind."""
     if sum(is_cursor for *_, is_cursor in rows) > 1:
         raise _alike("for the database two rows have", cursor, columns)
-    for column, value, found in zip(columns, cursor, rows[0][1] if rows else cursor, strict=True):
-        if isinstance(value, str) != isinstance(found, str):
-            raise strange("keyset", cursor, f"{column} is a {type(found).__name__} in the rows")
+    for column, value, sample in zip(columns, cursor, rows[0][1] if rows else cursor, strict=True):
+        if isinstance(value, str) != isinstance(sample, str):
+            raise strange("keyset", cursor, f"{column} is a {type(sample).__name__} in the rows")
 
 
 def _alike(who: str, values: list[Any], columns: list[str]) -> ValueError:

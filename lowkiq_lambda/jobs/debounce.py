@@ -41,10 +41,10 @@ class Debounce:
         object.__setattr__(self, "at_most", float(limit))
 
 
-def _seconds(name: str, given: object) -> float:
-    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+def _seconds(name: str, value: object) -> float:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not is_number(seconds) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST:
         raise DeclarationError(
-            f"{name} of a Debounce must be seconds above 0 and at most 366 days, or a timedelta, not {given!r}."
+            f"{name} of a Debounce must be seconds above 0 and at most 366 days, or a timedelta, not {value!r}."
         )
     return float(seconds)

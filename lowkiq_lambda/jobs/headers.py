@@ -30,16 +30,16 @@ def checked(headers: object) -> bytes:
 
 def read(stored: Sequence[bytes]) -> list[Headers]:
     """The headers of entries, as include/headers.lua keeps them. Unreadable ones are left out."""
-    found: list[Headers] = []
+    headers: list[Headers] = []
     for value in stored:
         at = 2
         while at + 2 <= len(value):
             start, at = at + 2, at + 2 + int.from_bytes(value[at : at + 2])
             try:
-                found.append(_unpack(value[start:at]))
+                headers.append(_unpack(value[start:at]))
             except ValueError:
                 continue
-    return found
+    return headers
 
 
 def pushes_of(stored: Sequence[bytes]) -> int:

@@ -182,17 +182,17 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[bytes, ...] = ()
 
 
-def id_text(given: object, max_bytes: float = math.inf) -> str:
+def id_text(value: object, max_bytes: float = math.inf) -> str:
     """An id as it is stored, for pushes and look-ups alike. Raises JobError for what cannot be one."""
-    if type(given) is str:
-        text = given
-    elif type(given) is int or isinstance(given, UUID):
-        text = _written(given)
-    elif isinstance(given, str):
+    if type(value) is str:
+        text = value
+    elif type(value) is int or isinstance(value, UUID):
+        text = _written(value)
+    elif isinstance(value, str):
         # Its value: the member of an enumeration has another text for itself.
-        text = str.__str__(given)
+        text = str.__str__(value)
     else:
-        raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
+        raise JobError(f"must be a str, an int or a UUID, not {type(value).__name__}", field="id")
     try:
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:

@@ -50,6 +50,6 @@ class JobProgress(msgspec.Struct, array_like=True):
 _decoder = msgspec.msgpack.Decoder(JobProgress)
 
 
-def load_progress(kept: bytes) -> JobProgress:
+def load_progress(data: bytes) -> JobProgress:
     """As it was kept; a new one for nothing. Raises msgspec.DecodeError if the record is broken."""
-    return _decoder.decode(kept) if kept else JobProgress()
+    return _decoder.decode(data) if data else JobProgress()

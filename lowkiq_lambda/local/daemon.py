@@ -233,7 +233,7 @@ class Daemon:
                     shards,
                     timeout=config.redis_timeout,
                     credentials=config.credentials,
-                    given=config.redis,
+                    client=config.redis,
                 ),
                 outage=outage,
                 poll_interval=config.poll_interval,

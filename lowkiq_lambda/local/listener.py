@@ -84,12 +84,12 @@ class Listener:
         self._probes_at = self._probed_at + self.poll_interval / CHECKS
         while not self.stopping.is_set():
             self._probe_if_due()
-            heard = self.subscription.receive(min(SLICE, self._until_probe()))
-            if heard.shards:
+            message = self.subscription.receive(min(SLICE, self._until_probe()))
+            if message.shards:
                 for board in self.boards:
-                    board.hear(heard)
-                if not heard.is_offer:
-                    self.drainer.ring(heard.shards)
+                    board.hear(message)
+                if not message.is_offer:
+                    self.drainer.ring(message.shards)
 
     def _lost(self, error: BackendError, attempt: int) -> None:
         # Connections break now and then, and of an outage there is a report already.
@@ -153,8 +153,8 @@ class Listener:
             if not result.has_work:
                 # No visit will follow, so no visit would report that it is reachable again.
                 self.outage.worked(result.ref)
-        for board, asked in zip(self.boards, events, strict=True):
-            board.update(results, asked)
+        for board, event in zip(self.boards, events, strict=True):
+            board.update(results, event)
 
     def _leave_out(self, error: QueueMismatch) -> None:
         """Leave out a queue that may not be drained here, so that the others are still probed."""

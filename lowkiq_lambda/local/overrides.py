@@ -69,11 +69,11 @@ class LagScheduler:
 
     def next(self, states: Sequence[State]) -> State | None:
         """The most urgent of the shards with work, the first of equals; None if no shard has work."""
-        chosen, most = None, -math.inf
+        best, most = None, -math.inf
         # Run for each visit, over all shards of the thread.
         for state in states:
             if state.has_work:
                 own = urgency(_NO_LAG if state.lag is None else state.lag, state.weight)
                 if own > most:
-                    chosen, most = state, own
-        return chosen
+                    best, most = state, own
+        return best

@@ -108,8 +108,8 @@ class ProcessRunner:
             signal = signals.next()
             if signal in (SIGTERM, SIGINT):
                 # For a child, the parent has the signal.
-                named = {} if self._has_parent else {"signal": signal.name}
-                logger.info("told to stop", extra={**named, "timeout": self._shutdown_timeout})
+                details = {} if self._has_parent else {"signal": signal.name}
+                logger.info("told to stop", extra={**details, "timeout": self._shutdown_timeout})
                 return
             self._obey(signal)
 

@@ -28,8 +28,8 @@ def write_traces(path: Path, traces: str) -> None:
     # of a pipe, and write into no file of theirs, nor into one of ours that they gave this name.
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     with os.fdopen(os.open(path, flags, 0o600), "w") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_nlink != 1:
             raise PermissionError(f"{path} is not a file of this user, or has other names")
         file.truncate()
         file.write(f"Process {os.getpid()}\n\n{traces}")

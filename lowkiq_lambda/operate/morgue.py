@@ -127,6 +127,6 @@ class MorgueIds:
         if not dry_run and rate is None and start is None and order == "score":
             return act_on(self._runner, "requeue", choice)
         terms: RedriveOptions = {"rate": rate, "order": order, "start": start}
-        wanted = None if choice.ids is not None else choice.filter
-        action = redriving.begin(self._runner, choice.ids, wanted, terms)
+        id_filter = None if choice.ids is not None else choice.filter
+        action = redriving.begin(self._runner, choice.ids, id_filter, terms)
         return redriving.previews(self._runner, action) if dry_run else redriving.carry_out(self._runner, action)

@@ -64,8 +64,8 @@ class Operations:
         Raises BackendError, there and from the queues.
         """
         only = None if worker is None else worker_of(worker).queue_name
-        wanted = {name: queue for name, queue in self.core.queues.items() if only in {None, name}}
-        return self.inspector.overview(wanted, span)
+        queues = {name: queue for name, queue in self.core.queues.items() if only in {None, name}}
+        return self.inspector.overview(queues, span)
 
     def find(self, text: str, limit: int = 100) -> "FoundIds":
         """An id in all queues of the app, and up to `limit` ids that begin with the text.
@@ -73,10 +73,10 @@ class Operations:
         It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
         Raises TypeError if it is not a text, JobError for a text that cannot be an id, BackendError.
         """
-        given: object = text
-        if not isinstance(given, str):
-            raise TypeError(f"find takes a text, not {given!r}.")
-        text = id_text(given)
+        value: object = text
+        if not isinstance(value, str):
+            raise TypeError(f"find takes a text, not {value!r}.")
+        text = id_text(value)
         queues, skipped = self._agreeing()
         return msgspec.structs.replace(self.inspector.find(queues, text, limit), skipped=skipped)
 

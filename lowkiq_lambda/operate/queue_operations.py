@@ -53,14 +53,14 @@ class QueueOperations:
         self,
         core: "Core",
         worker: type[Worker[Any]] | None,
-        found: Callable[[], StoredQueue],
+        queue: Callable[[], StoredQueue],
         *,
         retry_for: float | None = None,
         is_glimpse: bool = False,
     ) -> None:
         self._core = core
         self._worker = worker
-        self._found = found
+        self._found = queue
         self._retry_for: Final = core.config.redis_retry_for if retry_for is None else retry_for
         self._is_glimpse = is_glimpse
         self._made: QueueParts | None = None
@@ -176,9 +176,9 @@ class QueueOperations:
         `shards` (None: all of the queue) may be their numbers. Raises ValueError if `seconds` is not above 0 or more
         than a day, and for a shard that the queue does not have.
         """
-        given: object = shards
-        if not (given is None or isinstance(given, Iterable)):
-            raise TypeError(f"shards are given as a list, not as one {type(given).__name__}")
+        value: object = shards
+        if not (value is None or isinstance(value, Iterable)):
+            raise TypeError(f"shards are given as a list, not as one {type(value).__name__}")
         reader = self.reader
         which = reader.shards if shards is None else [chosen_shard(reader.shards, shard) for shard in shards]
         journal_level.set_journal_level(reader, level, seconds, which)

@@ -125,7 +125,7 @@ class WaitingIds:
         choice = chosen(ids, filter, everything=everything)
         if error is None:
             return act_on(self._runner, "kill", choice)
-        given: object = error
-        if not isinstance(given, str):
-            raise TypeError(f"error must be a text, not {type(given).__name__}.")
+        value: object = error
+        if not isinstance(value, str):
+            raise TypeError(f"error must be a text, not {type(value).__name__}.")
         return act_on(self._runner, "bury", choice, error=self._runner.dump_error(error))

@@ -26,10 +26,10 @@ class Connections:
     def __init__(
         self, config: Config | None, clock: Clock | None, new_backend: Callable[..., Backend] = Backend
     ) -> None:
-        given: object = config
-        if not (given is None or isinstance(given, Config)):
+        value: object = config
+        if not (value is None or isinstance(value, Config)):
             raise ConfigError(
-                f"Lowkiq takes a Config, not {type(given).__name__}: write Lowkiq(Config(redis_url=...))."
+                f"Lowkiq takes a Config, not {type(value).__name__}: write Lowkiq(Config(redis_url=...))."
             )
         self.clock: Clock = clock or SystemClock()
         self.new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
@@ -92,7 +92,7 @@ class Connections:
             pool_timeout=config.pool_timeout,
             credentials=config.credentials,
             clock=clock,
-            given=config.redis,
+            client=config.redis,
         )
         # Spreads attempts in time, protects nothing.
         rng = Random()  # noqa: S311 - as said above

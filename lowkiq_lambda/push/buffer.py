@@ -128,12 +128,12 @@ class Buffer(Generic[Way]):
     def give_up(self) -> list[Lost[Way]]:
         """All jobs that wait, which wait no longer."""
         with self._lock:
-            lost = [
+            remnants = [
                 Lost(line.way, job) for line in self._lines.values() for parcel in line.parcels for job in parcel.jobs
             ]
             self._lines.clear()
             self.jobs = self._size = 0
-            return lost
+            return remnants
 
     def _refuse_if_full(self, parcels: Sequence[Parcel]) -> None:
         jobs, size = sum(len(parcel.jobs) for parcel in parcels), sum(parcel.size for parcel in parcels)

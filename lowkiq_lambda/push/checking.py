@@ -197,9 +197,9 @@ def _check_fields(job: Mapping[str, Any]) -> None:
     if unknown is not None:
         from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
 
-        known = FIELDS | {ITEM} if ITEM in job else FIELDS
-        meant = "".join(f"did you mean {name}? A" for name in get_close_matches(unknown, sorted(known), 1)) or "a"
-        raise JobError(f"no such field: {meant} job has {', '.join(sorted(known))}", field=unknown)
+        fields = FIELDS | {ITEM} if ITEM in job else FIELDS
+        meant = "".join(f"did you mean {name}? A" for name in get_close_matches(unknown, sorted(fields), 1)) or "a"
+        raise JobError(f"no such field: {meant} job has {', '.join(sorted(fields))}", field=unknown)
     if ITEM in job and not isinstance(job[ITEM], ItemRef):
         raise JobError("is for the jobs of a task: push them with `push` of the task", field=ITEM)
 
@@ -236,13 +236,13 @@ def _receipt(job_id: str, job: Mapping[str, Any]) -> bytes:
     if isinstance(ttl, timedelta):
         ttl = ttl.total_seconds()
     if not is_number(ttl) or not isinstance(ttl, int | float) or not 0 < ttl <= LONGEST_KEY_TTL:
-        given = f"not {_shown(job['key_ttl'])}"
-        raise JobError(f"must be seconds above 0, at most 365 days, or a timedelta, {given}", field="key_ttl")
+        value = f"not {_shown(job['key_ttl'])}"
+        raise JobError(f"must be seconds above 0, at most 365 days, or a timedelta, {value}", field="key_ttl")
     return receipt(job_id, key, float(ttl))
 
 
-def _shown(given: object) -> str:
+def _shown(value: object) -> str:
     try:
-        return repr(given)
+        return repr(value)
     except ValueError:
         return "a number of thousands of digits"

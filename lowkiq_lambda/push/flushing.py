@@ -22,9 +22,9 @@ def flushing(flush: Callable[[float], int], handler: Handler) -> Handler:
         raise DeclarationError("A coroutine function cannot be flushed behind: decorate the function that runs it.")
 
     @wraps(handler)
-    def flushed(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the handler takes and returns
+    def flushed(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - whatever the handler takes and returns
         with flush_behind(flush, arguments[-1] if arguments else None):
-            return handler(*arguments, **named)
+            return handler(*arguments, **keywords)
 
     return cast("Handler", flushed)
 

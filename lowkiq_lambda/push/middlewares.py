@@ -35,14 +35,14 @@ def push_within(
     jobs: Jobs,
 ) -> list[Pushed]:
     """The result of `push` within the middlewares, or an error of one of them. Raises DeclarationError."""
-    given: object = jobs
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise JobError(f"jobs are given as a list, not as one {type(given).__name__}: write [{{...}}]")
+    value: object = jobs
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise JobError(f"jobs are given as a list, not as one {type(value).__name__}: write [{{...}}]")
     if worker.payload is not None:
         push = _typed(push)
     # A middleware may change what it is given, which a Job does not let it do.
-    given = [dict(job) if type(job) is Job else job for job in jobs]
-    pushed: list[Pushed] | CoroutineType[Any, Any, Any] = compose(middlewares, push)(worker, given)
+    value = [dict(job) if type(job) is Job else job for job in jobs]
+    pushed: list[Pushed] | CoroutineType[Any, Any, Any] = compose(middlewares, push)(worker, value)
     if isinstance(pushed, CoroutineType):
         pushed.close()
         raise DeclarationError("A client middleware is a coroutine function: around a push all are plain functions.")

@@ -104,7 +104,7 @@ class Redelivery:
         waiting = self._waiting
         with waiting.changing:
             was_empty = not waiting.buffer.jobs
-            lost = waiting.buffer.add(way, parcels)
+            dropped_jobs = waiting.buffer.add(way, parcels)
             if was_empty:
                 waiting.began_at = self._clock.monotonic()
             if not self._closes_at_exit:
@@ -117,7 +117,7 @@ class Redelivery:
                     waiting.thread.start()
         if was_empty:
             logger.warning("Redis is unreachable: pushed jobs are kept in this process until it answers")
-        self._lose(lost, "newer jobs took their place")
+        self._lose(dropped_jobs, "newer jobs took their place")
         self._call("on_buffered", self._config.on_buffered, waiting.buffer.jobs)
 
     def failed(self, way: Way, unwritten: Unwritten) -> None:
@@ -189,11 +189,11 @@ class Redelivery:
         by_way: dict[Way, Lines] = {}
         for shard, line in waiting.buffer.lines().items():
             by_way.setdefault(line.way, {})[shard] = line
-        reached, missed = set[str](), set[str]()
+        reached, unreached = set[str](), set[str]()
         for way, lines in by_way.items():
             for shard, error in self._deliver_of(waiting.buffer, way, lines):
-                (missed if isinstance(error, BackendUnavailable) else reached).add(way.node_of(shard))
-        waiting.away = frozenset(missed - reached)
+                (unreached if isinstance(error, BackendUnavailable) else reached).add(way.node_of(shard))
+        waiting.away = frozenset(unreached - reached)
         ended_at = self._clock.monotonic()
         waiting.attempts = 0 if waiting.buffer.jobs < before else waiting.attempts + 1
         # An attempt that hung for seconds is not followed by the next one at once.

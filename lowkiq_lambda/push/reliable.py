@@ -179,13 +179,13 @@ class OverflowingClient:
     def _hand_over(self, jobs: Given, unwritten: Unwritten, results: Results) -> None:
         left = [position for position, result in enumerate(results) if result is None]
         try:
-            taken = self._overflow.take(self._way.worker, [jobs[position] for position in left])
+            answers = self._overflow.take(self._way.worker, [jobs[position] for position in left])
         except PushInterrupted as error:
             raise _interrupted(error, left, unwritten, len(jobs)) from error
         except BackendError as error:
             failed = unwritten.interrupted(results, error)
             raise failed from failed.__cause__
-        for position, pushed in zip(left, taken, strict=True):
+        for position, pushed in zip(left, answers, strict=True):
             results[position] = pushed
 
 

@@ -35,7 +35,7 @@ class ReshardDuty:
 
     def run(self, remaining: Callable[[], float]) -> dict[str, str]:
         """How far each of these queues has come, by its name. Raises LowkiqError if one cannot move."""
-        told = {}
+        progress = {}
         for queue in self._core.queues.values():
             if not queue.shards.layout.is_moving or remaining() <= 0:
                 continue
@@ -45,8 +45,8 @@ class ReshardDuty:
             logger.warning("a move to another number of shards stood still, and goes on", extra={"queue": name})
             resharding.go_on(_ignore, remaining)
             layout = resharding.layout
-            told[name] = f"{layout.groups - len(layout.left)} of {layout.groups}" if layout.is_moving else "moved"
-        return told
+            progress[name] = f"{layout.groups - len(layout.left)} of {layout.groups}" if layout.is_moving else "moved"
+        return progress
 
 
 def move_runner(core: "Core", clock: "Clock") -> DutyRunner:

@@ -143,23 +143,23 @@ class GroupMove:
 
     def _asked(self, margin: int = MARGIN) -> tuple[Floors, Mapping[bytes, bytes]]:
         """The floors for later pushes, and the settings of operators: the latest of all shards."""
-        told = self._shards.tell(self._sources)
+        answers = self._shards.tell(self._sources)
         settings: dict[bytes, bytes] = {}
-        for one in told:
+        for one in answers:
             for name, value in one.settings.items():
                 settings[name] = max(settings.get(name, value), value, key=float)
-        return Floors.over([one.floors for one in told], margin), settings
+        return Floors.over([one.floors for one in answers], margin), settings
 
-    def _hold_still(self, told: Sequence[Told], remaining: Remaining) -> bool:
+    def _hold_still(self, answers: Sequence[Told], remaining: Remaining) -> bool:
         """Wait until no shard that is to be closed has a holder; False if it takes too long, with no shard closed."""
         until = self._clock.monotonic() + PATIENCE
-        while held := max((one.held for one in told if not one.is_sealed), default=0.0):
+        while held := max((one.held for one in answers if not one.is_sealed), default=0.0):
             is_over = remaining() <= 0 or self._clock.monotonic() >= until
-            if is_over and not any(one.is_sealed for one in told):
+            if is_over and not any(one.is_sealed for one in answers):
                 self._shards.reopen(self._sources)
                 return False
             self._clock.sleep(min(held, _LOOK_AGAIN))
-            told = self._shards.tell(self._sources, STILL)
+            answers = self._shards.tell(self._sources, STILL)
         return True
 
     def _seal(self, shard: ShardRef) -> Sealed:
@@ -167,8 +167,8 @@ class GroupMove:
             if sealed := self._shards.seal(shard, self._queue.burials):
                 return sealed
             # A drain took the shard after its stillness had run out, because this process was frozen.
-            (told,) = self._shards.tell([shard], STILL)
-            self._clock.sleep(min(max(told.held, 0.01), _LOOK_AGAIN))
+            (answer,) = self._shards.tell([shard], STILL)
+            self._clock.sleep(min(max(answer.held, 0.01), _LOOK_AGAIN))
 
     def _carry(self, floors: Sequence[Floors], remaining: Remaining) -> int | None:
         """Carry all rows of the closed shards; returns their number, or None if the time is over before."""
@@ -180,8 +180,8 @@ class GroupMove:
             if remaining() <= 0:
                 return None
             cargos = self._shards.carry(left)
-            for brought in self._by_target(cargos):
-                self._shards.receive(brought)
+            for loads in self._by_target(cargos):
+                self._shards.receive(loads)
             rows += sum(len(cargo.rows) for cargo in cargos)
             left = [
                 (shard, base, cargo.rows)
@@ -192,14 +192,14 @@ class GroupMove:
 
     def _by_target(self, cargos: Sequence[Cargo]) -> Iterator[list[tuple[ShardRef, Sequence[Load]]]]:
         """What each shard receives, in the order of each source, in turns that one call may have."""
-        brought: dict[int, list[Load]] = {shard.index: [] for shard in self._targets}
+        loads: dict[int, list[Load]] = {shard.index: [] for shard in self._targets}
         for cargo in cargos:
             for row in cargo.rows:
                 for index in self._indexes_of(row):
-                    brought[index].append(row)
-        while any(brought.values()):
-            yield [(self._at[index], rows[:_ROWS_AT_ONCE]) for index, rows in brought.items() if rows]
-            brought = {index: rows[_ROWS_AT_ONCE:] for index, rows in brought.items()}
+                    loads[index].append(row)
+        while any(loads.values()):
+            yield [(self._at[index], rows[:_ROWS_AT_ONCE]) for index, rows in loads.items() if rows]
+            loads = {index: rows[_ROWS_AT_ONCE:] for index, rows in loads.items()}
 
     def _indexes_of(self, row: Load) -> Sequence[int]:
         is_of_all = row.name == _FOR_ALL or (row.kind == b"lane" and not self._queue.by_tenant)
@@ -209,14 +209,14 @@ class GroupMove:
 
     def _open(self, sealed: Sequence[Sealed]) -> None:
         """Open the shards; what the closed ones have counted is counted on in one of them each."""
-        counted: list[list[bytes]] = [[] for _ in self._targets]
+        counts: list[list[bytes]] = [[] for _ in self._targets]
         for number, one in enumerate(sealed):
-            counted[number % len(counted)] += one.counters
+            counts[number % len(counts)] += one.counters
         bases = bases_of([one.floors for one in sealed])
         shifts = {
             f"{shard.index} of {shard.shards_count}": base for shard, base in zip(self._sources, bases, strict=True)
         }
-        for shard, counters in zip(self._targets, counted, strict=True):
+        for shard, counters in zip(self._targets, counts, strict=True):
             self._shards.open(shard, counters, shifts)
 
 

@@ -217,8 +217,8 @@ class Resharding:
 
     def _swap(self, after: Registered, layout: Layout, before: Registered | None = None) -> bool:
         """Write the layout, and what else is changed, unless another process has written since."""
-        named = layout.noted(self._backend.now(self._first(layout)), f"{socket.gethostname()}:{os.getpid()}")
-        new = Registered(after.made_with, after.generation, after.changing, layout=named)
+        layout_noted = layout.noted(self._backend.now(self._first(layout)), f"{socket.gethostname()}:{os.getpid()}")
+        new = Registered(after.made_with, after.generation, after.changing, layout=layout_noted)
         return replace_registered(self._backend, self._queue.name, before or after, new, self._retry_for)
 
     def _refuse_second(self, there: Registered) -> None:

@@ -73,7 +73,7 @@ class AgendaReader:
         if replies and all(isinstance(reply, BackendUnavailable) and not is_of_move(reply) for reply in replies):
             raise next(reply for reply in replies if isinstance(reply, LowkiqError))
         declared: dict[Key, Candidate | None] = {}
-        made: dict[Key, tuple[float, Candidate | None]] = {}
+        at_run_time: dict[Key, tuple[float, Candidate | None]] = {}
         for (shard, entries), reply in zip(requests, replies, strict=True):
             queue = queues[shard.queue_name]
             if isinstance(reply, LowkiqError):
@@ -86,8 +86,8 @@ class AgendaReader:
                 continue
             declared |= self._declared(queue, shard, entries, reply)
             for row in reply.made:
-                self._add_made(made, queue, shard, row, problems)
-        return _together(declared, made, problems)
+                self._add_made(at_run_time, queue, shard, row, problems)
+        return _together(declared, at_run_time, problems)
 
     def shards_of(self, queue: "Queue") -> list["ShardRef"]:
         """The shards of a queue, with the key of their entries."""
@@ -122,18 +122,18 @@ class AgendaReader:
     def _declared(
         self, queue: "Queue", shard: "ShardRef", entries: Sequence[DeclaredEntry], reply: AgendaReply
     ) -> dict[Key, Candidate | None]:
-        found: dict[Key, Candidate | None] = {}
+        candidates: dict[Key, Candidate | None] = {}
         for (name, digest, _), row in zip(entries, reply.declared, strict=True):
             entry = self._timetable.get(shard.queue_name, name)
             is_on = entry is not None and not row.off
-            found[shard.queue_name, name] = (
+            candidates[shard.queue_name, name] = (
                 Candidate(entry, queue, shard, digest, float(row.floor)) if entry and is_on else None
             )
-        return found
+        return candidates
 
     @staticmethod
     def _add_made(
-        made: dict[Key, tuple[float, Candidate | None]],
+        at_run_time: dict[Key, tuple[float, Candidate | None]],
         queue: "Queue",
         shard: "ShardRef",
         row: MadeReply,
@@ -146,10 +146,10 @@ class AgendaReader:
         except (DeclarationError, msgspec.MsgspecError) as error:
             problems.note(named(*key), error)
             return
-        if key in made and made[key][0] >= since:
+        if key in at_run_time and at_run_time[key][0] >= since:
             return
         candidate = Candidate(entry, queue, shard, row.digest.decode(), float(row.floor))
-        made[key] = since, None if row.off else candidate
+        at_run_time[key] = since, None if row.off else candidate
 
 
 def loaded(definition: bytes | str) -> dict[str, Any]:
@@ -158,12 +158,14 @@ def loaded(definition: bytes | str) -> dict[str, Any]:
 
 
 def _together(
-    declared: Mapping[Key, Candidate | None], made: Mapping[Key, tuple[float, Candidate | None]], problems: Problems
+    declared: Mapping[Key, Candidate | None],
+    at_run_time: Mapping[Key, tuple[float, Candidate | None]],
+    problems: Problems,
 ) -> list[Candidate]:
-    for key in declared.keys() & made.keys():
+    for key in declared.keys() & at_run_time.keys():
         problems.note(named(*key), "it was made at run time, which counts, and code declares it too: remove one")
-    found = {**declared, **{key: candidate for key, (_, candidate) in made.items()}}
-    return [candidate for candidate in found.values() if candidate]
+    candidates = {**declared, **{key: candidate for key, (_, candidate) in at_run_time.items()}}
+    return [candidate for candidate in candidates.values() if candidate]
 
 
 def named(queue_name: str, name: str) -> str:

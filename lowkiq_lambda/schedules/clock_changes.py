@@ -51,8 +51,8 @@ def clock_changes(tz: str, start: float, end: float) -> Iterator[ClockChange]:
     zone = zone_of(tz)
 
     def offset(moment: float) -> float:
-        found = datetime.fromtimestamp(moment, zone).utcoffset()
-        return found.total_seconds() if found else 0.0
+        utc_offset = datetime.fromtimestamp(moment, zone).utcoffset()
+        return utc_offset.total_seconds() if utc_offset else 0.0
 
     for day in range(int(start), int(end), _DAY):
         low, high = day, min(day + _DAY, int(end))
@@ -71,8 +71,8 @@ def remarks(times: Times, start: float, end: float) -> list[Remark]:
         return []
     # What the clocks repeat lies on both sides of a change.
     changes = clock_changes(times.tz, start - _DAY, end + _DAY)
-    found = [remark for change in changes for remark in _remarks_of(times, change)]
-    return [remark for remark in found if start < remark.at <= end]
+    all_remarks = [remark for change in changes for remark in _remarks_of(times, change)]
+    return [remark for remark in all_remarks if start < remark.at <= end]
 
 
 def _remarks_of(cron: Cron, change: ClockChange) -> Iterator[Remark]:
@@ -82,10 +82,10 @@ def _remarks_of(cron: Cron, change: ClockChange) -> Iterator[Remark]:
     if not walls:
         return
     if change.after > change.before:
-        moved = [] if cron.by_real_time else _planned(cron, change.at, change.at + _MINUTE)
-        for moment in moved[:1]:
+        moments = [] if cron.by_real_time else _planned(cron, change.at, change.at + _MINUTE)
+        for moment in moments[:1]:
             yield Remark(moment, f"in place of {_named(walls)}, which the clocks leave out")
-        if not moved:
+        if not moments:
             yield Remark(change.at, f"the clocks leave out {_named(walls)}")
         return
     first_pass, second_pass = (

@@ -99,11 +99,11 @@ class Cron:
     @property
     def digest(self) -> str:
         """Equal for equal planned times, however their fields are written. Raises DeclarationError as `check` does."""
-        found = self._evaluated()
-        weekdays = {0 if day == 7 else day for day in found.weekdays}  # noqa: PLR2004 - Sunday has two numbers
-        sets = (found.seconds, found.minutes, found.hours, found.days, found.months, weekdays)
+        moments = self._evaluated()
+        weekdays = {0 if day == 7 else day for day in moments.weekdays}  # noqa: PLR2004 - Sunday has two numbers
+        sets = (moments.seconds, moments.minutes, moments.hours, moments.days, moments.months, weekdays)
         fields = [sorted(map(str, values)) for values in sets]
-        return digest_of(self.kind, fields, found.day_and, self.by_real_time, self.tz)
+        return digest_of(self.kind, fields, moments.day_and, self.by_real_time, self.tz)
 
     @property
     def by_real_time(self) -> bool:
@@ -180,14 +180,14 @@ def _numbers(name: str, term: str) -> set[int]:
     first, separator, last = base.partition("-")
     least, most = _BOUNDS[name]
     if base == "*":
-        found = range(least, most + 1)
+        numbers = range(least, most + 1)
     elif separator:
-        found = range(_number(name, first), _number(name, last) + 1)
+        numbers = range(_number(name, first), _number(name, last) + 1)
     else:
-        found = range(_number(name, first), (most if "/" in term else _number(name, first)) + 1)
-    if not found:
+        numbers = range(_number(name, first), (most if "/" in term else _number(name, first)) + 1)
+    if not numbers:
         raise ValueError(term)
-    return {*found[:: _step(term)]}
+    return {*numbers[:: _step(term)]}
 
 
 def _step(term: str) -> int:

@@ -129,9 +129,9 @@ def new_entry(
         raise DeclarationError(f"An entry of {shown(queue_name)}: id {error.reason}.") from None
     fields: dict[str, Any] = {"name": job_id if name is None else name, **options}
     if unknown := next((option for option in options if option not in OPTIONS), None):
-        known = ", ".join(("name", "tz", *OPTIONS))
+        names = ", ".join(("name", "tz", *OPTIONS))
         raise DeclarationError(
-            f"{label_of(queue_name, fields['name'])}: {shown(unknown)} is not an option of it: there are {known}."
+            f"{label_of(queue_name, fields['name'])}: {shown(unknown)} is not an option of it: there are {names}."
         )
     fields |= {field: seconds_of(fields[field]) for field in ("grace", "jitter") if field in fields}
     return ScheduleEntry(queue_name=queue_name, times=times, id=job_id, **fields)

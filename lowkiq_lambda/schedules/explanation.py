@@ -34,13 +34,13 @@ def explain(fields: list[str], evaluated: "CronSim") -> str:
         evaluated.weekdays,
     )
     count = len(fields)
-    named = zip(FIELDS[-count:], fields, sets[-count:], strict=True)
-    expression = Expression([_spelt_out(name, field, values) for name, field, values in named])
+    parts = zip(FIELDS[-count:], fields, sets[-count:], strict=True)
+    expression = Expression([_spelt_out(name, field, values) for name, field, values in parts])
     expression.day_and = evaluated.day_and
-    said = expression.explain()
+    text = expression.explain()
     if not evaluated.day_and:
-        said = said.replace(" and on ", " or on ")
-    return _ORDINAL.sub(lambda found: found[1] + found[2] + _SUFFIXES[found[2]], said)
+        text = text.replace(" and on ", " or on ")
+    return _ORDINAL.sub(lambda match: match[1] + match[2] + _SUFFIXES[match[2]], text)
 
 
 def _spelt_out(name: str, field: str, values: Collection[object]) -> str:

@@ -51,8 +51,8 @@ def decide(times: Times, floor: float, now: float, missed: Missed, grace: float)
         return _decide_all(times, floor, now, grace)
     due = _newest(times, floor, now, MOST_MISSED + 1)
     is_late = due[-1] < now - (SKIP_GRACE if missed == "skip" else grace)
-    fire, passed = ((), due) if is_late else (due[-1:], due[:-1])
-    return Decision(fire, passed[-MOST_MISSED:], next(times.after(now), None))
+    fire, earlier = ((), due) if is_late else (due[-1:], due[:-1])
+    return Decision(fire, earlier[-MOST_MISSED:], next(times.after(now), None))
 
 
 def _decide_all(times: Times, floor: float, now: float, grace: float) -> Decision:
@@ -71,7 +71,7 @@ def _newest(times: Times, floor: float, end: float, most: int) -> tuple[float, .
     back = _FIRST_LOOK
     while True:
         start = max(floor, end - back)
-        found = deque(takewhile(lambda planned: planned <= end, times.after(start)), maxlen=most)
-        if start == floor or len(found) == most:
-            return tuple(found)
+        newest = deque(takewhile(lambda planned: planned <= end, times.after(start)), maxlen=most)
+        if start == floor or len(newest) == most:
+            return tuple(newest)
         back *= _WIDER

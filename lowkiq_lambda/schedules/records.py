@@ -60,7 +60,7 @@ def views(declared: Iterable[ScheduleEntry], rows: Sequence[EntryRow], now: Mapp
     by_key: dict[tuple[str, str], list[EntryRow]] = {key: [] for key in entries}
     for row in rows:
         by_key.setdefault((row.shard.queue_name, row.name), []).append(row)
-    return [_view(key, entries.get(key), found, now[key[0]]) for key, found in sorted(by_key.items())]
+    return [_view(key, entries.get(key), rows_of_entry, now[key[0]]) for key, rows_of_entry in sorted(by_key.items())]
 
 
 def newest(rows: Iterable[EntryRow]) -> tuple[NotedFiring, ...]:
@@ -72,10 +72,10 @@ def newest(rows: Iterable[EntryRow]) -> tuple[NotedFiring, ...]:
 def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[EntryRow], now: float) -> ScheduleView:
     source: Source = "code" if entry else "other code"
     problem = None
-    made = [row for row in rows if row.record.definition is not None]
-    if made:
+    definitions = [row for row in rows if row.record.definition is not None]
+    if definitions:
         source = "run time"
-        latest = max(made, key=lambda row: row.record.since or 0.0)
+        latest = max(definitions, key=lambda row: row.record.since or 0.0)
         try:
             entry = ScheduleEntry.from_definition(*key, loaded(latest.record.definition or ""))
         except (DeclarationError, msgspec.MsgspecError) as error:

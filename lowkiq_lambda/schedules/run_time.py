@@ -37,8 +37,8 @@ class RunTimeEntries:
         if self._timetable.get(entry.queue_name, entry.name):
             raise _is_declared(entry)
         shard, definition = self._shard_of(queue, entry), _definition(entry)
-        made = [row for row in self._rows([queue], entry.name) if row.record.definition is not None]
-        elsewhere = [row for row in made if row.shard != shard]
+        definitions = [row for row in self._rows([queue], entry.name) if row.record.definition is not None]
+        elsewhere = [row for row in definitions if row.shard != shard]
         is_off = any(row.record.off for row in elsewhere)
         status = self._store.put(shard, entry.name, definition, entry.times.digest, entry.id, is_off=is_off)
         if status == "DECLARED":
@@ -54,8 +54,8 @@ class RunTimeEntries:
 
     def remove(self, queue: "Queue", name: str) -> None:
         """Remove an entry that was made here. Raises NoSuchEntry."""
-        made = [row for row in self._rows([queue], name) if row.record.definition is not None]
-        if not [row for row in made if self._store.remove(row.shard, name)]:
+        definitions = [row for row in self._rows([queue], name) if row.record.definition is not None]
+        if not [row for row in definitions if self._store.remove(row.shard, name)]:
             if self._timetable.get(queue.worker.queue_name, name):
                 raise NoSuchEntry(
                     f"Code declares the schedule entry {name!r} of {queue.worker.queue_name!r}, and only code removes "
@@ -65,10 +65,10 @@ class RunTimeEntries:
 
     def all(self, queues: "Iterable[Queue]") -> list[ScheduleView]:
         """All entries of these queues, by queue and name."""
-        asked = {queue.worker.queue_name: queue for queue in queues}
-        now = {name: self._core.backend.now(queue.shards[0]) for name, queue in asked.items()}
-        declared = [entry for entry in self._timetable if entry.queue_name in asked]
-        return views(declared, self._rows(asked.values()), now)
+        by_name = {queue.worker.queue_name: queue for queue in queues}
+        now = {name: self._core.backend.now(queue.shards[0]) for name, queue in by_name.items()}
+        declared = [entry for entry in self._timetable if entry.queue_name in by_name]
+        return views(declared, self._rows(by_name.values()), now)
 
     def history(self, queue: "Queue", name: str) -> list[NotedFiring]:
         """The last decisions about the entry, newest first. Raises NoSuchEntry."""
@@ -78,23 +78,23 @@ class RunTimeEntries:
         """Switch the entry on or off, in each shard that has it. Raises NoSuchEntry."""
         is_declared = self._timetable.get(queue.worker.queue_name, name) is not None
         rows = self._known_rows(queue, name)
-        known = [self._store.switch(row.shard, name, on=on, is_declared=is_declared) for row in rows]
+        switched = [self._store.switch(row.shard, name, on=on, is_declared=is_declared) for row in rows]
         # Somebody may have removed it meanwhile.
-        if not any(known):
+        if not any(switched):
             raise _no_such(queue, name)
 
     def switch_all(self, queue: "Queue", names: "Iterable[str] | None" = None, *, on: bool) -> None:
         """Switch all entries of the queue, or those of the names. Raises NoSuchEntry before any is switched."""
         declared = [entry for entry in self._timetable if entry.queue_name == queue.worker.queue_name]
-        known = [(row.shard, row.name) for row in self._rows([queue])]
+        known_places = [(row.shard, row.name) for row in self._rows([queue])]
         own = [(self._shard_of(queue, entry), entry.name) for entry in declared]
-        places = dict.fromkeys([*known, *own])
-        chosen = {name for _, name in places} if names is None else dict.fromkeys(names)
-        for name in chosen:
+        places = dict.fromkeys([*known_places, *own])
+        names_wanted = {name for _, name in places} if names is None else dict.fromkeys(names)
+        for name in names_wanted:
             if all(name != one for _, one in places):
                 raise _no_such(queue, name)
         for place in places:
-            if place[1] in chosen:
+            if place[1] in names_wanted:
                 self._store.switch(*place, on=on, is_declared=place in own)
 
     def run_now(self, queue: "Queue", name: str) -> Pushed:

@@ -133,11 +133,11 @@ class Schedules:
 
     def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
         """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
-        wanted = [self._queue_name(worker) for worker in workers or self._core.workers]
+        names = [self._queue_name(worker) for worker in workers or self._core.workers]
         queues, refused = self._core.current_queues()
-        if unreadable := [name for name in wanted if name in refused]:
+        if unreadable := [name for name in names if name in refused]:
             raise QueueMismatch(refused[unreadable[0]], queue_name=unreadable[0])
-        return self._at_run_time.all([queues[name] for name in wanted])
+        return self._at_run_time.all([queues[name] for name in names])
 
     def history(self, worker: AnyWorker, name: str) -> "list[NotedFiring]":
         """The last ten decisions about an entry, newest first. Raises NoSuchEntry."""

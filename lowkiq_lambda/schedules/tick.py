@@ -80,15 +80,15 @@ class EntryTicker:
         entry, now = candidate.entry, self._core.backend.now(candidate.shard)
         decision = decide(entry.times, candidate.floor, now, entry.missed, entry.grace)
         left = [self._firing(candidate, planned) for planned in decision.fire]
-        passed = decision.missed
+        earlier = decision.missed
         # A firing decides what came before it; but each of several may be refused.
-        if passed and (not left or entry.missed == "all"):
-            newest = Firing(candidate.shard, entry.name, candidate.digest, passed[-1], let_go=len(passed) - 1)
+        if earlier and (not left or entry.missed == "all"):
+            newest = Firing(candidate.shard, entry.name, candidate.digest, earlier[-1], let_go=len(earlier) - 1)
             left.insert(0, newest)
         elif left:
-            left[0] = left[0]._replace(let_go=len(passed))
+            left[0] = left[0]._replace(let_go=len(earlier))
         missed = _missed_in_absence(candidate, decision, now)
-        return EntryPlan(candidate, now, left, missed, len(passed) - missed, decision.next_at)
+        return EntryPlan(candidate, now, left, missed, len(earlier) - missed, decision.next_at)
 
     def _firing(self, candidate: Candidate, planned: float) -> Firing:
         entry, worker = candidate.entry, candidate.queue.worker

@@ -94,11 +94,11 @@ def _entry(name: str, table: object) -> ScheduleEntry:
 def _check_value(key: str, value: object) -> None:
     if key not in _VALUES:
         return
-    types, wanted = _VALUES[key]
+    types, description = _VALUES[key]
     if isinstance(value, float) and not math.isfinite(value):
-        raise DeclarationError(f"{key} must be {wanted}, not {value}.")
+        raise DeclarationError(f"{key} must be {description}, not {value}.")
     if not isinstance(value, types) or isinstance(value, bool) or (isinstance(value, datetime) and not value.tzinfo):
-        raise DeclarationError(f"{key} must be {wanted}, not {_NAMES[type(value)]}.")
+        raise DeclarationError(f"{key} must be {description}, not {_NAMES[type(value)]}.")
 
 
 def _check_kinds(table: Mapping[str, Any]) -> None:

@@ -84,9 +84,9 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
                 setting="stack_version",
             )
         if (self.redis_iam_user is None) != (self.redis_iam_cache is None):
-            given, missing = ("user", "cache") if self.redis_iam_user else ("cache", "user")
+            present, missing = ("user", "cache") if self.redis_iam_user else ("cache", "user")
             raise ConfigError(
-                f"LOWKIQ_REDIS_IAM_{given.upper()} is given without LOWKIQ_REDIS_IAM_{missing.upper()}: "
+                f"LOWKIQ_REDIS_IAM_{present.upper()} is given without LOWKIQ_REDIS_IAM_{missing.upper()}: "
                 "a token is for a user and a cache.",
                 setting=f"redis_iam_{missing}",
             )

@@ -92,18 +92,18 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
         """The settings of `LOWKIQ_…` variables, with `overrides` before them; an empty variable is unset."""
-        read = {
+        values = {
             name: _checked(name, environ[variable].strip(), kind, text=True)
             for name, kind in cls.kinds().items()
             if name not in overrides and environ.get(variable := variable_of(name))
         }
-        return cls(**{**read, **overrides})
+        return cls(**{**values, **overrides})
 
     def __repr__(self) -> str:
         """The settings that differ from their defaults; without passwords."""
         values = ((field, getattr(self, field.name)) for field in msgspec.structs.fields(self))
-        shown = [f"{field.name}={_shown(field.name, value)}" for field, value in values if value != field.default]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        parts = [f"{field.name}={_shown(field.name, value)}" for field, value in values if value != field.default]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):

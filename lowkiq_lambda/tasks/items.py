@@ -112,54 +112,54 @@ class TaskItems:
         """How many there are, shard by shard, in one round trip for each node."""
         groups = self.reader.groups(self.shards)
         replies = self.reader.ask_each("task_counts", [(group, (self.task, LETTERS)) for group in groups])
-        counted = [TaskCountsReply.of(own) for reply in replies for own in reply]
+        counts = [TaskCountsReply.of(own) for reply in replies for own in reply]
         by_status = {
-            status: sum(one.counts[position] for one in counted) for position, status in enumerate(STATUSES.values())
+            status: sum(one.counts[position] for one in counts) for position, status in enumerate(STATUSES.values())
         }
-        return ItemCounts(by_status, sum(one.revived for one in counted))
+        return ItemCounts(by_status, sum(one.revived for one in counts))
 
     def page(self, status: Status, after: int, limit: int) -> list[Item]:
         """Items of that status by number, behind this one."""
         position = _NUMBER.pack(after) if after else b""
         args = (self.task, LETTER_OF[status], position, limit)
-        found = self.reader.read(
+        replies = self.reader.read(
             "task_items",
             dict.fromkeys(self.shards, args),
             lambda shard, reply: [self._item(shard, status, one) for one in TaskItemsReply.of(reply).items],
         )
-        return [*islice(merge(*found, key=attrgetter("number")), limit)]
+        return [*islice(merge(*replies, key=attrgetter("number")), limit)]
 
     def refs_in(self, shard: ShardRef, status: Status, after: bytes, limit: int) -> list[ItemReply]:
         """Items of that status in one shard, behind that number."""
         args = (self.task, LETTER_OF[status], after, limit)
-        (found,) = self.reader.read(
+        (refs,) = self.reader.read(
             "task_items", {_tracked(shard): args}, lambda _, reply: TaskItemsReply.of(reply).items
         )
-        return found
+        return refs
 
     def verify(self, remaining: Callable[[], float]) -> tuple[int, bool]:
         """End open items that no job has; how many, and whether all were looked at in the time."""
-        lost = 0
+        missing = 0
         for shard in self.shards:
             for letter in (LETTER_OF["enqueued"], LETTER_OF["running"]):
                 after: bytes | None = b""
                 while after is not None:
                     if remaining() <= 0:
-                        return lost, False
+                        return missing, False
                     reply = VerifyReply.of(
                         self._run("task_verify", shard, [self.task, letter, after, VERIFIED_AT_ONCE])
                     )
-                    lost, after = lost + reply.lost, reply.next or None
-        return lost, True
+                    missing, after = missing + reply.lost, reply.next or None
+        return missing, True
 
     def forget(self, at_once: int, remaining: Callable[[], float]) -> bool:
         """Forget all items; whether all are forgotten, in the time."""
         for shard in self.shards:
-            gone = at_once
-            while gone == at_once:
+            is_forgotten = at_once
+            while is_forgotten == at_once:
                 if remaining() <= 0:
                     return False
-                gone = ExpireReply.of(self._run("task_expire", shard, [self.task, at_once])).gone
+                is_forgotten = ExpireReply.of(self._run("task_expire", shard, [self.task, at_once])).gone
         return True
 
     def _run(self, name: str, shard: ShardRef, args: Sequence[Argument]) -> Reply:
@@ -194,8 +194,8 @@ def _number(packed: bytes) -> int:
 
 def check_limit(limit: int) -> None:
     """Raises ValueError if a page cannot have so many entries."""
-    given: object = limit
-    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= limit <= LARGEST_PAGE:
+    value: object = limit
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= limit <= LARGEST_PAGE:
         raise ValueError(f"limit must be from 1 to {LARGEST_PAGE:,}, not {limit!r}.")
 
 
@@ -204,22 +204,22 @@ def item_page(items: TaskItems, status: Status | None, after: str | None, limit:
     check_limit(limit)
     if status is not None and status not in STATUSES.values():
         raise ValueError(f"status must be one of {', '.join(sorted(STATUSES.values()))}, not {status!r}.")
-    wanted = [*STATUSES.values()] if status is None else [status]
-    first, number = (wanted[0], 0) if after is None else _position(after, wanted)
+    statuses = [*STATUSES.values()] if status is None else [status]
+    first, number = (statuses[0], 0) if after is None else _position(after, statuses)
     counts = items.counts().by_status
-    found: list[Item] = []
-    for one in wanted[wanted.index(first) :]:
-        if counts[one] and len(found) <= limit:
-            found += items.page(one, number if one == first else 0, limit + 1 - len(found))
-    page = found[:limit]
-    return ItemPage(page, f"{page[-1].status}-{page[-1].number}" if len(found) > limit else None)
+    all_items: list[Item] = []
+    for one in statuses[statuses.index(first) :]:
+        if counts[one] and len(all_items) <= limit:
+            all_items += items.page(one, number if one == first else 0, limit + 1 - len(all_items))
+    page = all_items[:limit]
+    return ItemPage(page, f"{page[-1].status}-{page[-1].number}" if len(all_items) > limit else None)
 
 
-def _position(after: str, wanted: list[Status]) -> tuple[Status, int]:
+def _position(after: str, statuses: list[Status]) -> tuple[Status, int]:
     """Status and number that the page before ended with."""
-    given: object = after
-    name, _, number = after.partition("-") if isinstance(given, str) else ("", "", "")
-    status = next((one for one in wanted if one == name), None)
+    value: object = after
+    name, _, number = after.partition("-") if isinstance(value, str) else ("", "", "")
+    status = next((one for one in statuses if one == name), None)
     if status is None or not (number.isascii() and number.isdecimal()) or len(number) > len("4294967295"):
         raise ValueError(f"after={after!r} is not the `next` of a page of these items.")
     return status, min(int(number), 2**32 - 1)

@@ -85,9 +85,9 @@ class TaskOperations:
 
     def cancel(self, task_id: str, seconds: float = math.inf) -> int:
         """No more pushes at all; what waits is withdrawn. How many items are left to the duty "tasks", at most."""
-        given: object = seconds
-        if not (isinstance(given, int | float) and not isinstance(given, bool) and seconds >= 0):
-            raise ValueError(f"seconds must be a number from 0 on, not {given!r}.")
+        value: object = seconds
+        if not (isinstance(value, int | float) and not isinstance(value, bool) and seconds >= 0):
+            raise ValueError(f"seconds must be a number from 0 on, not {value!r}.")
         now, clock = self.records.now(), self.core.backend.clock
         ends_at = clock.monotonic() + min(seconds, FOREVER)
 
@@ -110,8 +110,8 @@ class TaskOperations:
         """
         from lowkiq_lambda.tasks.cancelling import withdraw  # noqa: PLC0415 - few processes cancel anything
 
-        known = [self.core.queues[name] for name in stored.record.queues if name in self.core.queues]
-        queues = [self.core.queue_of(queue.worker) for queue in known]
+        own_queues = [self.core.queues[name] for name in stored.record.queues if name in self.core.queues]
+        queues = [self.core.queue_of(queue.worker) for queue in own_queues]
         clock = self.core.backend.clock
         stands_since, before = clock.monotonic(), None
         while True:
@@ -130,8 +130,8 @@ class TaskOperations:
         """Whether the queues have the shards that were looked at, and no move took items to one that had been."""
         # Each is asked, and so learned.
         are_settled = [self.places.have_stayed({name: layout}) for name, layout in items.layouts.items()]
-        known = self.places.layouts({name: layout.after for name, layout in items.layouts.items()})
-        return all(are_settled) or [*map(_move_of, known.values())] == [*map(_move_of, items.layouts.values())]
+        layouts = self.places.layouts({name: layout.after for name, layout in items.layouts.items()})
+        return all(are_settled) or [*map(_move_of, layouts.values())] == [*map(_move_of, items.layouts.values())]
 
     def progress(self, task_id: str) -> Progress:
         """How far the task has come."""
@@ -157,7 +157,7 @@ class TaskOperations:
 
     def _progress(self, stored: Stored, counts: ItemCounts) -> Progress:
         record = stored.record
-        shown = repr((record.version, record.state, *counts.by_status.items(), counts.revived))
+        text = repr((record.version, record.state, *counts.by_status.items(), counts.revived))
         age = self.records.now() - record.created_at
         shortest, longest = POLLS
         return Progress(
@@ -169,7 +169,7 @@ class TaskOperations:
             closed_at=record.cancelled_or_closed_at,
             completed_at=record.completed_at,
             expires_at=record.expires_at,
-            version=sha256(shown.encode()).hexdigest()[:16],
+            version=sha256(text.encode()).hexdigest()[:16],
             next_poll=None if record.is_over else min(longest, max(shortest, age * POLL_SHARE)),
         )
 

@@ -36,20 +36,20 @@ class Places:
         queue = self._core.queues.get(name)
         return queue.shards.layout if queue else self._others.get(name) or settled(count)
 
-    def _is_settled(self, name: str, known: Layout) -> bool:
+    def _is_settled(self, name: str, known_layout: Layout) -> bool:
         there = read_registered(self._core.backend, name, self._retry_for)
         if there is None or not there.is_readable:
-            return not known.is_moving
+            return not known_layout.is_moving
         layout = there.shards(name, self._core.backend.prefix).layout
         queue = self._core.queues.get(name)
         if queue is None:
             self._others[name] = layout
         elif there.agrees(queue.declaration):
             queue.learn(there)
-        return not known.is_moving and (layout.before, layout.after, layout.epoch) == (
-            known.before,
-            known.after,
-            known.epoch,
+        return not known_layout.is_moving and (layout.before, layout.after, layout.epoch) == (
+            known_layout.before,
+            known_layout.after,
+            known_layout.epoch,
         )
 
 

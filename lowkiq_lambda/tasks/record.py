@@ -129,9 +129,9 @@ def id_text(raw: bytes) -> str:
 
 def id_bytes(task_id: str) -> bytes:
     """The id as shards have it. Raises NoSuchTask for a text that is not an id."""
-    given: object = task_id
+    value: object = task_id
     try:
-        raw = urlsafe_b64decode(task_id) if isinstance(given, str) else b""
+        raw = urlsafe_b64decode(task_id) if isinstance(value, str) else b""
     except ValueError:
         raw = b""
     if len(raw) != ID_BYTES or id_text(raw) != task_id:

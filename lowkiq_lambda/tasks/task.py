@@ -109,13 +109,13 @@ def _label(position: int, job: Mapping[str, Any]) -> str:
     anything: object = job
     if not isinstance(anything, Mapping):
         raise JobError(f"a job is a mapping with an id, not {type(job).__name__}", position=position)
-    given: object = job.get("item", "")
-    if not isinstance(given, str):
-        raise JobError(f"must be a str, not {type(given).__name__}", position=position, field="item")
+    value: object = job.get("item", "")
+    if not isinstance(value, str):
+        raise JobError(f"must be a str, not {type(value).__name__}", position=position, field="item")
     try:
-        size = len(given.encode())
+        size = len(value.encode())
     except UnicodeEncodeError:
         raise JobError("holds a lone surrogate, which cannot be stored", position=position, field="item") from None
     if size > LABEL_BYTES:
         raise JobError(f"has {size:,} bytes, more than {LABEL_BYTES}", position=position, field="item")
-    return given
+    return value

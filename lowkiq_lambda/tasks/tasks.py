@@ -42,11 +42,11 @@ class Tasks:
         expires_in: float | timedelta | None = None,
     ) -> Task:
         """Make a task, for `app.task`. Raises DeclarationError, JobError."""
-        given: object = name
-        if not isinstance(given, str) or not 1 <= len(given) <= NAME_LENGTH:
+        value: object = name
+        if not isinstance(value, str) or not 1 <= len(value) <= NAME_LENGTH:
             raise DeclarationError(f"A task has a name of 1 to {NAME_LENGTH} letters, not {name!r}.")
         # Its value, of whatever class it is.
-        name = str.__str__(given)
+        name = str.__str__(value)
         try:
             name.encode()
         except UnicodeEncodeError:
@@ -74,10 +74,10 @@ class Tasks:
         `after`: the `next` of the page before. Raises ValueError for a bad argument.
         """
         check_limit(limit)
-        found = self._operations.records.page(None if after is None else _position(after), limit + 1)
-        page = found[:limit]
+        records = self._operations.records.page(None if after is None else _position(after), limit + 1)
+        page = records[:limit]
         # A plus of the exponent would be a space in a URL.
-        following = f"{page[-1].expires_at}-{page[-1].id}".replace("+", "") if len(found) > limit else None
+        following = f"{page[-1].expires_at}-{page[-1].id}".replace("+", "") if len(records) > limit else None
         return TaskPage([one.record.summary(one.id) for one in page], following)
 
     def look_at(self, tasks: Iterable[bytes], remaining: Callable[[], float]) -> None:
@@ -100,8 +100,8 @@ class Tasks:
     def _callback(self, on_complete: object) -> Callback:
         if not isinstance(on_complete, tuple) or len(on_complete) != 2:  # noqa: PLR2004 - a pair
             raise DeclarationError(f"on_complete is a worker and a payload, in a tuple, not {on_complete!r}.")
-        given, payload = on_complete
-        worker = worker_of(given)
+        target, payload = on_complete
+        worker = worker_of(target)
         if worker.queue_name not in self._core.queues:
             raise DeclarationError(f"on_complete: {worker.__name__} is not a worker of this app.")
         refuse_without_score(worker, "on_complete")
@@ -125,18 +125,18 @@ def _plain(worker: "type[Worker[Any]]", payload: object) -> object:
 
 
 def _seconds(expires_in: float | timedelta) -> float:
-    given: object = expires_in.total_seconds() if isinstance(expires_in, timedelta) else expires_in
-    if not isinstance(given, int | float) or not is_number(given) or not 0 < given <= LONGEST:
+    value: object = expires_in.total_seconds() if isinstance(expires_in, timedelta) else expires_in
+    if not isinstance(value, int | float) or not is_number(value) or not 0 < value <= LONGEST:
         raise DeclarationError(
-            f"expires_in must be seconds, above 0 and at most 366 days, or a timedelta, not {given!r}."
+            f"expires_in must be seconds, above 0 and at most 366 days, or a timedelta, not {value!r}."
         )
-    return float(given)
+    return float(value)
 
 
 def _position(after: str) -> tuple[str, str]:
     """Time and id that the page before ended with."""
-    given: object = after
-    expires_at, _, task_id = after.partition("-") if isinstance(given, str) else ("", "", "")
+    value: object = after
+    expires_at, _, task_id = after.partition("-") if isinstance(value, str) else ("", "", "")
     try:
         float(expires_at)
     except ValueError:

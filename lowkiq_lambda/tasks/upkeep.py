@@ -70,9 +70,9 @@ class Upkeep:
         if not self._operations.places.have_stayed(items.layouts):
             # A moving item is in two shards, or in no shard, for a moment.
             return
-        lost, is_through = items.verify(remaining)
-        if lost:
-            self._done["lost"] += lost
+        missing, is_through = items.verify(remaining)
+        if missing:
+            self._done["lost"] += missing
         if is_through:
             self._records.swap(stored, stored.record.changed(verified_at=self._records.now()))
 

@@ -24,10 +24,10 @@ class Assertions:
         Equal payloads of an id have merged into one.
         """
         jobs = self._waiting(worker, id)
-        found = sum(len(job.payloads) + job.more_payloads for job in jobs)
-        if found == 0 if count is None else found != count:
-            wanted = "a waiting payload" if count is None else f"{count} waiting payload{'' if count == 1 else 's'}"
-            raise AssertionError(f"{self._where(worker, id)}: expected {wanted}, found {_told(jobs)}")
+        payloads = sum(len(job.payloads) + job.more_payloads for job in jobs)
+        if payloads == 0 if count is None else payloads != count:
+            expected = "a waiting payload" if count is None else f"{count} waiting payload{'' if count == 1 else 's'}"
+            raise AssertionError(f"{self._where(worker, id)}: expected {expected}, found {_told(jobs)}")
 
     def assert_not_pushed(self, worker: AnyWorker, *, id: JobId | None = None) -> None:
         """Nothing waits in the queue, or under this id if one is given."""
@@ -47,17 +47,17 @@ class Assertions:
         """A job is in the morgue, of this id if one is given, with an error that has this text if one is given."""
         dead = self._dead(worker, id)
         if not any(error is None or error in (job.error or "") for job in dead):
-            wanted = "a job in the morgue" if error is None else f"a job in the morgue with {error!r}"
-            found = _told(dead) if dead else f"none there; what waits: {_told(self._waiting(worker, id))}"
-            raise AssertionError(f"{self._where(worker, id)}: expected {wanted}, found {found}")
+            expected = "a job in the morgue" if error is None else f"a job in the morgue with {error!r}"
+            instead = _told(dead) if dead else f"none there; what waits: {_told(self._waiting(worker, id))}"
+            raise AssertionError(f"{self._where(worker, id)}: expected {expected}, found {instead}")
 
     def assert_order(self, worker: AnyWorker, id: JobId, payloads: Iterable[Any]) -> None:
         """Exactly these payloads wait under the id, in this order. They are compared as the handler would get them."""
-        wanted = list(payloads)
+        expected = list(payloads)
         jobs = self._waiting(worker, id)
-        found = [self._as_given(worker, one) for job in jobs for one in job.payloads]
-        if wanted != found:
-            raise AssertionError(f"{self._where(worker, id)}: expected {wanted!r}, found {found!r}")
+        order = [self._as_given(worker, one) for job in jobs for one in job.payloads]
+        if expected != order:
+            raise AssertionError(f"{self._where(worker, id)}: expected {expected!r}, found {order!r}")
 
     def _as_given(self, worker: AnyWorker, payload: ScoredPayload) -> object:
         kind = worker_of(worker).payload

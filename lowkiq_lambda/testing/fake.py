@@ -43,8 +43,8 @@ class FakeApp:
 
     def pushed(self, worker: AnyWorker, *, id: JobId | None = None) -> list[FakePush]:
         """The pushes to the worker's queue, of this id if one is given, in order."""
-        wanted = worker_of(worker)
-        return [one for one in self.pushes if one.worker is wanted and (id is None or str(id) == one.id)]
+        worker_class = worker_of(worker)
+        return [one for one in self.pushes if one.worker is worker_class and (id is None or str(id) == one.id)]
 
     def clear(self) -> None:
         """Forget the pushes."""
@@ -52,12 +52,12 @@ class FakeApp:
 
     def assert_pushed(self, worker: AnyWorker, *, id: JobId | None = None, count: int | None = None) -> None:
         """Jobs were pushed to the queue, of this id if one is given; exactly `count` of them if that is given."""
-        found = len(self.pushed(worker, id=id))
-        if found == 0 if count is None else found != count:
+        pushes = len(self.pushed(worker, id=id))
+        if pushes == 0 if count is None else pushes != count:
             where = worker_of(worker).queue_name if id is None else f"{worker_of(worker).queue_name}, id {id!r}"
-            wanted = "a push" if count is None else f"{count} push{'' if count == 1 else 'es'}"
+            expected = "a push" if count is None else f"{count} push{'' if count == 1 else 'es'}"
             found_all = ", ".join(f"{one.worker.queue_name} {one.id!r}: {one.payload!r}" for one in self.pushes)
-            raise AssertionError(f"{where}: expected {wanted}, found {found_all or 'nothing'}")
+            raise AssertionError(f"{where}: expected {expected}, found {found_all or 'nothing'}")
 
     def assert_not_pushed(self, worker: AnyWorker, *, id: JobId | None = None) -> None:
         """Nothing was pushed to the queue, or under this id if one is given."""

@@ -80,7 +80,7 @@ def run_through(
     one does that begins anew each time, or ten thousand at no new cursor, and what `run_job` raises.
     """
     runs: list[Ran] = []
-    in_vain, without, known = 0, 0, set[bytes]()
+    in_vain, without, seen_ids = 0, 0, set[bytes]()
     while not runs or not runs[-1].ended:
         cursor = runs[-1].cursor if runs else None
         ran = run_job(worker, payloads, cursor, stop_after=every, job_id=job_id)
@@ -88,8 +88,8 @@ def run_through(
         # A job that yields no cursor may keep its place somewhere else.
         stays = ran.cursor == cursor and (ran.later or cursor is not None)
         in_vain = in_vain + 1 if stays and not ran.ended else 0
-        without = without + 1 if (end := dump_cursor(ran.cursor)) in known else 0
-        known.add(end)
+        without = without + 1 if (end := dump_cursor(ran.cursor)) in seen_ids else 0
+        seen_ids.add(end)
         if without == _MOST_WITHOUT_A_CURSOR and not ran.ended:
             raise AssertionError(
                 f"{worker.__name__} ended {without:,} runs in a row at no new cursor: does it yield any?"

@@ -165,8 +165,8 @@ def forget_keys(*apps: Lowkiq) -> int:
 
     So one test's pushes do not count as repeats of another's. Returns how many were remembered. Raises BackendError.
     """
-    found: list[Lowkiq] = []
+    all_apps: list[Lowkiq] = []
     if not apps:
-        for_each_app(found.append)
-        no_longer_for_each_app(found.append)
-    return sum(forget_all_keys(app.operate(worker).reader) for app in apps or found for worker in app.workers)
+        for_each_app(all_apps.append)
+        no_longer_for_each_app(all_apps.append)
+    return sum(forget_all_keys(app.operate(worker).reader) for app in apps or all_apps for worker in app.workers)

@@ -60,9 +60,9 @@ def lowkiq_app(request: pytest.FixtureRequest) -> "App":
     mark = request.node.get_closest_marker(_MARK)
     if mark and (len(mark.args) + len(mark.kwargs) != 1 or mark.kwargs.keys() - {"app"}):
         pytest.fail(_WRONG_MARK, pytrace=False)
-    named: Any = mark.kwargs.get("app", mark.args[0] if mark.args else None) if mark else None
+    app_name: Any = mark.kwargs.get("app", mark.args[0] if mark.args else None) if mark else None
     try:
-        spec = named or find_app(request.path.parent) or find_app(request.config.rootpath)
+        spec = app_name or find_app(request.path.parent) or find_app(request.config.rootpath)
         if not spec:
             pytest.fail(_NO_APP, pytrace=False)
         return load_app(spec, Lowkiq)

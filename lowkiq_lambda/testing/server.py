@@ -52,8 +52,8 @@ def open_server(folder: Path | None = None, url: str | None = None, process_numb
     from lowkiq_lambda.providers.embedded.server import open_embedded  # noqa: PLC0415 - needs an extra
 
     with (
-        TemporaryDirectory(prefix="lowkiq") as made,
-        open_embedded(folder or Path(made), os.environ.get("LOWKIQ_EMBEDDED_SERVER")) as embedded,
+        TemporaryDirectory(prefix="lowkiq") as temporary,
+        open_embedded(folder or Path(temporary), os.environ.get("LOWKIQ_EMBEDDED_SERVER")) as embedded,
         _client_of(embedded.url) as (own, client),
     ):
         yield OwnServer(own, client)

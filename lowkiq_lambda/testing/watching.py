@@ -78,9 +78,9 @@ class Watcher:
                 return self.errors[place]
         queue_name, job_id = self.failed[0]
         queue = app.operate(app.core.queues[queue_name].worker)
-        found: list[JobView | MorgueJob] = [*queue.waiting.fetch([job_id]), *queue.morgue.fetch([job_id])]
-        kept = next((job.error for job in found if job.error), "its error is not kept")
-        return JobFailed(f"{queue_name}, id {job_id!r}, failed: {kept}")
+        failures: list[JobView | MorgueJob] = [*queue.waiting.fetch([job_id]), *queue.morgue.fetch([job_id])]
+        text = next((job.error for job in failures if job.error), "its error is not kept")
+        return JobFailed(f"{queue_name}, id {job_id!r}, failed: {text}")
 
     def settled(self, event: SettledEvent) -> None:
         """Note the outcomes."""

@@ -71,7 +71,7 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
     """Neither how many ids an action has changed, nor which records are steps of one: it is refused, and jobs stay."""
     worker.push_many([{"id": number} for number in range(3)])
     name, key = worker.queue_name, signing_key(app.core.backend, 0.0)
-    state = BulkActionState(queue=name, action=prepare(app.operate(worker).runner, "delete", chosen=["1"]))
+    state = BulkActionState(queue=name, action=prepare(app.operate(worker).runner, "delete", chosen_ids=["1"]))
     body, _, signature = pack(key, state).partition(".")
     forged = zlib.compress(msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, run="7445f43f")))
     text = base64.urlsafe_b64encode(forged).decode().rstrip("=")

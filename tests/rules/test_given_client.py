@@ -128,7 +128,7 @@ def test_l49_notifications_come_on_it_and_give_their_connection_back(
     """L-49: whoever subscribes again and again takes no more than one place in its pool, and closes nothing else."""
     client = make_client(max_connections=2, health_check_interval=1)
     worker = declare(app, queue_name, Notes(), shards_count=2)
-    with Notifications("", app.core.queues[worker.queue_name].shards, timeout=5.0, given=client) as subscription:
+    with Notifications("", app.core.queues[worker.queue_name].shards, timeout=5.0, client=client) as subscription:
         for _ in range(5):
             subscription.open()
         client.publish(notification_channel(queue_name), "1")

@@ -27,7 +27,7 @@ def test_what_a_call_changed_it_has_finished(desk: Desk) -> None:
 def test_an_id_that_is_half_done_was_looked_at(desk: Desk) -> None:
     """However many calls an id takes, it counts once, from the first of them on."""
     desk.push([{"id": job_id, "payload": n} for n in range(2_500) for job_id in ("large", "other")])
-    told = progress(desk, prepare(desk.queue.runner, "delete", chosen=["large", "other"]))
+    told = progress(desk, prepare(desk.queue.runner, "delete", chosen_ids=["large", "other"]))
 
     assert told == sorted(told)
     assert (1, 1) in told

@@ -57,11 +57,11 @@ def _missing(shards: Sequence[ShardRef], events: Iterable[object]) -> dict[str, 
     for event in events:
         with suppress(BadEvent):
             drained.update([] if ticks(event) == ALONE else selected(event, shards))
-    found: dict[str, set[int]] = defaultdict(set)
+    missing: dict[str, set[int]] = defaultdict(set)
     for shard in shards:
         if shard not in drained:
-            found[shard.queue_name].add(shard.index)
-    return {name: sorted(indexes) for name, indexes in found.items()}
+            missing[shard.queue_name].add(shard.index)
+    return {name: sorted(indexes) for name, indexes in missing.items()}
 
 
 def _ticks(event: object) -> bool:

@@ -154,8 +154,8 @@ def function_arn(function: str) -> str:
 def function_environment(function: str) -> dict[str, str]:
     """The variables of a function. Raises DeployError."""
     with said(f"The function {function!r} could not be read"):
-        told = client("lambda").get_function_configuration(FunctionName=function)
-    return dict(told.get("Environment", {}).get("Variables", {}))
+        settings = client("lambda").get_function_configuration(FunctionName=function)
+    return dict(settings.get("Environment", {}).get("Variables", {}))
 
 
 def stack_outputs(stack: str) -> dict[str, str]:

@@ -131,9 +131,9 @@ def _contents(queue: QueueFound) -> str:
 
 
 def _shards(indexes: Sequence[int]) -> str:
-    shown = ", ".join(map(str, indexes[:_SHARDS_SHOWN]))
+    numbers = ", ".join(map(str, indexes[:_SHARDS_SHOWN]))
     more = len(indexes) - _SHARDS_SHOWN
-    return f"shard{'s' if len(indexes) > 1 else ''} {shown}{f' and {more} more' if more > 0 else ''}"
+    return f"shard{'s' if len(indexes) > 1 else ''} {numbers}{f' and {more} more' if more > 0 else ''}"
 
 
 def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
@@ -145,7 +145,7 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue in the app's Redis, of any program, with the contents of its shards. Raises BackendError."""
     declared = declared_queues(app.core.backend, app.config.redis_retry_for)
     shards = {name: readable_shards(name, there, app.core.backend.prefix) for name, there in declared.items()}
-    readable = {name: found for name, found in shards.items() if found}
+    readable = {name: counts for name, counts in shards.items() if counts}
     # One round trip for each node, for all of them.
     measured = queue_metrics(ShardReader(app.core.backend, app.config.redis_retry_for), list(readable.values()))
     held = {
@@ -159,11 +159,11 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
 
 def shards_counts(app: Lowkiq) -> list[int]:
     """How many indexes the app's queues have that were resharded, or are to be. Raises BackendError."""
-    found = (
+    counts = (
         (queue, read_registered(app.core.backend, name, app.config.redis_retry_for))
         for name, queue in app.core.queues.items()
     )
-    return [there.layout.most for queue, there in found if there and there.layout and there.agrees(queue.declaration)]
+    return [there.layout.most for queue, there in counts if there and there.layout and there.agrees(queue.declaration)]
 
 
 def _by_index(shards: Sequence[ShardRef], numbers: Sequence[Metrics]) -> tuple[Held, ...]:

@@ -58,7 +58,7 @@ class Plan:
 
 def make_plan(
     prefix: str,
-    wanted: Sequence[Schedule],
+    schedules: Sequence[Schedule],
     deployed: DeployedGroup,
     stranded: Sequence[Stranded] | None,
     *,
@@ -70,14 +70,14 @@ def make_plan(
     `retarget`, schedules that invoke another function are taken over.
     """
     own = {schedule.name: schedule for schedule in deployed.own}
-    needed = {schedule.name for schedule in wanted}
-    surplus = _in_order(prefix, (schedule for name, schedule in own.items() if name not in needed))
-    pairs = [(schedule, own[schedule.name]) for schedule in wanted if schedule.name in own]
+    names = {schedule.name for schedule in schedules}
+    surplus = _in_order(prefix, (schedule for name, schedule in own.items() if name not in names))
+    pairs = [(schedule, own[schedule.name]) for schedule in schedules if schedule.name in own]
     wrong = [(here, there, differences(here, there)) for here, there in pairs]
     return Plan(
         group=deployed.group,
         makes_group=not deployed.exists,
-        create=tuple(schedule for schedule in wanted if schedule.name not in own),
+        create=tuple(schedule for schedule in schedules if schedule.name not in own),
         update=tuple(Update(corrected(here, there), fields) for here, there, fields in wrong if fields),
         delete=surplus if stranded is not None else (),
         keep=tuple(there for _, there, fields in wrong if not fields),
@@ -85,7 +85,7 @@ def make_plan(
         foreign=tuple(sorted(name for name in deployed.names if index_of(prefix, name) is None)),
         refused=(
             *_refused_queues(prefix, surplus, stranded or ()),
-            *([] if retarget else _refused_targets(wanted, own)),
+            *([] if retarget else _refused_targets(schedules, own)),
         ),
     )
 
@@ -106,11 +106,11 @@ def _losses(losing: Mapping[int | None, str], stranded: Stranded) -> str:
     return f" The schedules that drain them until then would go: {', '.join(names)}."
 
 
-def _refused_targets(wanted: Sequence[Schedule], own: Mapping[str, Schedule]) -> list[str]:
+def _refused_targets(schedules: Sequence[Schedule], own: Mapping[str, Schedule]) -> list[str]:
     """Another app with the same prefix and group would lose its schedules to this one."""
-    if not wanted:
+    if not schedules:
         return []
-    function = wanted[0].function
+    function = schedules[0].function
     others = [schedule for schedule in own.values() if _unqualified(schedule.function) != _unqualified(function)]
     return [
         f"{sum(schedule.function == other for schedule in others)} of the schedules invoke {other}, not {function}. "

@@ -79,9 +79,9 @@ def wanted_schedule(prefix: str, index: int, like: Schedule) -> Schedule:
     )
 
 
-def differences(wanted: Schedule, deployed: Schedule) -> tuple[FieldDifference, ...]:
+def differences(planned: Schedule, deployed: Schedule) -> tuple[FieldDifference, ...]:
     """What sets the found one apart, but for what is left to the operator."""
-    pairs = [(field.name, getattr(deployed, field.name), getattr(wanted, field.name)) for field in fields(Schedule)]
+    pairs = [(field.name, getattr(deployed, field.name), getattr(planned, field.name)) for field in fields(Schedule)]
     return tuple(
         FieldDifference(name, there, here)
         for name, there, here in pairs
@@ -89,10 +89,10 @@ def differences(wanted: Schedule, deployed: Schedule) -> tuple[FieldDifference, 
     )
 
 
-def corrected(wanted: Schedule, deployed: Schedule) -> Schedule:
+def corrected(planned: Schedule, deployed: Schedule) -> Schedule:
     """The wanted one, with what is left to the operator as it was found."""
     return replace(
-        wanted,
-        enabled=deployed.enabled if wanted.enabled is None else wanted.enabled,
-        kms_key=deployed.kms_key if wanted.kms_key is None else wanted.kms_key,
+        planned,
+        enabled=deployed.enabled if planned.enabled is None else planned.enabled,
+        kms_key=deployed.kms_key if planned.kms_key is None else planned.kms_key,
     )

@@ -40,9 +40,9 @@ class Deploy:
     guard: GuardOptions
 
 
-def print_indexes(named: str | None, guard: GuardOptions, environ: Mapping[str, str]) -> int:
+def print_indexes(spec: str | None, guard: GuardOptions, environ: Mapping[str, str]) -> int:
     """The value for the template's ShardIndexes; the exit code. Raises LowkiqError."""
-    app = _load(named, guard, environ)
+    app = _load(spec, guard, environ)
     stranded = _stranded(app, guard) or ()
     for queue in stranded:
         sys.stderr.write(f"REFUSED  {queue.sentence}\n")
@@ -63,9 +63,9 @@ def follow(deploy: Deploy, environ: Mapping[str, str], agree: Callable[[], bool]
     app = _load(deploy.app, deploy.guard, environ)
     stack = deploy.target.stack
     outputs = stack_outputs(stack) if stack else {}
-    wanted = _wanted(app, deploy, outputs)
+    schedules = _wanted(app, deploy, outputs)
     group = Group(deploy.target.group)
-    plan = _plan(app, deploy, wanted, group)
+    plan = _plan(app, deploy, schedules, group)
     sys.stdout.write(f"{describe(plan)}\n")
     _note_doubles(outputs, deploy.target)
     if plan.refused:
@@ -79,15 +79,15 @@ def follow(deploy: Deploy, environ: Mapping[str, str], agree: Callable[[], bool]
             sys.stdout.write("Nothing was changed.\n")
             return NOT_APPLIED
         # People take their time, and meanwhile others push and deploy.
-        if plan != _plan(app, deploy, wanted, group):
+        if plan != _plan(app, deploy, schedules, group):
             sys.stderr.write("Something has changed meanwhile, and the plan with it: run the command again.\n")
             return FAILED
     group.apply(plan, lambda what: sys.stdout.write(f"{what}\n"))
     return DONE
 
 
-def _load(named: str | None, guard: GuardOptions, environ: Mapping[str, str]) -> Lowkiq:
-    spec = app_spec(named, environ)
+def _load(app_name: str | None, guard: GuardOptions, environ: Mapping[str, str]) -> Lowkiq:
+    spec = app_spec(app_name, environ)
     app = load_app(spec, Lowkiq)
     if not app.workers:
         raise ConfigError(f"{spec} has no workers: name the module that declares them, or one that imports it.")
@@ -138,11 +138,11 @@ def _note_doubles(outputs: Mapping[str, str], target: Target) -> None:
         )
 
 
-def _plan(app: Lowkiq, deploy: Deploy, wanted: list[Schedule], group: Group) -> Plan:
+def _plan(app: Lowkiq, deploy: Deploy, schedules: list[Schedule], group: Group) -> Plan:
     # Redis is looked at last: what is pushed before the look is seen.
     prefix = deploy.target.prefix
     deployed = group.read(prefix)
-    return make_plan(prefix, wanted, deployed, _stranded(app, deploy.guard), retarget=deploy.options.retarget)
+    return make_plan(prefix, schedules, deployed, _stranded(app, deploy.guard), retarget=deploy.options.retarget)
 
 
 def _stranded(app: Lowkiq, guard: GuardOptions) -> list[Stranded] | None:

@@ -51,11 +51,11 @@ def _meetings(source: Source, starts: Sequence[Start]) -> Iterator[str]:
     for minute, entry in starts:
         if shards_count := source.shards_count.get(entry.queue_name):
             ids_of[entry.queue_name, shard_for(entry.id, shards_count), minute].add(entry.id)
-    found: defaultdict[tuple[str, int], dict[float, set[str]]] = defaultdict(dict)
+    entries_by_minute: defaultdict[tuple[str, int], dict[float, set[str]]] = defaultdict(dict)
     for (queue_name, shard, minute), ids in ids_of.items():
         if len(ids) > 1:
-            found[queue_name, shard][minute] = ids
-    if found:
+            entries_by_minute[queue_name, shard][minute] = ids
+    if entries_by_minute:
         yield "Ids of one shard that start in the same minute; a shard runs one batch after the other:"
         rows = [
             (
@@ -64,7 +64,7 @@ def _meetings(source: Source, starts: Sequence[Start]) -> Iterator[str]:
                 _clock(min(minutes)),
                 _listed(set().union(*minutes.values())),
             )
-            for (queue_name, shard), minutes in sorted(found.items())
+            for (queue_name, shard), minutes in sorted(entries_by_minute.items())
         ]
         yield markdown(("shard", "minutes", "first", "ids"), rows)
 

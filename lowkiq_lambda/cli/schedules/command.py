@@ -116,14 +116,14 @@ def print_next(
     if start is None:
         start = span[0] if span else SystemClock.time()
     code, described = DONE, []
-    found = read_source(source)
-    for entry in found.entries:
-        if problem := found.problem(entry):
+    table = read_source(source)
+    for entry in table.entries:
+        if problem := table.problem(entry):
             sys.stderr.write(f"error: {problem}\n")
             code = MISUSED
         else:
             described.append(describe(entry, start, count, Absence(*span) if span else None))
-    if not found.entries:
+    if not table.entries:
         described.append(f"{source} has no entries.")
     sys.stdout.write("\n".join(f"{text}\n" for text in described))
     return code

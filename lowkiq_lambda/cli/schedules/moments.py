@@ -17,8 +17,8 @@ _EXAMPLES: Final = "2026-10-25, 2026-10-25T02:30 (UTC) or 2026-10-25T02:30+02:00
 def moment_of(text: str) -> float:
     """The moment that a text is, UTC where it names no zone. Raises ValueError."""
     try:
-        found = datetime.fromisoformat(text)
-        moment = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        parsed = datetime.fromisoformat(text)
+        moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         moment = 0.0
     if not EARLIEST <= moment < LATEST:

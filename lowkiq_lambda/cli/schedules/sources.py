@@ -33,23 +33,23 @@ class Source(NamedTuple):
     problem: Problem
 
 
-def read_source(named: str) -> Source:
+def read_source(name: str) -> Source:
     """The entries of MODULE:APP, of a .toml file or of a .json file, in the order of their declaration.
 
     Raises AppNotFound, ConfigError, DeclarationError.
     """
-    if named.endswith(".toml"):
-        return Source(read_toml(Path(named)), {}, _problem_in_file())
-    if named.endswith(_YAML):
+    if name.endswith(".toml"):
+        return Source(read_toml(Path(name)), {}, _problem_in_file())
+    if name.endswith(_YAML):
         raise ConfigError(
-            f"{path_text(Path(named))} is YAML, which is not read: write a TOML file, a table for each entry."
+            f"{path_text(Path(name))} is YAML, which is not read: write a TOML file, a table for each entry."
         )
-    return _read_json(Path(named)) if named.endswith(".json") else _of_app(named)
+    return _read_json(Path(name)) if name.endswith(".json") else _of_app(name)
 
 
-def read_checked(named: str) -> Source:
+def read_checked(name: str) -> Source:
     """As `read_source`, and each entry can work. Raises DeclarationError for the first that cannot."""
-    source = read_source(named)
+    source = read_source(name)
     for entry in source.entries:
         if problem := source.problem(entry):
             raise DeclarationError(problem)
@@ -83,9 +83,9 @@ def _of_app(spec: str) -> Source:
 
 def _read_json(path: Path) -> Source:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        entries = [ScheduleEntry.from_definition(one["queue"], one["name"], one) for one in found[_ENTRIES]]
-        return Source(entries, _whole_numbers(found.get(_SHARDS, {})), _problem_in_file())
+        content = json.loads(path.read_text(encoding="utf-8"))
+        entries = [ScheduleEntry.from_definition(one["queue"], one["name"], one) for one in content[_ENTRIES]]
+        return Source(entries, _whole_numbers(content.get(_SHARDS, {})), _problem_in_file())
     except (OSError, UnicodeError) as error:
         raise ConfigError(unreadable(path, error)) from error
     except DeclarationError as error:

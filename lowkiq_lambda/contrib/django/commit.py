@@ -43,5 +43,5 @@ def push_many_on_commit(
     app = declared.app
     if not isinstance(app, Lowkiq):
         raise DeclarationError(f"{declared.__name__} is not bound to an app: decorate it with @app.worker.")
-    kept = frozen_jobs(app, declared, jobs, SystemClock().time())
-    transaction.on_commit(lambda: app.push_many(declared, kept), using=using, robust=robust)
+    frozen = frozen_jobs(app, declared, jobs, SystemClock().time())
+    transaction.on_commit(lambda: app.push_many(declared, frozen), using=using, robust=robust)

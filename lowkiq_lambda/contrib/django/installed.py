@@ -27,25 +27,25 @@ class KitSettings(NamedTuple):
     changes: Mapping[str, Any]
 
 
-def kit_settings(given: object) -> KitSettings:
+def kit_settings(options: object) -> KitSettings:
     """What the setting LOWKIQ says. Raises ImproperlyConfigured."""
-    if not isinstance(given, Mapping):
-        raise ImproperlyConfigured(f"The kit for Django needs a setting such as {_EXAMPLE}, not {given!r}.")
-    for name in given:
+    if not isinstance(options, Mapping):
+        raise ImproperlyConfigured(f"The kit for Django needs a setting such as {_EXAMPLE}, not {options!r}.")
+    for name in options:
         if name not in _SETTINGS and name != _APP:
             raise ImproperlyConfigured(f"LOWKIQ has no {name!r}: {_instead(name)}")
-    app = given.get(_APP)
+    app = options.get(_APP)
     if not (isinstance(app, str) and app):
         raise ImproperlyConfigured(f"LOWKIQ[{_APP!r}] must name the app of the jobs, as in {_EXAMPLE}, not {app!r}.")
-    return KitSettings(app, {_SETTINGS[name]: value for name, value in given.items() if name != _APP})
+    return KitSettings(app, {_SETTINGS[name]: value for name, value in options.items() if name != _APP})
 
 
 def load_configured_app() -> Lowkiq:
     """The app that the setting LOWKIQ names, with the settings there. Raises ImproperlyConfigured."""
-    wanted = kit_settings(getattr(settings, "LOWKIQ", None))
+    options = kit_settings(getattr(settings, "LOWKIQ", None))
     try:
-        app = load_app(wanted.app, Lowkiq)
-        app.core.configure(**wanted.changes)
+        app = load_app(options.app, Lowkiq)
+        app.core.configure(**options.changes)
     except AppNotFound as error:
         raise ImproperlyConfigured(f"LOWKIQ[{_APP!r}]: {error}") from (error.__cause__ or error)
     except ConfigError as error:

@@ -102,7 +102,7 @@ class LowkiqBackend(BaseTaskBackend):
 
     def result_of(self, task: "Task[..., Any]", call: Call, status: TaskResultStatus, **fields: Any) -> Any:  # noqa: ANN401 - a TaskResult
         """The result of a call, as far as it is known."""
-        known = {
+        result_fields = {
             "started_at": None,
             "finished_at": None,
             "last_attempted_at": fields.get("started_at"),
@@ -118,7 +118,7 @@ class LowkiqBackend(BaseTaskBackend):
             args=call.args,
             kwargs=call.kwargs,
             backend=self.alias,
-            **known,
+            **result_fields,
         )
 
     def _id(self, task: "Task[..., Any]", args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
@@ -175,10 +175,10 @@ class PerformTask(Worker[Call]):
 
 
 def _task_at(path: str) -> "Task[..., Any]":
-    found: object = import_string(path)
-    if not isinstance(found, Task):
-        raise InvalidTask(f"{path} is not a task, but of type {type(found).__name__}: decorate it with @task.")
-    return found
+    task: object = import_string(path)
+    if not isinstance(task, Task):
+        raise InvalidTask(f"{path} is not a task, but of type {type(task).__name__}: decorate it with @task.")
+    return task
 
 
 def _worker_id() -> str:

@@ -138,8 +138,8 @@ class LowkiqInstrumentor:
     def instrument(self, **options: Any) -> None:  # noqa: ANN401 - those of other instrumentors are among them
         """Instrument the apps there are, and each that is made; takes the options of `instrument`."""
         if LowkiqInstrumentor._instrument is None:
-            known = {name: value for name, value in options.items() if name in _OPTIONS}
-            LowkiqInstrumentor._instrument = partial(instrument, **known)
+            own_options = {name: value for name, value in options.items() if name in _OPTIONS}
+            LowkiqInstrumentor._instrument = partial(instrument, **own_options)
             for_each_app(LowkiqInstrumentor._instrument)
 
     def uninstrument(self, **_options: Any) -> None:  # noqa: ANN401 - as above

@@ -98,11 +98,11 @@ class QueueGauges:
         if app is None or self.is_stopped:
             return
         try:
-            known = self._read(app)
+            metrics = self._read(app)
         except LowkiqError as error:
             logger.warning("the queues cannot be observed: %s", headline(error))
             return
-        for queue, numbers in known.items():
+        for queue, numbers in metrics.items():
             yield Observation(numbers[number], {names.SYSTEM: names.LOWKIQ, names.DESTINATION: queue})
 
     def _read(self, app: Lowkiq) -> Mapping[str, Numbers]:

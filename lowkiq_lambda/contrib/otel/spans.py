@@ -123,13 +123,13 @@ class ProcessSpans:
 
 def _contexts(batch: Batch) -> list[Context]:
     """Those that the jobs of the batch carry, each once."""
-    found: dict[tuple[int, int], Context] = {}
+    contexts: dict[tuple[int, int], Context] = {}
     for headers in chain.from_iterable(batch.headers.values()):
         context = extract(headers, context=Context())
         span = get_current_span(context).get_span_context()
         if span.is_valid:
-            found.setdefault((span.trace_id, span.span_id), context)
-    return list(found.values())
+            contexts.setdefault((span.trace_id, span.span_id), context)
+    return list(contexts.values())
 
 
 @contextmanager

@@ -179,10 +179,10 @@ def _declare(app: "Lowkiq", name: str, relay: Relay) -> type[Worker[Any]]:
 
 def _plain(session: "Session | scoped_session[Session]") -> Session:
     """The session itself. Raises TypeError for another object."""
-    given: object = session() if isinstance(session, scoped_session) else session
-    if isinstance(given, Session):
-        return given
+    value: object = session() if isinstance(session, scoped_session) else session
+    if isinstance(value, Session):
+        return value
     raise TypeError(
-        f"an outbox takes a Session, not {type(given).__name__}: of an AsyncSession, write "
+        f"an outbox takes a Session, not {type(value).__name__}: of an AsyncSession, write "
         "`await session.run_sync(outbox.push, worker, jobs)`"
     )

@@ -155,7 +155,7 @@ def _held(entries: list[_Entry], position: int, error: JobError, obstacles: _Obs
 
 def _taken(queue: str, entries: Sequence[_Entry], results: Sequence[Pushed], obstacles: _Obstacles) -> list[int]:
     """The serials of the rows that Redis has taken. A row that only waits in this process would be lost with it."""
-    taken = [entry.row.serial for entry, result in zip(entries, results, strict=True) if not result.buffered]
-    if len(taken) < len(entries):
+    serials = [entry.row.serial for entry, result in zip(entries, results, strict=True) if not result.buffered]
+    if len(serials) < len(entries):
         obstacles.block(queue, BackendUnavailable())
-    return taken
+    return serials

@@ -101,8 +101,8 @@ class OutboxTable:
         )
         rows, size = list[Row](), 0
         with sessions() as session:
-            for found in session.execute(query):
-                row = Row(*found)
+            for entry in session.execute(query):
+                row = Row(*entry)
                 rows.append(row)
                 size += len(row.payload)
                 if size >= SLICE_BYTES:
@@ -119,7 +119,7 @@ class OutboxTable:
         queue = self.table.c.queue
         query = select(queue, func.count().label("rows")).where(queue.not_in(queues)).group_by(queue)
         with sessions() as session:
-            return {found.queue: found.rows for found in session.execute(query)}
+            return {count.queue: count.rows for count in session.execute(query)}
 
     def waiting(self, session: Session, now: float) -> Waiting:
         """How much waits at this time (Unix seconds)."""

@@ -104,10 +104,10 @@ def delete_all_buried(context: RequestContext, params: MorgueList) -> Step:
     return _step(context, params, "delete_buried", filter_of(params.filter))
 
 
-def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: IdFilter) -> Step:
+def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter: IdFilter) -> Step:
     runner, key = context.app.operate(worker_named(context, params.queue)).runner, key_of(context)
-    before = _state(key, params, act, wanted) or BulkActionState(
-        queue=params.queue, action=prepare(runner, act, filter=wanted), reason=params.reason.strip()
+    before = _state(key, params, act, id_filter) or BulkActionState(
+        queue=params.queue, action=prepare(runner, act, filter=id_filter), reason=params.reason.strip()
     )
     most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
@@ -123,12 +123,12 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: I
     return Step(total=action.total, handled=action.handled, changed=action.changed, next=following)
 
 
-def _state(key: bytes, params: WholeList, act: ActionName, wanted: IdFilter) -> BulkActionState | None:
+def _state(key: bytes, params: WholeList, act: ActionName, id_filter: IdFilter) -> BulkActionState | None:
     if isinstance(params.next, UnsetType):
         return None
     with suppress(ValueError):
         state = unpack(key, params.next, BulkActionState)
-        if (state.queue, state.action.act, state.action.filter) == (params.queue, act, wanted):
+        if (state.queue, state.action.act, state.action.filter) == (params.queue, act, id_filter):
             return state
     raise ApiError(
         HTTPStatus.BAD_REQUEST,
@@ -169,7 +169,7 @@ def count_buried(context: RequestContext, params: MorgueCountParams) -> Counted:
 def _counted(context: RequestContext, params: WaitingCountParams | MorgueCountParams, act: ActionName) -> Counted:
     runner = context.app.operate(worker_named(context, params.queue)).runner
     # Nothing is deleted: it is the action that finds every job.
-    counted = prepare(runner, act, filter=filter_of(params), whole_list=True)
+    state = prepare(runner, act, filter=filter_of(params), whole_list=True)
     with scanning():
-        number, is_all = count(runner, counted, for_seconds(SECONDS_AT_ONCE))
+        number, is_all = count(runner, state, for_seconds(SECONDS_AT_ONCE))
     return Counted(count=number, is_all=is_all)

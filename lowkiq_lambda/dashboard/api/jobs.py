@@ -187,8 +187,8 @@ def _search_page(
         limit = len(jobs)
 
 
-def _part(page: Page[Any], shown: Iterable[Serialized], value: Callable[[Serialized], float]) -> dict[str, Any]:
-    jobs = fitting(shown)
+def _part(page: Page[Any], serialized: Iterable[Serialized], value: Callable[[Serialized], float]) -> dict[str, Any]:
+    jobs = fitting(serialized)
     following = page.next
     if len(jobs) < len(page):
         last = jobs[-1]

@@ -102,12 +102,12 @@ def operation(method: Literal["GET", "POST"], path: str, run: Run[Params]) -> Op
 def params_from(request: Request, params: type[Params]) -> Params:
     """The parameters in the path and the query. Raises ApiError."""
     query = request.query_params
-    known = {field.encode_name for field in msgspec.structs.fields(params)} - {*request.path_params}
-    unknown = sorted({*query} - known)
+    allowed = {field.encode_name for field in msgspec.structs.fields(params)} - {*request.path_params}
+    unknown = sorted({*query} - allowed)
     if unknown:
         names = ", ".join(map(repr, unknown))
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Unknown parameters: {names}.")
-    repeated = sorted(name for name in known if len(query.getlist(name)) > 1)
+    repeated = sorted(name for name in allowed if len(query.getlist(name)) > 1)
     if repeated:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Repeated parameters: {', '.join(repeated)}.")
     bounds = _descriptions_of_bounds(params)
@@ -215,8 +215,8 @@ def _field(match: re.Match[str]) -> str:
 
 
 def _length(match: re.Match[str], one: str, many: str) -> str:
-    counted = one if match["bound"] == "1" else many
-    return f"{_field(match)} must have {_LIMITS[match['sign']]} {match['bound']} {counted}."
+    unit = one if match["bound"] == "1" else many
+    return f"{_field(match)} must have {_LIMITS[match['sign']]} {match['bound']} {unit}."
 
 
 def _kinds(names: str) -> str:

@@ -56,5 +56,5 @@ def polled_response(request: Request, response: Polled) -> Response:
 
 
 def _is_known(version: str, if_none_match: str) -> bool:
-    named = (one.strip().removeprefix("W/") for one in if_none_match.split(","))
-    return any(one in {"*", f'"{version}"'} for one in named)
+    tags = (one.strip().removeprefix("W/") for one in if_none_match.split(","))
+    return any(one in {"*", f'"{version}"'} for one in tags)

@@ -197,8 +197,8 @@ def _fields(context: RequestContext, view: ScheduleView) -> dict[str, Any]:
     if entry is None:
         return fields
     options = ("id", "tz", "missed", "grace", "overlap", "jitter", "description")
-    said = {"kind": entry.times.kind, "times": entry.times.text}
-    return {**fields, **said, **{name: getattr(entry, name) for name in options}}
+    times = {"kind": entry.times.kind, "times": entry.times.text}
+    return {**fields, **times, **{name: getattr(entry, name) for name in options}}
 
 
 def _switch(context: RequestContext, params: OneEntry, *, on: bool) -> Switched:
@@ -257,12 +257,12 @@ def put(context: RequestContext, params: NewEntry) -> OneEntryResponse:
     One that is off stays off. Times that differ from those before count from now on.
     """
     worker = worker_named(context, params.queue)
-    given = {field: value for field, value in msgspec.structs.asdict(params).items() if value is not UNSET}
-    del given["queue"], given["name"]
+    values = {field: value for field, value in msgspec.structs.asdict(params).items() if value is not UNSET}
+    del values["queue"], values["name"]
     try:
         if isinstance(params.at, str):
-            given["at"] = _moment(params.at)
-        context.app.schedules.put(params.name, worker, **given)
+            values["at"] = _moment(params.at)
+        context.app.schedules.put(params.name, worker, **values)
     except DeclarationError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_entry", str(error)) from error
     times = {field: value for field in _TIMES if (value := getattr(params, field)) is not UNSET}

@@ -41,9 +41,9 @@ def stats(context: RequestContext, params: NoParams) -> Stats:  # noqa: ARG001 -
 
 def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001 - every operation has parameters
     """Metrics of all queues."""
-    found = context.app.operate.metrics()
-    queues = [queue_stats(name, len(metrics.shards), metrics) for name, metrics in found.items()]
-    return Queues(queues, found.skipped)
+    all_metrics = context.app.operate.metrics()
+    queues = [queue_stats(name, len(metrics.shards), metrics) for name, metrics in all_metrics.items()]
+    return Queues(queues, all_metrics.skipped)
 
 
 def shards(context: RequestContext, params: QueueParams) -> Shards:

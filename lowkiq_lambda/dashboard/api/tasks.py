@@ -150,9 +150,9 @@ class TaskReader:
     def page(self, params: TasksParams) -> TaskPageResponse:
         """Some of all tasks: those that go on, then those that have ended, the latest first."""
         with _readable():
-            found: TaskPage = self.app.tasks.list(params.after or None, params.limit)
-        version = version_of(found.tasks, found.next)
-        return TaskPageResponse(version=version, next_poll=LIST_POLL, tasks=found.tasks, next=found.next)
+            page: TaskPage = self.app.tasks.list(params.after or None, params.limit)
+        version = version_of(page.tasks, page.next)
+        return TaskPageResponse(version=version, next_poll=LIST_POLL, tasks=page.tasks, next=page.next)
 
     def one(self, params: TaskParams) -> TaskResponse:
         """A task, and how far it has come."""
@@ -164,16 +164,16 @@ class TaskReader:
         with known():
             task = self.app.tasks.get(params.id)
             progress = task.progress()
-            read = partial(task.items, params.status or None, params.after or None)
+            read_page = partial(task.items, params.status or None, params.after or None)
             with _readable():
-                found = read(params.limit)
-            items = [self._response(item) for item in found.items]
+                page = read_page(params.limit)
+            items = [self._response(item) for item in page.items]
             fit = len(fitting(items))
             if fit < len(items):
-                found = read(fit)
-                items = [self._response(item) for item in found.items]
-        version = version_of(items, found.next)
-        return ItemPageResponse(version=version, next_poll=progress.next_poll, items=items, next=found.next)
+                page = read_page(fit)
+                items = [self._response(item) for item in page.items]
+        version = version_of(items, page.next)
+        return ItemPageResponse(version=version, next_poll=progress.next_poll, items=items, next=page.next)
 
     def _response(self, item: Item) -> ItemResponse:
         label, messages = self._texts(item)

@@ -70,9 +70,9 @@ def tenants(context: RequestContext, params: TenantsParams) -> TenantsFound:
     """The tenants of a queue, and their turns."""
     worker = _worker_with_tenants(context, params.queue)
     name = None if isinstance(params.tenant, UnsetType) else params.tenant
-    found = context.app.operate(worker).tenants(params.limit, order=params.order, tenant=name)
-    views = [TenantStats(**msgspec.structs.asdict(view), paused=view.is_paused) for view in found.tenants]
-    return TenantsFound(views, found.cut)
+    page = context.app.operate(worker).tenants(params.limit, order=params.order, tenant=name)
+    views = [TenantStats(**msgspec.structs.asdict(view), paused=view.is_paused) for view in page.tenants]
+    return TenantsFound(views, page.cut)
 
 
 def pause(context: RequestContext, params: TenantPause) -> Paused:

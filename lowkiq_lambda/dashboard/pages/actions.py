@@ -165,10 +165,10 @@ def _asking_again(key: bytes, state: BulkActionState) -> str:
 
 
 def _outcome(context: RequestContext, state: BulkActionState) -> BulkActionResult:
-    action, chosen = state.action, state.action.chosen
+    action, ids = state.action, state.action.chosen
     # With a filter the expected number is unknown.
-    is_short = not action.changed or (chosen is None and action.changed < action.total and not action.filter.narrows)
-    left = len(chosen) - action.changed if chosen is not None and action.changed else 0
+    is_short = not action.changed or (ids is None and action.changed < action.total and not action.filter.narrows)
+    left = len(ids) - action.changed if ids is not None and action.changed else 0
     return BulkActionResult(
         queue=state.queue,
         act=action.act,
@@ -185,11 +185,11 @@ def _running(context: RequestContext, state: BulkActionState) -> int:
 
     A job with a cursor waits between its turns, so it may have begun the next one since the question.
     """
-    worker, chosen = context.worker_named(state.queue), state.action.chosen
-    if worker is None or not chosen or WORDS[state.action.act].list != "waiting":
+    worker, ids = context.worker_named(state.queue), state.action.chosen
+    if worker is None or not ids or WORDS[state.action.act].list != "waiting":
         return 0
     try:
-        return len(context.app.operate(worker).in_flight.fetch(chosen[:_LOOKED_UP]))
+        return len(context.app.operate(worker).in_flight.fetch(ids[:_LOOKED_UP]))
     except LowkiqError:
         # The changes are reported in any case.
         return 0

@@ -49,10 +49,10 @@ def ask(context: RequestContext) -> Response:
         return context.refuse(400, NO_ACTION)
     back = {field: value for field, value in parse_qsl(form.get("search", "")) if field in FIELDS}
     try:
-        chosen = [unquote(job_id, errors="strict") for job_id in form.getlist("ids")] if scope == "picked" else None
+        picked = [unquote(job_id, errors="strict") for job_id in form.getlist("ids")] if scope == "picked" else None
     except ValueError as error:
         return context.refuse(400, str(error))
-    request = BulkActionRequest(queue=form.get("queue", ""), act=act, back=back, chosen=chosen)
+    request = BulkActionRequest(queue=form.get("queue", ""), act=act, back=back, chosen=picked)
     key = key_of(context)
     address = address_of(key, request)
     return context.redirect("actions/ask", q=address) if address is not None else _shown(context, key, request)
@@ -78,7 +78,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         action = _prepared(queue.runner, request)
         has_time = for_seconds(COUNTING)
         number, is_all = count(queue.runner, action, has_time)
-        named = first_ids(queue.runner, action, NAMED, has_time) if number else []
+        names = first_ids(queue.runner, action, NAMED, has_time) if number else []
     except (JobError, ValueError) as error:
         return context.refuse(400, str(error))
     if is_all and action.chosen is None and not action.filter.narrows:
@@ -99,7 +99,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         back=request.back,
         changed=request.changed,
         is_lost=request.is_lost,
-        named=[shown_id(job_id, LONGEST_ID) for job_id in named],
+        named=[shown_id(job_id, LONGEST_ID) for job_id in names],
         picked=request.chosen is not None,
         criteria=criteria(action.filter, request.act, _alike(context, request, action.filter.fingerprint)),
         number=number,
@@ -127,5 +127,5 @@ def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> 
 
 def _prepared(runner: ActionRunner, request: BulkActionRequest) -> BulkAction:
     if request.chosen is not None:
-        return prepare(runner, request.act, chosen=request.chosen)
+        return prepare(runner, request.act, chosen_ids=request.chosen)
     return prepare(runner, request.act, filter=wanted_by(request.back, WORDS[request.act].list))

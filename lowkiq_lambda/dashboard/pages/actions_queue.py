@@ -19,13 +19,13 @@ _PAGES: Final = frozenset({"queue", "waiting", "processing", "morgue", "limits",
 def ask(context: RequestContext) -> Response:
     """The confirmation page; nothing is changed yet."""
     query, queue = context.query, context.query.get("queue", "")
-    found = queue_of(context, queue)
-    if found is None:
+    operations = queue_of(context, queue)
+    if operations is None:
         return context.refuse(404, NO_QUEUE)
     do, _, target = query.get("do", "").partition(":")
     if do not in _ACTIONS:
         return context.refuse(400, NO_ACTION)
-    shards = found.shards()
+    shards = operations.shards()
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(context, queue, do, "Nothing to do: the queue is not paused.")
     if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
@@ -46,16 +46,16 @@ def ask(context: RequestContext) -> Response:
 def act(context: RequestContext) -> Response:
     """Runs the action, and redirects to a page that shows its effect."""
     queue = context.form.get("queue", "")
-    found = queue_of(context, queue)
-    if found is None:
+    operations = queue_of(context, queue)
+    if operations is None:
         return context.refuse(404, NO_QUEUE)
     handler = _ACTIONS.get(context.form.get("do", "").partition(":")[0])
     if handler is None:
         return context.refuse(400, NO_ACTION)
-    return handler(context, found, queue)
+    return handler(context, operations, queue)
 
 
-def _pause(context: RequestContext, found: QueueOperations, queue: str) -> Response:
+def _pause(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
     form = context.form
     if durations.wrong_length(form):
         return context.redirect("actions/queue", queue=queue, do="pause", back=_back(form), **durations.again(form))
@@ -63,27 +63,27 @@ def _pause(context: RequestContext, found: QueueOperations, queue: str) -> Respo
         seconds = durations.pause_seconds(form)
     except ValueError:
         return context.refuse(400, durations.WRONG_SECONDS)
-    found.pause(seconds)
-    audit.note(context, "pause", queue, durations.in_words(seconds), len(found.reader.shards))
+    operations.pause(seconds)
+    audit.note(context, "pause", queue, durations.in_words(seconds), len(operations.reader.shards))
     return context.redirect(_back(form), queue=queue)
 
 
-def _resume(context: RequestContext, found: QueueOperations, queue: str) -> Response:
-    paused = sum(shard.is_paused for shard in found.shards())
-    found.resume()
+def _resume(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
+    paused = sum(shard.is_paused for shard in operations.shards())
+    operations.resume()
     audit.note(context, "resume", queue, "all shards", paused)
     return context.redirect(_back(context.form), queue=queue)
 
 
-def _evict(context: RequestContext, found: QueueOperations, queue: str) -> Response:
-    shards = found.reader.shards
+def _evict(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
+    shards = operations.reader.shards
     try:
         index, token = (int(part) for part in context.form.get("do", "").split(":")[1:])
     except ValueError:
         index, token = -1, 0
     if not 0 <= index < len(shards):
         return context.refuse(400, "The queue has no such shard.")
-    evicted = found.in_flight.evict(shards[index], token)
+    evicted = operations.in_flight.evict(shards[index], token)
     audit.note(context, "evict", queue, f"shard {index}, token {token}", int(evicted))
     if evicted:
         return context.redirect("shards", queue=queue)

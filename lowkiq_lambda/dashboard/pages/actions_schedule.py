@@ -116,10 +116,10 @@ def act(context: RequestContext) -> Response:
 
 def _ask_for_several(context: RequestContext, worker: type[Worker[Any]], do: str, words: EntryWords) -> Response:
     names = context.request.query_params.getlist("names")
-    found = [view for view in context.app.schedules.all(worker) if words.of_all or view.name in names]
-    if not found and words.of_ticked:
+    entries = [view for view in context.app.schedules.all(worker) if words.of_all or view.name in names]
+    if not entries and words.of_ticked:
         return context.refuse(400, NONE_TICKED)
-    changing = sum(view.is_on != (do in _ON) for view in found)
+    changing = sum(view.is_on != (do in _ON) for view in entries)
     return context.render(
         "actions_schedule.html",
         view=None,
@@ -127,8 +127,8 @@ def _ask_for_several(context: RequestContext, worker: type[Worker[Any]], do: str
         do=do,
         words=words,
         changing=changing,
-        count=len(found),
-        names=[view.name for view in found] if words.of_ticked else [],
+        count=len(entries),
+        names=[view.name for view in entries] if words.of_ticked else [],
     )
 
 

@@ -36,27 +36,27 @@ def show(context: RequestContext) -> Response:
     worker = None if name is None else context.worker_named(name)
     if name is not None and worker is None:
         return no_queue(context)
-    wanted = context.query.get("by") or "fingerprint"
-    by = next((each for each in _GROUPINGS if each == wanted), None)
+    order = context.query.get("by") or "fingerprint"
+    by = next((each for each in _GROUPINGS if each == order), None)
     if by is None:
-        return context.refuse(400, f"Errors are grouped by {', '.join(_GROUPINGS)}, and not by “{wanted}”.")
+        return context.refuse(400, f"Errors are grouped by {', '.join(_GROUPINGS)}, and not by “{order}”.")
     after = context.query.get("after")
     try:
-        found = context.app.operate.errors(worker, by=by, limit=PAGE, after=after)
+        groups = context.app.operate.errors(worker, by=by, limit=PAGE, after=after)
     except ValueError:
         return context.refuse(400, "This address is of a count that cannot go on. Begin again.")
-    chosen = {} if name is None else {"queue": name}
+    parameters = {} if name is None else {"queue": name}
     return context.render(
         "errors.html",
         queue=name,
         shards=[] if worker is None else context.app.operate(worker).shards(),
-        rows=[_row(context, number, group) for number, group in enumerate(found.groups)],
-        found=found,
+        rows=[_row(context, number, group) for number, group in enumerate(groups.groups)],
+        found=groups,
         by=by,
         groupings=_GROUPINGS,
-        links={other: context.link("errors", **chosen, by=other) for other in _GROUPINGS},
-        first=None if after is None else context.link("errors", **chosen, by=by),
-        next=None if found.next is None else context.link("errors", **chosen, by=by, after=found.next),
+        links={other: context.link("errors", **parameters, by=other) for other in _GROUPINGS},
+        first=None if after is None else context.link("errors", **parameters, by=by),
+        next=None if groups.next is None else context.link("errors", **parameters, by=by, after=groups.next),
         now=context.site.now(),
     )
 

@@ -93,13 +93,13 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_query(query: Mapping[str, str], orders: Sequence[str], way: Way) -> ListQuery:
     """The query of an address; by default in the first of `orders`, that way. Raises ValueError, with a sentence."""
-    by, wanted = query.get("by", ""), query.get("range", "")
-    for name, given, known in (("by", by, orders), ("range", wanted, WAYS)):
-        if given and given not in known:
-            raise ValueError(f"“{given}” is not a value of “{name}”: it is one of {', '.join(known)}.")
+    by, range_text = query.get("by", ""), query.get("range", "")
+    for name, value, choices in (("by", by, orders), ("range", range_text, WAYS)):
+        if value and value not in choices:
+            raise ValueError(f"“{value}” is not a value of “{name}”: it is one of {', '.join(choices)}.")
     return ListQuery(
         by=by if by in orders else orders[0],
-        range=next((each for each in WAYS if each == wanted), way),
+        range=next((each for each in WAYS if each == range_text), way),
         value=query.get("value", "") if by == "id" else query.get("value", "").strip(),
         find=query.get("find", ""),
         text=query.get("text", ""),

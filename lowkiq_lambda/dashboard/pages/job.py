@@ -137,16 +137,16 @@ def _parts(context: RequestContext, queue_name: str, queue: QueueOperations, job
 
 def _shown(renderer: PayloadRenderer, job: JobView | MorgueJob) -> list[KeyedPayload]:
     """The first payloads, up to the limit of a page."""
-    shown, left, digests = list[KeyedPayload](), _LARGEST, Counter[str]()
+    rows, left, digests = list[KeyedPayload](), _LARGEST, Counter[str]()
     for scored in job.payloads:
         if left <= 0:
             break
         payload = renderer.whole(job.id, scored)
         digest = sha256(f"{payload.score!r} {payload.text}".encode(errors="replace")).hexdigest()[:16]
-        shown.append(KeyedPayload(**msgspec.structs.asdict(payload), key=f"{digest}-{digests[digest]}"))
+        rows.append(KeyedPayload(**msgspec.structs.asdict(payload), key=f"{digest}-{digests[digest]}"))
         digests[digest] += 1
         left -= len(payload.text)
-    return shown
+    return rows
 
 
 def _part(place: str, title: str, renderer: PayloadRenderer, job: JobView | MorgueJob) -> JobPart:
@@ -197,8 +197,8 @@ def _item(task: Task, place: str) -> Item | None:
     status = next((one for one in STATUSES.values() if one == name), None)
     if status is None or not (number.isascii() and number.isdecimal() and int(number[:10]) > 0):
         return None
-    found = task.items(status, f"{status}-{int(number[:10]) - 1}", 1).items
-    return next((item for item in found if str(item.number) == number), None)
+    items = task.items(status, f"{status}-{int(number[:10]) - 1}", 1).items
+    return next((item for item in items if str(item.number) == number), None)
 
 
 class TimelineEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,7 +225,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Timeline:
     """What is known of the id. Raises BackendError."""
-    told = context.app.operate(worker).biography(job_id)
+    biography = context.app.operate(worker).biography(job_id)
     events = [
         TimelineEvent(
             at=event.at,
@@ -235,6 +235,6 @@ def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) ->
             token=event.token,
             tone="bad" if event.kind in _BAD else "warn" if event.kind in _WARN else "",
         )
-        for event in reversed(told.events[-SHOWN:])
+        for event in reversed(biography.events[-SHOWN:])
     ]
-    return Timeline(events=events, more=max(0, len(told.events) - SHOWN), since=told.since)
+    return Timeline(events=events, more=max(0, len(biography.events) - SHOWN), since=biography.since)

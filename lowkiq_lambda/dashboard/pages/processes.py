@@ -78,19 +78,19 @@ def _rows(context: RequestContext) -> Iterator[ProcessRow]:
     busy = {doing.queue for process in processes if not process.is_gone for doing in process.doing}
     shards = {name: _shards(context, name) for name in busy & own}
     for process in processes:
-        hears = not process.is_gone
+        is_alive = not process.is_gone
         yield ProcessRow(
             process=process,
             doing=tuple(
                 DoingRow(
                     doing=doing,
-                    is_refused=hears and _is_refused(process, doing, shards.get(doing.queue, {}).get(doing.shard)),
+                    is_refused=is_alive and _is_refused(process, doing, shards.get(doing.queue, {}).get(doing.shard)),
                     ids=tuple(_ids(context, own, doing)),
                 )
                 for doing in process.doing
             ),
-            may_quiet=hears and not process.quiet and not process.order,
-            may_stop=hears and process.state != "stopping" and process.order != "stop",
+            may_quiet=is_alive and not process.quiet and not process.order,
+            may_stop=is_alive and process.state != "stopping" and process.order != "stop",
         )
 
 

@@ -121,7 +121,7 @@ def show_recovered(context: RequestContext) -> Response:
 
 
 def _row(context: RequestContext, queue: str, one: Recovered) -> RecoveredRow:
-    named = one.ids[:NAMED]
+    ids = one.ids[:NAMED]
     return RecoveredRow(
         one=one,
         ids=[
@@ -132,7 +132,7 @@ def _row(context: RequestContext, queue: str, one: Recovered) -> RecoveredRow:
                 is_struck=job_id in one.struck,
                 is_buried=job_id in one.buried,
             )
-            for job_id in named
+            for job_id in ids
         ],
-        more=one.more + len(one.ids) - len(named),
+        more=one.more + len(one.ids) - len(ids),
     )

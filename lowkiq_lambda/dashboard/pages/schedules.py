@@ -62,13 +62,13 @@ class UpcomingLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def show(context: RequestContext) -> Response:
     """The page of all entries."""
-    found = views(context)
+    entries = views(context)
     # Other code checks for itself that a process fires its entries.
-    is_own = any(view.source != "other code" for view in found)
-    unseen = unattended(context, found) if is_own else None
+    is_own = any(view.source != "other code" for view in entries)
+    unseen = unattended(context, entries) if is_own else None
     return context.render(
         "schedules.html",
-        queues=[*_by_queue(context, found)],
+        queues=[*_by_queue(context, entries)],
         unseen=unseen,
         why_unseen=why_unattended(context) if unseen else "",
         skipped=context.app.core.current_queues()[1],
@@ -101,8 +101,8 @@ def one(context: RequestContext) -> Response:
     )
 
 
-def _by_queue(context: RequestContext, found: list[ScheduleView]) -> Iterator[QueueEntries]:
-    for name, group in groupby(found, lambda view: view.queue_name):
+def _by_queue(context: RequestContext, entries: list[ScheduleView]) -> Iterator[QueueEntries]:
+    for name, group in groupby(entries, lambda view: view.queue_name):
         lines = [
             EntryLine(
                 view=view,

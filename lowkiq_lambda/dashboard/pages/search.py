@@ -40,15 +40,15 @@ class PageRow(msgspec.Struct, frozen=True, kw_only=True):
 def show(context: RequestContext) -> Response:
     """The page."""
     typed = context.query.get("q", "")
-    found, meant = _found(context, typed)
+    matches, meant = _found(context, typed)
     return context.render(
         "search.html",
         typed=typed,
-        exact=[*_rows(context, found.exact)],
-        similar=[*_rows(context, found.similar)],
+        exact=[*_rows(context, matches.exact)],
+        similar=[*_rows(context, matches.similar)],
         pages=[*_pages(context, typed)] if typed.strip() else [],
-        cut=found.cut,
-        skipped=found.skipped,
+        cut=matches.cut,
+        skipped=matches.skipped,
         sentence=f"No id begins with “{visible(typed)}”, where the backslash is a character of the id. The ids below "
         "are those that the pages show in this form."
         if meant != typed
@@ -60,29 +60,29 @@ def _found(context: RequestContext, typed: str) -> tuple[FoundIds, str]:
     """The ids, and the text that found them: the typed one, without spaces around it, or as the pages show it."""
     for text in dict.fromkeys((typed, typed.strip(), unescaped(typed))):
         try:
-            found = context.app.operate.find(id_text(text), IDS) if text else FoundIds()
+            matches = context.app.operate.find(id_text(text), IDS) if text else FoundIds()
         except JobError:
             continue
-        if found.exact or found.similar or found.cut:
-            return found, typed if text == typed.strip() else text
+        if matches.exact or matches.similar or matches.cut:
+            return matches, typed if text == typed.strip() else text
     return FoundIds(), typed
 
 
 def _rows(context: RequestContext, ids: Iterable[FoundId]) -> Iterator[IdRow]:
-    for found in ids:
-        has_link = len(quoted(found.id)) <= LONGEST_LINK
-        link = context.link("job", queue=found.queue_name, id=found.id) if has_link else None
-        yield IdRow(queue=found.queue_name, name=shown_id(found.id), link=link, places=found.places)
+    for match in ids:
+        has_link = len(quoted(match.id)) <= LONGEST_LINK
+        link = context.link("job", queue=match.queue_name, id=match.id) if has_link else None
+        yield IdRow(queue=match.queue_name, name=shown_id(match.id), link=link, places=match.places)
 
 
 def _pages(context: RequestContext, typed: str) -> Iterator[PageRow]:
-    wanted = typed.strip().casefold()
+    words = typed.strip().casefold()
     with suppress(NoSuchTask):
         task = context.app.tasks.get(typed.strip()).progress()
         yield PageRow(name=task.name, kind="task", link=context.link("task", id=task.id))
-    names = [name for name in context.app.core.queues if wanted in name.casefold()]
-    for name in sorted(names, key=lambda name: (name.casefold() != wanted, name.casefold()))[:QUEUES]:
+    names = [name for name in context.app.core.queues if words in name.casefold()]
+    for name in sorted(names, key=lambda name: (name.casefold() != words, name.casefold()))[:QUEUES]:
         yield PageRow(name=name, kind="queue", link=context.link("queue", queue=name))
     for path, name in MAIN.items():
-        if wanted in name.casefold():
+        if words in name.casefold():
             yield PageRow(name=name, kind="page", link=context.link(path))

@@ -25,23 +25,23 @@ def show(context: RequestContext) -> Response:
 
 def sign_in(context: RequestContext) -> Response:
     """Signs in by password, and redirects to the page that was requested."""
-    site, scope, wanted = context.site, context.request.scope, checked(context.form.get("next", ""))
+    site, scope, target = context.site, context.request.scope, checked(context.form.get("next", ""))
     caller = caller_of(scope)
-    known = site.auth.known_session(scope, [*cookies_of(context.request.headers)])
-    wait = site.throttle.seconds_to_wait(caller, known)
+    known_session = site.auth.known_session(scope, [*cookies_of(context.request.headers)])
+    wait = site.throttle.seconds_to_wait(caller, known_session)
     if wait > 0:
         audit.note_sign_in("locked out", caller)
-        answer = _form(context, wanted, 429, "Too many attempts. Wait a minute and try again.")
+        answer = _form(context, target, 429, "Too many attempts. Wait a minute and try again.")
         answer.headers["retry-after"] = str(ceil(wait))
         return answer
     signed_in = site.auth.sign_in(scope, context.form.get("password", ""), site.now())
     if signed_in is None:
         audit.note_sign_in("wrong password", caller)
-        return _form(context, wanted, 401, "The password is wrong.")
+        return _form(context, target, 401, "The password is wrong.")
     session, cookie = signed_in
-    site.throttle.forget(caller, known)
+    site.throttle.forget(caller, known_session)
     audit.note_sign_in("signed in", caller, session)
-    answer = context.redirect_to(context.root + wanted)
+    answer = context.redirect_to(context.root + target)
     cookie.set_on(answer.headers, context.request.url.scheme)
     return answer
 
@@ -65,6 +65,6 @@ def _end(context: RequestContext, session: Session) -> None:
         logger.warning("a session was signed out in its browser alone: a copy of its cookie works on", exc_info=True)
 
 
-def _form(context: RequestContext, wanted: str, status: int = 200, sentence: str = "") -> Response:
+def _form(context: RequestContext, target: str, status: int = 200, sentence: str = "") -> Response:
     has_password = bool(context.site.auth.accounts)
-    return context.render("sign_in.html", status, next=wanted, sentence=sentence, has_password=has_password)
+    return context.render("sign_in.html", status, next=target, sentence=sentence, has_password=has_password)

@@ -98,10 +98,10 @@ def act(context: RequestContext) -> Response:
 
 def _status(text: str) -> Status | None:
     """None for all. Raises ValueError, with a sentence: items of any status are not what an unknown one asks for."""
-    found = next((status for status in STATUSES.values() if status == text), None)
-    if text and found is None:
+    match = next((status for status in STATUSES.values() if status == text), None)
+    if text and match is None:
         raise ValueError(f"“{visible(text)}” is not a status: it is one of {', '.join(STATUSES.values())}.")
-    return found
+    return match
 
 
 def _item_rows(context: RequestContext, task_id: str, items: Iterable[Item]) -> Iterable[ItemRow]:
@@ -135,30 +135,30 @@ def show(context: RequestContext) -> Response:
     query = context.query
     after, find = query.get("after") or None, query.get("find", "").strip()
     try:
-        found = _search(context, find, after) if find else context.app.tasks.list(after, PAGE)
+        page = _search(context, find, after) if find else context.app.tasks.list(after, PAGE)
     except ValueError as error:
         return context.refuse(400, str(error))
     fields = {"find": find} if find else {}
     return context.render(
         "tasks.html",
-        rows=[*_task_rows(context, found.tasks)],
+        rows=[*_task_rows(context, page.tasks)],
         find=find,
         first=context.link("tasks", **fields) if after else None,
-        next=context.link("tasks", **fields, after=found.next) if found.next else None,
+        next=context.link("tasks", **fields, after=page.next) if page.next else None,
         states=STATES,
     )
 
 
 def _search(context: RequestContext, find: str, after: str | None) -> TaskPage | _Found:
     """Tasks whose names contain the text, or whose id it is."""
-    wanted, found = find.casefold(), list[TaskSummary]()
+    text, matches = find.casefold(), list[TaskSummary]()
     for _ in range(SEARCHED // PAGE):
         page = context.app.tasks.list(after, PAGE)
-        found += [task for task in page.tasks if task.id == find or wanted in task.name.casefold()]
+        matches += [task for task in page.tasks if task.id == find or text in task.name.casefold()]
         after = page.next
-        if after is None or len(found) >= PAGE:
+        if after is None or len(matches) >= PAGE:
             break
-    return _Found(found, after)
+    return _Found(matches, after)
 
 
 def _task_rows(context: RequestContext, tasks: list[TaskSummary]) -> Iterator[TaskRow]:

@@ -23,7 +23,7 @@ def show(context: RequestContext) -> Response:
         return _refused(context, worker)
     queue, name = context.app.operate(worker), context.query.get("find") or None
     order: TenantOrder = "waiting" if context.query.get("order") == "waiting" else "turn"
-    found = queue.tenants(PAGE, order=order, tenant=name)
+    page = queue.tenants(PAGE, order=order, tenant=name)
     return context.render(
         "tenants_live.html" if context.is_partial else "tenants.html",
         queue=worker.queue_name,
@@ -31,8 +31,8 @@ def show(context: RequestContext) -> Response:
         rate=worker.tenant_rate,
         find=name,
         order=order,
-        tenants=found.tenants,
-        cut=found.cut,
+        tenants=page.tenants,
+        cut=page.cut,
     )
 
 
@@ -44,13 +44,13 @@ def ask(context: RequestContext) -> Response:
     do, tenant = query.get("do", ""), query.get("tenant", "")
     if do not in _ACTIONS or ":" in tenant:
         return context.refuse(400, NO_ACTION)
-    found = context.app.operate(worker).tenants(tenant=tenant).tenants
+    tenants = context.app.operate(worker).tenants(tenant=tenant).tenants
     return context.render(
         "actions_tenant.html",
         queue=worker.queue_name,
         do=do,
         tenant=tenant,
-        waiting=found[0].waiting if found else 0,
+        waiting=tenants[0].waiting if tenants else 0,
         **durations.asked(query),
     )
 

@@ -117,8 +117,8 @@ class Auth:
             return visitor
         for account, signed_in in self._sessions(scope, cookies, now):
             return Visitor(account.name, account.role, signed_in)
-        if self._claims is not None and (claimed := self._claims.role_and_name(scope.get("aws.event"))):
-            role, name = claimed
+        if self._claims is not None and (identity := self._claims.role_and_name(scope.get("aws.event"))):
+            role, name = identity
             return Visitor(name, role)
         return self._trust(scope) if self._trust else None
 

@@ -33,8 +33,8 @@ def caller_of(scope: Mapping[str, Any]) -> Caller:
         return Caller(address, None if peer == address else peer)
     if "aws.event" in scope:
         return Caller(address)
-    named = any(name in _NAMING for name, _ in scope.get("headers", ()))
-    return Caller(address, SOME_PROXY if named else None)
+    has_address = any(name in _NAMING for name, _ in scope.get("headers", ()))
+    return Caller(address, SOME_PROXY if has_address else None)
 
 
 def _host(client: Any) -> str:  # noqa: ANN401 - a pair or None

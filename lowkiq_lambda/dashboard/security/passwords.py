@@ -55,17 +55,17 @@ def are_same(one: str, other: str) -> bool:
     return matches(plain, hash_)
 
 
-def check(configured: str, called: str, setting: str | None = None) -> None:
+def check(configured: str, name: str, setting: str | None = None) -> None:
     """Raises ConfigError for an invalid hash or a password that others could guess."""
     if not is_hashed(configured):
-        _check_strength(configured, called, setting)
+        _check_strength(configured, name, setting)
         return
     try:
         cost, salt, expected = _parts(configured)
     except ValueError:
-        raise ConfigError(f"{called} looks like a hashed password, but is invalid.", setting=setting) from None
+        raise ConfigError(f"{name} looks like a hashed password, but is invalid.", setting=setting) from None
     if not (1 < cost <= _MOST_COST and cost & (cost - 1) == 0 and salt and len(expected) == _LENGTH):
-        raise ConfigError(f"{called} looks like a hashed password, but is invalid.", setting=setting)
+        raise ConfigError(f"{name} looks like a hashed password, but is invalid.", setting=setting)
 
 
 def signing_key(configured: str) -> bytes:
@@ -84,15 +84,15 @@ def is_hashed(configured: str) -> bool:
     return configured.startswith(f"{_SCHEME}:")
 
 
-def _check_strength(password: str, called: str, setting: str | None = None) -> None:
+def _check_strength(password: str, name: str, setting: str | None = None) -> None:
     if len(password.strip()) < LEAST:
         raise ConfigError(
-            f"{called} has {len(password.strip())} characters: it needs at least {LEAST}, or others could guess it.",
+            f"{name} has {len(password.strip())} characters: it needs at least {LEAST}, or others could guess it.",
             setting=setting,
         )
     if weak := weakness(password):
         raise ConfigError(
-            f"{called} {weak}, so others could guess it. `python -c 'import secrets; print(secrets.token_urlsafe())'` "
+            f"{name} {weak}, so others could guess it. `python -c 'import secrets; print(secrets.token_urlsafe())'` "
             "prints a good one.",
             setting=setting,
         )

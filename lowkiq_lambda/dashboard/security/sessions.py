@@ -80,8 +80,8 @@ def as_cookie(session: Session, key: bytes) -> str:
 
 def account_of(cookie: str) -> str | None:
     """The account that the cookie claims, unverified."""
-    claimed = _decoded(content_of(cookie)) if len(cookie) <= _LONGEST_COOKIE else None
-    return None if claimed is None else claimed.account
+    content = _decoded(content_of(cookie)) if len(cookie) <= _LONGEST_COOKIE else None
+    return None if content is None else content.account
 
 
 def session_of(cookie: str, key: bytes, now: float) -> Session | None:
@@ -148,8 +148,8 @@ class Cookie(NamedTuple):
         It has no path, so browsers use the folder of the requested address: all responses that set it must belong to
         the same folder.
         """
-        secure, gone = "; Secure" * (scheme == "https"), "; Max-Age=0" * (not self.value)
-        headers.append("set-cookie", f"{self.name}={self.value}; HttpOnly; SameSite=lax{secure}{gone}")
+        secure, expiry = "; Secure" * (scheme == "https"), "; Max-Age=0" * (not self.value)
+        headers.append("set-cookie", f"{self.name}={self.value}; HttpOnly; SameSite=lax{secure}{expiry}")
 
 
 def name_of(key: bytes, scope: Mapping[str, Any]) -> str:

@@ -66,12 +66,12 @@ class Throttle:
         self._minute = -1
         self._attempts: Counter[str] = Counter()
 
-    def seconds_to_wait(self, caller: Caller, known: Session | None = None) -> float:
+    def seconds_to_wait(self, caller: Caller, session: Session | None = None) -> float:
         """Counts an attempt. Returns 0 if it is allowed, else the seconds until the next one is.
 
-        `known`: the session of the browser's cookie, which may have ended.
+        `session`: the session of the browser's cookie, which may have ended.
         """
-        now, counters = self._now(), _counters(caller, known)
+        now, counters = self._now(), _counters(caller, session)
         counts = self._count(now, counters, 1)
         if not any(_too_many(counters, each) for each in counts):
             return 0.0
@@ -79,9 +79,9 @@ class Throttle:
         self._count(now, counters, -1)
         return MINUTE - now % MINUTE
 
-    def forget(self, caller: Caller, known: Session | None = None) -> None:
+    def forget(self, caller: Caller, session: Session | None = None) -> None:
         """Removes the last attempt, because its password was right."""
-        self._count(self._now(), _counters(caller, known), -1)
+        self._count(self._now(), _counters(caller, session), -1)
 
     def _count(self, now: float, counters: _Counters, more: int) -> Sequence[Mapping[str, int]]:
         minute, sources = int(now // MINUTE), sorted({source for source in counters if source})
@@ -104,10 +104,10 @@ class Throttle:
             return [0] * len(sources)
 
 
-def _counters(caller: Caller, known: Session | None) -> _Counters:
-    if known is not None:
-        account = f"known as {known.account}"
-        return _Counters(f"browser {known.id}", account, account)
+def _counters(caller: Caller, session: Session | None) -> _Counters:
+    if session is not None:
+        account = f"known as {session.account}"
+        return _Counters(f"browser {session.id}", account, account)
     proxy = f"through {caller.proxy}" if caller.proxy else None
     return _Counters(f"from {network_of(caller.address)}", _ALL, proxy)
 

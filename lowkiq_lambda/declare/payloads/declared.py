@@ -20,14 +20,14 @@ def declared_type(worker: type[Worker[Any]]) -> Any:  # noqa: ANN401 - any type,
 
     Raises DeclarationError if these differ, if it cannot be found, or if JSON cannot hold it.
     """
-    said = _said(worker)
-    handled = _of_handler(worker, must_be_found=said is None)
-    if said is not None and handled is not None and said != handled:
+    payload = _said(worker)
+    handled = _of_handler(worker, must_be_found=payload is None)
+    if payload is not None and handled is not None and payload != handled:
         raise DeclarationError(
-            f"{worker.__name__} declares payloads of the type {payload_type(said).name}, and its handler takes those "
-            f"of {payload_type(handled).name}: write one of them."
+            f"{worker.__name__} declares payloads of the type {payload_type(payload).name}, and its handler takes "
+            f"those of {payload_type(handled).name}: write one of them."
         )
-    kind = handled if said is None else said
+    kind = handled if payload is None else payload
     if kind is not None:
         payload_type(kind)
     return kind
@@ -61,24 +61,26 @@ def _arguments(cls: type) -> Iterator[Any]:
             yield kind
 
 
-def _argument(cls: type, base: Any, given: tuple[Any, ...]) -> Any:  # noqa: ANN401 - any type, or None
+def _argument(cls: type, base: Any, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - any type, or None
     """The type that a class has by one of its bases, and by what stands in the brackets behind that."""
     if base is Worker:
-        return _found(cls, given[0]) if given else None
+        return _found(cls, arguments[0]) if arguments else None
     if not (isinstance(base, type) and issubclass(base, Worker)):
         return None
     for upper in base.__dict__.get("__orig_bases__", base.__bases__):
         kind = _argument(base, get_origin(upper) or upper, get_args(upper))
         if kind is not None:
-            return _filled(cls, kind, dict(zip(getattr(base, "__parameters__", ()), given, strict=False)))
+            return _filled(cls, kind, dict(zip(getattr(base, "__parameters__", ()), arguments, strict=False)))
     return None
 
 
-def _filled(cls: type, kind: Any, given: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - any type
+def _filled(cls: type, kind: Any, arguments: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - any type
     """The type, with arguments in place of its variables."""
     if isinstance(kind, TypeVar):
-        return _found(cls, given[kind]) if kind in given else kind
-    return kind[tuple(_filled(cls, variable, given) for variable in kind.__parameters__)] if _is_open(kind) else kind
+        return _found(cls, arguments[kind]) if kind in arguments else kind
+    return (
+        kind[tuple(_filled(cls, variable, arguments) for variable in kind.__parameters__)] if _is_open(kind) else kind
+    )
 
 
 def _found(cls: type, kind: Any) -> Any:  # noqa: ANN401 - any type

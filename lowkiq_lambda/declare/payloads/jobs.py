@@ -22,8 +22,8 @@ def plain_jobs(kind: Any, jobs: Iterable[Mapping[str, Any]]) -> list[Mapping[str
 
     Other checks report the other faults of a job.
     """
-    wanted = payload_type(kind)
-    return [_plain_job(wanted, position, job) for position, job in enumerate(jobs)]
+    kind_of_payload = payload_type(kind)
+    return [_plain_job(kind_of_payload, position, job) for position, job in enumerate(jobs)]
 
 
 def loader(kind: Any, load: Callable[[bytes], object] | None) -> Callable[[bytes], object]:  # noqa: ANN401 - any type
@@ -31,8 +31,12 @@ def loader(kind: Any, load: Callable[[bytes], object] | None) -> Callable[[bytes
 
     Raises WrongPayload.
     """
-    wanted = payload_type(kind)
-    return _guarded(wanted.name, wanted.decode) if load is None else _after(load, _guarded(wanted.name, wanted.load))
+    kind_of_payload = payload_type(kind)
+    return (
+        _guarded(kind_of_payload.name, kind_of_payload.decode)
+        if load is None
+        else _after(load, _guarded(kind_of_payload.name, kind_of_payload.load))
+    )
 
 
 def wrong_payload(entries: Sequence[bytes], load: Callable[[bytes], object]) -> str | None:
@@ -50,31 +54,31 @@ def wrong_payload(entries: Sequence[bytes], load: Callable[[bytes], object]) -> 
     return None
 
 
-def _plain_job(wanted: PayloadType, position: int, job: Mapping[str, Any]) -> Mapping[str, Any]:
-    given: object = job
-    if not isinstance(given, Mapping):
+def _plain_job(kind: PayloadType, position: int, job: Mapping[str, Any]) -> Mapping[str, Any]:
+    fields: object = job
+    if not isinstance(fields, Mapping):
         return job
     if "payload" not in job:
-        raise JobError(f"is required, and of the type {wanted.name}", position=position, field="payload")
-    return {**job, "payload": _plain(wanted, job["payload"], position)}
+        raise JobError(f"is required, and of the type {kind.name}", position=position, field="payload")
+    return {**job, "payload": _plain(kind, job["payload"], position)}
 
 
-def _plain(wanted: PayloadType, payload: object, position: int | None = None) -> object:
+def _plain(kind: PayloadType, payload: object, position: int | None = None) -> object:
     try:
-        return wanted.dump(payload)
+        return kind.dump(payload)
     except Exception as error:
-        raise JobError(f"is not of the type {wanted.name}: {error}", position=position, field="payload") from error
+        raise JobError(f"is not of the type {kind.name}: {error}", position=position, field="payload") from error
 
 
-def _guarded(name: str, read: Callable[[Any], object]) -> Callable[[Any], object]:
+def _guarded(name: str, parse: Callable[[Any], object]) -> Callable[[Any], object]:
     def guarded(stored: object) -> object:
         try:
-            return read(stored)
+            return parse(stored)
         except Exception as error:
             raise WrongPayload(f"is not of the type {name}: {error}") from error
 
     return guarded
 
 
-def _after(load: Callable[[bytes], object], read: Callable[[object], object]) -> Callable[[bytes], object]:
-    return lambda dumped: read(load(dumped))
+def _after(load: Callable[[bytes], object], parse: Callable[[object], object]) -> Callable[[bytes], object]:
+    return lambda dumped: parse(load(dumped))

@@ -59,9 +59,9 @@ class _Msgspec:
         if _is_of_another_class(payload, self._kind):
             raise TypeError(f"Expected `{self.name}`, got `{type(payload).__name__}`")
         # A dict leaves defaults out, and an object may hold what its fields do not allow.
-        given = msgspec.to_builtins(self.load(payload), str_keys=True)
+        plain = msgspec.to_builtins(self.load(payload), str_keys=True)
         # In one order whatever a set's is.
-        return msgspec.to_builtins(self.load(given), str_keys=True, order="deterministic")
+        return msgspec.to_builtins(self.load(plain), str_keys=True, order="deterministic")
 
     def load(self, values: object) -> object:
         return msgspec.convert(values, self._kind, str_keys=True)
@@ -121,9 +121,9 @@ def _payload_type(kind: Any) -> PayloadType:  # noqa: ANN401 - any type
 
 def fingerprint(kind: Any) -> str:  # noqa: ANN401 - any type
     """The name of the type, and digits that are others where its JSON Schema is another."""
-    wanted = payload_type(kind)
-    schema = msgspec.json.encode(wanted.schema(), order="sorted")
-    return f"{wanted.name} {sha256(schema).hexdigest()[:_DIGITS]}"
+    kind_of_payload = payload_type(kind)
+    schema = msgspec.json.encode(kind_of_payload.schema(), order="sorted")
+    return f"{kind_of_payload.name} {sha256(schema).hexdigest()[:_DIGITS]}"
 
 
 def _is_of_another_class(payload: object, kind: Any) -> bool:  # noqa: ANN401 - any type
@@ -140,8 +140,8 @@ def _is_of_pydantic(kind: object) -> bool:
 
 def _in_one_line(error: Any) -> str:  # noqa: ANN401 - a ValidationError of pydantic
     """What is wrong with each field, as msgspec would say it."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{one['msg']} - at `{'.'.join(['$', *map(str, one['loc'])])}`" for one in found)
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{one['msg']} - at `{'.'.join(['$', *map(str, one['loc'])])}`" for one in errors)
 
 
 def _name(kind: Any) -> str:  # noqa: ANN401 - any type

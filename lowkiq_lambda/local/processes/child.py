@@ -140,8 +140,8 @@ class ParentLink:
                 return
             if line is None:
                 logger.error("the parent is gone: this process stops")
-            for known in WORDS & {word}:
-                self._obey(known)
+            for order in WORDS & {word}:
+                self._obey(order)
 
     def _hear_at_boot(self, word: str) -> None:
         if word in {"stop", "now"}:
@@ -221,9 +221,9 @@ class HelpingBoard(ShardBoard):
         """Somebody pushed: whose shard it is, visits it."""
         super().notify([shard for shard in shards if shard not in self._others])
 
-    def update(self, results: Iterable[ProbeResult], asked: int) -> None:
+    def update(self, results: Iterable[ProbeResult], event: int) -> None:
         """As for any shard; of others' those count that wait. They queue as if due now, so behind our own."""
-        super().update(map(self._as_counted, results), asked)
+        super().update(map(self._as_counted, results), event)
 
     def visited(self, shard: ShardRef, result: VisitResult, ready_in: float | None) -> None:
         """As for any shard; of others' those are forgotten that have nothing due now, or were not to be had."""

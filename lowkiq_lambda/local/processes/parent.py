@@ -119,5 +119,5 @@ class DeadLeases:
             logger.warning("the leases that a child left end by themselves: %s", error)
             return
         if freed:
-            named = [f"{shard.queue_name} {shard.number}" for shard in freed]
-            logger.info("the leases that a child left are released", extra={"child": child.number, "shards": named})
+            names = [f"{shard.queue_name} {shard.number}" for shard in freed]
+            logger.info("the leases that a child left are released", extra={"child": child.number, "shards": names})

@@ -42,8 +42,8 @@ class ActionRunner:
 
     def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """The shards (None: all of the queue) before the first change."""
-        chosen = self.reader.shards if shards is None else shards
-        return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._snapshot)
+        refs = self.reader.shards if shards is None else shards
+        return self.reader.read("snapshot", dict.fromkeys(refs, ()), self._snapshot)
 
     def call_once(
         self,

@@ -107,7 +107,7 @@ def prepare(
     runner: ActionRunner,
     act: ActionName,
     *,
-    chosen: Iterable[object] | None = None,
+    chosen_ids: Iterable[object] | None = None,
     filter: IdFilter = ALL,  # noqa: A002 - it is one
     whole_list: bool = False,
 ) -> BulkAction:
@@ -116,12 +116,12 @@ def prepare(
     Raises JobError for an impossible id, BackendError, and WholeListError if it would delete all waiting jobs,
     including those that never failed, without `whole_list`.
     """
-    if act == "delete" and chosen is None and filter.is_everything and not whole_list:
+    if act == "delete" and chosen_ids is None and filter.is_everything and not whole_list:
         raise WholeListError(
             "Without a filter this would delete every waiting job of the queue: give a filter, or ids."
         )
     shards = runner.reader.shards
-    ids = None if chosen is None else id_texts(chosen)
+    ids = None if chosen_ids is None else id_texts(chosen_ids)
     of_shard = {} if ids is None else by_shard(ids, shards)
     snapshots = runner.snapshots([*of_shard] if ids is not None else None)
     counts = {
@@ -227,12 +227,12 @@ def _find(runner: ActionRunner, action: BulkAction) -> BulkAction:
 
 def first_ids(runner: ActionRunner, action: BulkAction, most: int, go_on: Callable[[], bool]) -> list[str]:
     """Some ids that the action would find, looked for while `go_on()`; only read. Raises BackendError."""
-    found: list[str] = []
+    first: list[str] = []
     for _, ids in listed_ids(runner, action):
-        found += ids[: most - len(found)]
-        if len(found) >= most or not go_on():
+        first += ids[: most - len(first)]
+        if len(first) >= most or not go_on():
             break
-    return found
+    return first
 
 
 def listed_ids(runner: ActionRunner, action: BulkAction) -> Iterator[tuple[ShardRef, list[str]]]:
@@ -256,16 +256,16 @@ def _fetch(runner: ActionRunner, action: BulkAction, snapshot: ShardSnapshot) ->
     """The next ids of the shard; None at its end."""
     reader = runner.reader._replace(shards=only(snapshot.shard))
     if action.chosen is not None:
-        chosen = by_shard(action.chosen, runner.reader.shards).get(snapshot.shard, ())
-        return None if action.after is not None else _Listed([*chosen], len(chosen), "")
+        ids_of_shard = by_shard(action.chosen, runner.reader.shards).get(snapshot.shard, ())
+        return None if action.after is not None else _Listed([*ids_of_shard], len(ids_of_shard), "")
     within = _within(action, snapshot)
     positions = list_positions(reader, _list_of(action), within, IDS_AT_ONCE)
     if not positions:
         return None
     ids = [position.id for position in positions]
     where: SearchableList = "morgue" if action.act in _OF_MORGUE else "waiting"
-    found = filter_ids(reader, runner.errors, where, _wanted(action), {snapshot.shard: ids})
-    return _Listed([*found], len(ids), positions[-1].cursor())
+    matches = filter_ids(reader, runner.errors, where, _wanted(action), {snapshot.shard: ids})
+    return _Listed([*matches], len(ids), positions[-1].cursor())
 
 
 def _list_of(action: BulkAction) -> ListName:

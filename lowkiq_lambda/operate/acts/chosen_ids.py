@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
 
 def chosen(ids: Iterable[object] | None, filter: Wanted | None, *, everything: bool) -> Chosen:  # noqa: A002 - as an act has it
     """The choice. Raises ValueError unless exactly one of the three is given, and for a bad filter."""
-    given = [
+    ways = [
         name
         for name, is_given in (
             ("ids", ids is not None),
@@ -31,15 +31,15 @@ def chosen(ids: Iterable[object] | None, filter: Wanted | None, *, everything: b
         )
         if is_given
     ]
-    if len(given) != 1:
-        found = f"{len(given)} of them: {' and '.join(given)}" if given else "none of them"
-        raise ValueError(f"Give exactly one of ids, a filter, or everything=True. The call has {found}.")
+    if len(ways) != 1:
+        names = f"{len(ways)} of them: {' and '.join(ways)}" if ways else "none of them"
+        raise ValueError(f"Give exactly one of ids, a filter, or everything=True. The call has {names}.")
     return Chosen(ids, ALL if filter is None else filter_by(filter), bool(everything))
 
 
 def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"") -> int:
     """Act; how many ids were changed. Raises JobError for an invalid id, BackendError."""
-    action = prepare(runner, act, chosen=choice.ids, filter=choice.filter, whole_list=choice.everything)
+    action = prepare(runner, act, chosen_ids=choice.ids, filter=choice.filter, whole_list=choice.everything)
     # Nobody was asked between the look and the first step, so the look is new enough.
     last = msgspec.structs.replace(action, error=error, begun=True)
     try:
@@ -51,8 +51,8 @@ def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: byte
     return last.changed
 
 
-def count_wanted(runner: ActionRunner, act: ActionName, wanted: Wanted | None) -> int:
+def count_wanted(runner: ActionRunner, act: ActionName, id_filter: Wanted | None) -> int:
     """How many ids an act would look at with this filter. Raises ValueError for a bad one, BackendError."""
-    filter_ = ALL if wanted is None else filter_by(wanted)
+    filter_ = ALL if id_filter is None else filter_by(id_filter)
     action: BulkAction = prepare(runner, act, filter=filter_, whole_list=True)
     return count(runner, action, lambda: True)[0]

@@ -28,8 +28,8 @@ def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> in
     Raises JobError, TypeError, BackendError.
     """
     digests: dict[ShardRef, list[Argument]] = {}
-    for given, key in _pairs(pushed):
-        job_id = id_text(given)
+    for id_of_job, key in _pairs(pushed):
+        job_id = id_text(id_of_job)
         shard = reader.shards.home_of(job_id)
         digests.setdefault(shard.using((RECEIPTS,)), []).append(key_digest(job_id, key))
     return _forget(reader, "forget_keys", digests)

@@ -52,14 +52,14 @@ class PreviewReply(ReplyShape, frozen=True):
 
 
 def begin(
-    runner: ActionRunner, ids: Iterable[object] | None, wanted: Wanted | None, options: RedriveOptions
+    runner: ActionRunner, ids: Iterable[object] | None, id_filter: Wanted | None, options: RedriveOptions
 ) -> BulkAction:
     """The redrive, before its first step. Raises JobError for an impossible id, ValueError, BackendError."""
-    if (ids is None) == (wanted is None):
+    if (ids is None) == (id_filter is None):
         raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
     if unknown := options.keys() - RedriveOptions.__annotations__.keys():
         raise TypeError(f"A redrive has no option {min(unknown)!r}.")
-    chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
+    ids_chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(id_filter or {})
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -74,7 +74,7 @@ def begin(
         checked = msgspec.convert(terms, RedriveTerms)
     except msgspec.ValidationError as error:
         raise ValueError(f"The redrive cannot work: {error}.") from error
-    action = prepare(runner, "redrive", chosen=chosen, filter=chosen_by)
+    action = prepare(runner, "redrive", chosen_ids=ids_chosen, filter=chosen_by)
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
         raise ValueError("The redrive cannot work: its last id would be due beyond the year 9999, or before 1970.")
@@ -115,8 +115,8 @@ def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RedrivePrevie
             part = at_once(ids, start)
             start += len(part)
             args = {shard: [*terms.arguments(position), *part]}
-            (found,) = reader.read("preview_redrive", args, lambda _shard, reply: PreviewReply.of(reply).ids)
-            for job_id, (payloads, stay, due_at, place, waits) in zip(part, found, strict=True):
+            (ids_by_shard,) = reader.read("preview_redrive", args, lambda _shard, reply: PreviewReply.of(reply).ids)
+            for job_id, (payloads, stay, due_at, place, waits) in zip(part, ids_by_shard, strict=True):
                 yield RedrivePreview(
                     id=job_id,
                     shard=shard.number,

@@ -17,12 +17,12 @@ EndOfPause = Callable[[float], Argument]
 
 def chosen_shard(shards: QueueShards, shard: ShardRef | int) -> ShardRef:
     """One of the shards, which may be named by its number. Raises ValueError for any other."""
-    given: object = shard
-    if isinstance(given, ShardRef) and given in shards:
-        return given
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(shards):
-        return shards[given]
-    raise ValueError(f"A shard is one of the queue, or its number from 0 to {len(shards) - 1}, not {given!r}.")
+    value: object = shard
+    if isinstance(value, ShardRef) and value in shards:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(shards):
+        return shards[value]
+    raise ValueError(f"A shard is one of the queue, or its number from 0 to {len(shards) - 1}, not {value!r}.")
 
 
 def pause_ends(seconds: float | None) -> EndOfPause:
@@ -54,9 +54,9 @@ def set_pause(reader: ShardReader, tenant: str | None, end_of: EndOfPause) -> fl
 
 
 def _with_tenants(reader: ShardReader, tenant: str) -> list[ShardRef]:
-    given: object = tenant
-    if not isinstance(given, str):
-        raise TypeError(f"tenant must be a text, not {given!r}.")
+    value: object = tenant
+    if not isinstance(value, str):
+        raise TypeError(f"tenant must be a text, not {value!r}.")
     if ":" in tenant:
         raise ValueError(f"A tenant is what stands before the first colon of its ids, so it has none: {tenant!r}.")
     shards = [*shards_with_tenants(reader, tenant)]

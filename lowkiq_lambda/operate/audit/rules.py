@@ -113,14 +113,15 @@ class Judge:
         """Compare what is known of ids with what they have, but for ids that change."""
         self._number = 0
         for job_id in {*self.ledger, *content} - {*passed_over}:
-            told, there = self.ledger.alive(job_id), content.get(job_id, {})
-            for arrival in sorted({*told, *there}):
-                is_known = arrival in told or arrival > self.ledger.known_from
-                if is_known and told.get(arrival) != there.get(arrival):
+            ledger, there = self.ledger.alive(job_id), content.get(job_id, {})
+            for arrival in sorted({*ledger, *there}):
+                is_known = arrival in ledger or arrival > self.ledger.known_from
+                if is_known and ledger.get(arrival) != there.get(arrival):
                     self._violation(
                         "account",
                         job_id,
-                        f"payload {arrival} is {there.get(arrival, 'gone')}, and should be {told.get(arrival, 'gone')}",
+                        f"payload {arrival} is {there.get(arrival, 'gone')}, and should be "
+                        f"{ledger.get(arrival, 'gone')}",
                     )
 
     def _count(self, call: str) -> None:
@@ -139,12 +140,12 @@ class Judge:
         self.ledger.put(job_id, place, WAITING)
 
     def _joined(self, item: Sequence[Any]) -> None:
-        job_id, kept, gone = item[0], Place(*item[1:3]), Place(*item[3:5])
-        was = self._end_up(job_id, gone, {WAITING, FLIGHT, MORGUE}, "joined")
-        if kept == gone:
-            self._violation("account", job_id, f"payload {kept.arrival} is joined with itself")
-        elif self.ledger.state(job_id, kept) is None and self.ledger.is_old(kept):
-            self.ledger.put(job_id, kept, MORGUE if was == MORGUE else WAITING)
+        job_id, survivor, merged = item[0], Place(*item[1:3]), Place(*item[3:5])
+        was = self._end_up(job_id, merged, {WAITING, FLIGHT, MORGUE}, "joined")
+        if survivor == merged:
+            self._violation("account", job_id, f"payload {survivor.arrival} is joined with itself")
+        elif self.ledger.state(job_id, survivor) is None and self.ledger.is_old(survivor):
+            self.ledger.put(job_id, survivor, MORGUE if was == MORGUE else WAITING)
 
     def _claimed(self, item: Sequence[Any]) -> None:
         job_id, first, last, count, is_started = item[0], Place(*item[1:3]), Place(*item[3:5]), item[5], item[6]

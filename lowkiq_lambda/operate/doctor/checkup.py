@@ -63,14 +63,14 @@ def _source(core: Core, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Where the address comes from, if it is from a variable that other programs read, too."""
     url = core.config.redis_url
     if url and url == environ.get("REDIS_URL") and not environ.get(variable_of("redis_url"), "").strip():
-        says = "the server is that of REDIS_URL, which may be the cache of other programs"
+        sentence = "the server is that of REDIS_URL, which may be the cache of other programs"
         advice = f"If it is, set {variable_of('redis_url')}."
-        yield Finding(section="server", check="address", mark="ok", says=says, advice=advice)
+        yield Finding(section="server", check="address", mark="ok", says=sentence, advice=advice)
 
 
-def _processes(core: Core, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:
-    found += Processes(backend, core.config.redis_retry_for)
-    yield from process_findings(found, VERSION)
+def _processes(core: Core, backend: LookingBackend, processes: list[Process]) -> Iterator[Finding]:
+    processes += Processes(backend, core.config.redis_retry_for)
+    yield from process_findings(processes, VERSION)
 
 
 def _unless_refused(section: Section, check: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
@@ -80,5 +80,5 @@ def _unless_refused(section: Section, check: str, look: Callable[[], Iterable[Fi
     except BackendUnavailable:
         raise
     except LowkiqError as error:
-        says = f"this could not be looked at: {error}"
-        return [Finding(section=section, check=check, mark="unknown", says=says)]
+        sentence = f"this could not be looked at: {error}"
+        return [Finding(section=section, check=check, mark="unknown", says=sentence)]

@@ -21,10 +21,10 @@ from lowkiq_lambda.views.queues import QueueMetrics
 
 def code_findings(core: Core, queues: FoundQueues, backend: Backend) -> Iterator[Finding]:
     """The findings on each queue of the code, then on queues that only the server has."""
-    found = {state.name: state for state in queues.found}
+    states = {state.name: state for state in queues.found}
     agreed = []
     for name, queue in core.queues.items():
-        differences = list(_of_queue(core, queue, found.get(name), backend))
+        differences = list(_of_queue(core, queue, states.get(name), backend))
         yield from differences
         agreed += [] if differences else [name]
     if agreed:
@@ -32,8 +32,8 @@ def code_findings(core: Core, queues: FoundQueues, backend: Backend) -> Iterator
     yield from _undeclared(core, queues)
 
 
-def _found(check: str, mark: Mark, says: str, advice: str = "", about: str = "", *promises: int) -> Finding:
-    return Finding(section="code", check=check, mark=mark, says=says, advice=advice, about=about, promises=promises)
+def _found(check: str, mark: Mark, sentence: str, advice: str = "", about: str = "", *promises: int) -> Finding:
+    return Finding(section="code", check=check, mark=mark, says=sentence, advice=advice, about=about, promises=promises)
 
 
 def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backend) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backe
     declared = queue.declaration
     if not state.there.agrees(declared):
         refusal = str(mismatch(name, declared, state.there, backend.prefix))
-        says, _, advice = refusal.partition(". ")
-        yield _found("declarations", "broken", f"{says}: its pushes and drains are refused", advice, name, *DATA)
+        sentence, _, advice = refusal.partition(". ")
+        yield _found("declarations", "broken", f"{sentence}: its pushes and drains are refused", advice, name, *DATA)
     elif state.there.changing:
         yield _found(
             "declarations",
@@ -74,8 +74,8 @@ def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backe
             name,
         )
     if (least := least_version(backend, state.live)) > CONTRACT_VERSION:
-        says = f"only contract version {least} or newer may write it, and this library has {CONTRACT_VERSION}"
-        yield _found("least version", "broken", says, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
+        sentence = f"only contract version {least} or newer may write it, and this library has {CONTRACT_VERSION}"
+        yield _found("least version", "broken", sentence, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
     yield from _of_limits(core, queue, state, backend)
 
 

@@ -40,7 +40,7 @@ def _of_node(node: NodeVitals, topology: Topology) -> Iterator[Finding]:
 
 
 def _failures(node: NodeVitals) -> Iterator[Finding]:
-    failed = [says for name, says in _FAILURES.items() if node.info.get(name) == "err"]
+    failed = [sentence for name, sentence in _FAILURES.items() if node.info.get(name) == "err"]
     if failed:
         yield Finding(
             section="server",
@@ -94,10 +94,10 @@ def _crash_of_append_only(fsync: str | None) -> tuple[Mark, str, str]:
     if fsync == "always":
         return "ok", "a crash loses nothing (appendfsync always)", ""
     if fsync == "no":
-        says = "a crash of the machine loses what the system has not written, some 30 s (appendfsync no)"
-        return "warning", says, "Set appendfsync to everysec."
-    known = "appendfsync everysec" if fsync else "if appendfsync is everysec, which the server does not tell"
-    return "ok", f"a crash loses the last second at most ({known})", ""
+        sentence = "a crash of the machine loses what the system has not written, some 30 s (appendfsync no)"
+        return "warning", sentence, "Set appendfsync to everysec."
+    condition = "appendfsync everysec" if fsync else "if appendfsync is everysec, which the server does not tell"
+    return "ok", f"a crash loses the last second at most ({condition})", ""
 
 
 def _failover(node: NodeVitals, topology: Topology) -> tuple[Mark, str, str]:
@@ -111,12 +111,12 @@ def _failover(node: NodeVitals, topology: Topology) -> tuple[Mark, str, str]:
     least = node.number("min-replicas-to-write") or int("min_slaves_good_slaves" in node.info)
     if least:
         return "ok", f"a failover to one of {replicas} loses what was on its way (min-replicas-to-write {least})", ""
-    says = f"a failover to one of {replicas} loses what that has not got yet"
+    sentence = f"a failover to one of {replicas} loses what that has not got yet"
     if topology == "sentinel":
-        says += ", and what the old primary takes until Sentinel has reached it, some seconds"
+        sentence += ", and what the old primary takes until Sentinel has reached it, some seconds"
     if not node.settings:
-        return "ok", says, ""
-    return "warning", says, "Set min-replicas-to-write 1 on every server."
+        return "ok", sentence, ""
+    return "warning", sentence, "Set min-replicas-to-write 1 on every server."
 
 
 def _replicas_count(node: NodeVitals) -> int | None:

@@ -36,11 +36,11 @@ def health_of(core: Core, host: str | None = None) -> DaemonHealth:
     """
     backend, here = LookingBackend(core.backend), host or socket.gethostname()
     try:
-        found = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
+        own_daemons = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
         now = backend.clock.time()
-        daemons = [one for one in found if now - one.seen_at <= BEATS * core.config.heartbeat_interval]
+        daemons = [one for one in own_daemons if now - one.seen_at <= BEATS * core.config.heartbeat_interval]
         if not daemons:
-            return _missing(found, here, now)
+            return _missing(own_daemons, here, now)
         idle = [one for one in daemons if not (one.quiet or one.doing)]
         if idle and len(idle) == len([one for one in daemons if not one.quiet]):
             return _of_idle(idle, _waiting(core, backend))
@@ -49,10 +49,10 @@ def health_of(core: Core, host: str | None = None) -> DaemonHealth:
     return DaemonHealth(is_well=True, says=f"{_names(daemons)} beats, and does what it can.")
 
 
-def _missing(found: Sequence[Process], host: str, now: float) -> DaemonHealth:
-    if not found:
+def _missing(daemons: Sequence[Process], host: str, now: float) -> DaemonHealth:
+    if not daemons:
         return DaemonHealth(is_well=False, says=f"No daemon of {host} has been heard of.")
-    last = min(now - one.seen_at for one in found)
+    last = min(now - one.seen_at for one in daemons)
     return DaemonHealth(is_well=False, says=f"No daemon of {host} has been heard of for {time(last)}.")
 
 

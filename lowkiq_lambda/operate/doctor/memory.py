@@ -19,14 +19,14 @@ def memory_views(states: Sequence[QueueState], backend: Backend) -> Iterator[Mem
     for state in states:
         if not state.shards:
             continue
-        told = queue_memory(backend, state.name, state.live, state.now)
-        if told.sampled:
-            by_kind: dict[str, int] = {kind: told.bytes[kind] for kind in KINDS if told.bytes.get(kind)}
-            yield MemoryView(queue=state.name, how="sampled", bytes=by_kind, sampled=told.sampled, shards=told.shards)
+        sizes = queue_memory(backend, state.name, state.live, state.now)
+        if sizes.sampled:
+            by_kind: dict[str, int] = {kind: sizes.bytes[kind] for kind in KINDS if sizes.bytes.get(kind)}
+            yield MemoryView(queue=state.name, how="sampled", bytes=by_kind, sampled=sizes.sampled, shards=sizes.shards)
         elif isinstance(state.metrics, QueueMetrics):
             counts = {"waiting": state.metrics.length, "morgue": state.metrics.morgue_length}
             estimated = {kind: count * BYTES_PER_ID for kind, count in counts.items() if count}
-            yield MemoryView(queue=state.name, how="estimated", bytes=estimated, sampled=0, shards=told.shards)
+            yield MemoryView(queue=state.name, how="estimated", bytes=estimated, sampled=0, shards=sizes.shards)
 
 
 def memory_findings(views: Sequence[MemoryView]) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ def move_findings(states: Sequence[QueueState]) -> Iterator[Finding]:
 
 def _of_move(state: QueueState) -> Finding:
     layout = state.shards.layout
-    moved, still_for = layout.groups - len(layout.left), state.now - layout.at
-    way = f"from {layout.before} to {layout.after} shards: {moved} of {layout.groups} groups have moved"
+    groups, still_for = layout.groups - len(layout.left), state.now - layout.at
+    way = f"from {layout.before} to {layout.after} shards: {groups} of {layout.groups} groups have moved"
     if still_for <= STANDS_STILL:
         return Finding(section="moves", check="moves", mark="ok", says=f"on its way {way}", about=state.name)
     return Finding(

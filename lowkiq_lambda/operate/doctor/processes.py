@@ -16,23 +16,25 @@ def process_findings(processes: Sequence[Process], version: str) -> Iterator[Fin
     else:
         yield _found("processes", "ok", "no process drains, as far as is known; invocations come and go")
     if quiet := [process for process in living if process.quiet]:
-        says = f"{_names(quiet)} begins nothing new"
-        yield _found("quiet", "warning", says, "If no deploy is under way, end it: lowkiq processes --stop P.")
-    if gone := [process for process in processes if process.is_gone]:
-        says = f"{_names(gone)} has not been heard of for a minute: it died, or cannot reach the server"
-        yield _found("gone", "warning", says, "Look at its log. What it had in flight others recover.")
+        sentence = f"{_names(quiet)} begins nothing new"
+        yield _found("quiet", "warning", sentence, "If no deploy is under way, end it: lowkiq processes --stop P.")
+    if dead := [process for process in processes if process.is_gone]:
+        sentence = f"{_names(dead)} has not been heard of for a minute: it died, or cannot reach the server"
+        yield _found("gone", "warning", sentence, "Look at its log. What it had in flight others recover.")
     if slow := [process for process in living if process.is_slow]:
-        says = f"each call of {_names(slow)} takes more than 50 ms"
-        yield _found("slow", "warning", says, "Look at the network between, and at SLOWLOG GET on the server.", BUDGET)
+        sentence = f"each call of {_names(slow)} takes more than 50 ms"
+        yield _found(
+            "slow", "warning", sentence, "Look at the network between, and at SLOWLOG GET on the server.", BUDGET
+        )
     if others := [process for process in living if process.version != version]:
         versions = some(sorted({process.version for process in others}))
-        says = f"{_names(others)} runs version {versions} of the library, and this is {version}"
-        yield _found("versions", "warning", says, "Finish the deploy.")
+        sentence = f"{_names(others)} runs version {versions} of the library, and this is {version}"
+        yield _found("versions", "warning", sentence, "Finish the deploy.")
 
 
 def _names(processes: Sequence[Process]) -> str:
     return some([process.id for process in processes])
 
 
-def _found(check: str, mark: Mark, says: str, advice: str = "", *promises: int) -> Finding:
-    return Finding(section="processes", check=check, mark=mark, says=says, advice=advice, promises=promises)
+def _found(check: str, mark: Mark, sentence: str, advice: str = "", *promises: int) -> Finding:
+    return Finding(section="processes", check=check, mark=mark, says=sentence, advice=advice, promises=promises)

@@ -52,8 +52,8 @@ def read_queues(core: Core, backend: Backend) -> FoundQueues:
     except BackendDenied:
         own = ((name, read_registered(backend, name, retry_for)) for name in core.queues)
         declared, are_all = {name: there for name, there in own if there is not None}, False
-    found = [_state(core, name, there, backend) for name, there in declared.items()]
-    return FoundQueues(found, are_all)
+    states = [_state(core, name, there, backend) for name, there in declared.items()]
+    return FoundQueues(states, are_all)
 
 
 def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueState:

@@ -16,14 +16,14 @@ def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
     """The findings on recurring work that is late, or fails. Raises BackendError."""
     for duty in operations.duties():
         if duty.failures:
-            says = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
-            yield _found("duties", "warning", says, "Correct it; the log has more.", duty.name)
+            sentence = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
+            yield _found("duties", "warning", sentence, "Correct it; the log has more.", duty.name)
         elif duty.last_run is None:
-            says = "it has never run: no daemon and no tick of this app has come"
-            yield _found("duties", "warning", says, "Start the daemon, or deploy the tick.", duty.name)
+            sentence = "it has never run: no daemon and no tick of this app has come"
+            yield _found("duties", "warning", sentence, "Start the daemon, or deploy the tick.", duty.name)
         elif not duty.is_running and now - duty.next_run > LATE:
-            says = f"it is late by {time(now - duty.next_run)}: no daemon and no tick of this app comes"
-            yield _found("duties", "broken", says, "Start the daemon, or deploy the tick.", duty.name)
+            sentence = f"it is late by {time(now - duty.next_run)}: no daemon and no tick of this app comes"
+            yield _found("duties", "broken", sentence, "Start the daemon, or deploy the tick.", duty.name)
 
 
 def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:
@@ -38,8 +38,8 @@ def schedule_findings(operations: Operations, states: Sequence[QueueState], back
     for view in views(declared, rows, now):
         trouble = _trouble_of(view, by_name.get(view.key, []), now[view.queue_name])
         if trouble:
-            mark, says, advice = trouble
-            yield _found("schedules", mark, says, advice, f"{view.queue_name}/{view.name}")
+            mark, sentence, advice = trouble
+            yield _found("schedules", mark, sentence, advice, f"{view.queue_name}/{view.name}")
 
 
 def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tuple[Mark, str, str] | None:
@@ -51,8 +51,8 @@ def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tup
         return None
     since = _counts_since(view, rows)
     if since is None:
-        says = "no process that fires entries has declared it yet"
-        return "warning", says, "Deploy this code to the daemon, or to the function of the tick."
+        sentence = "no process that fires entries has declared it yet"
+        return "warning", sentence, "Deploy this code to the daemon, or to the function of the tick."
     planned = next(view.entry.times.after(since), None)
     if planned is None or now - planned <= LATE:
         return None
@@ -66,11 +66,11 @@ def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tup
 def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
     """The last planned time that was decided, or since when the entry's times count; None if unknown."""
     digest = view.entry.times.digest if view.entry else ""
-    known = [row.record.known[digest][0] for row in rows if digest in row.record.known]
-    made = [row.record.since for row in rows if row.record.since is not None]
-    last = [view.last] if view.last is not None and (known or made) else []
-    return max([*known, *made, *last], default=None)
+    since = [row.record.known[digest][0] for row in rows if digest in row.record.known]
+    times = [row.record.since for row in rows if row.record.since is not None]
+    last = [view.last] if view.last is not None and (since or times) else []
+    return max([*since, *times, *last], default=None)
 
 
-def _found(check: str, mark: Mark, says: str, advice: str, about: str) -> Finding:
-    return Finding(section="work", check=check, mark=mark, says=says, advice=advice, about=about)
+def _found(check: str, mark: Mark, sentence: str, advice: str, about: str) -> Finding:
+    return Finding(section="work", check=check, mark=mark, says=sentence, advice=advice, about=about)

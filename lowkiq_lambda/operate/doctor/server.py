@@ -45,9 +45,9 @@ def _of_node(node: NodeVitals) -> Iterator[Finding]:
     yield _memory(node)
 
 
-def _found(node: NodeVitals, check: str, mark: Mark, says: str, advice: str = "", *promises: int) -> Finding:
+def _found(node: NodeVitals, check: str, mark: Mark, sentence: str, advice: str = "", *promises: int) -> Finding:
     return Finding(
-        section="server", check=check, mark=mark, says=says, advice=advice, about=node.address, promises=promises
+        section="server", check=check, mark=mark, says=sentence, advice=advice, about=node.address, promises=promises
     )
 
 
@@ -58,18 +58,18 @@ def _version(node: NodeVitals) -> Finding:
         advice = f"Make sure that it is {OLDEST} or newer."
         return _found(node, "version", "unknown", "the server does not tell its version", advice)
     if is_too_old(version):
-        says = f"{name}, and {OLDEST} is the oldest that serves"
-        return _found(node, "version", "broken", says, "Upgrade it.", *DATA)
+        sentence = f"{name}, and {OLDEST} is the oldest that serves"
+        return _found(node, "version", "broken", sentence, "Upgrade it.", *DATA)
     return _found(node, "version", "ok", name)
 
 
 def _user(node: NodeVitals) -> Finding:
-    refused = [name for name, told in (("INFO", node.info), ("CONFIG GET", node.settings)) if not told]
+    refused = [name for name, answer in (("INFO", node.info), ("CONFIG GET", node.settings)) if not answer]
     name = f"signed in as {node.user!r}" if node.user else "the server does not tell as whom this is signed in"
     if "INFO" in refused:
-        says = f"{name}; it refuses {' and '.join(refused)}"
+        sentence = f"{name}; it refuses {' and '.join(refused)}"
         advice = f"What is not known below, look up at the server, or let the user call {' and '.join(refused)}."
-        return _found(node, "user", "unknown", says, advice)
+        return _found(node, "user", "unknown", sentence, advice)
     refusal = ", and CONFIG GET is refused" if refused else ""
     return _found(node, "user", "ok", f"{name}{refusal}")
 
@@ -114,8 +114,8 @@ def _eviction(node: NodeVitals) -> Finding:
 
 
 def _memory(node: NodeVitals) -> Finding:
-    used, limit = node.number("used_memory"), node.number("maxmemory")
-    if used is None or limit is None:
+    bytes_used, limit = node.number("used_memory"), node.number("maxmemory")
+    if bytes_used is None or limit is None:
         return _found(
             node,
             "memory",
@@ -126,13 +126,15 @@ def _memory(node: NodeVitals) -> Finding:
         )
     most = limit or node.number("total_system_memory") or 0
     whose = "its maxmemory" if limit else "the machine's memory, as it has no maxmemory"
-    says = f"{size(used)} used of {size(most)}, {whose}" if most else f"{size(used)} used, without a maxmemory"
+    sentence = (
+        f"{size(bytes_used)} used of {size(most)}, {whose}" if most else f"{size(bytes_used)} used, without a maxmemory"
+    )
     advice = "Drain, delete what is in the morgue, or give it more memory."
-    if limit and used >= limit:
-        return _found(node, "memory", "broken", f"{says}: pushes are refused, drains go on", advice, NOTHING_LOST)
-    if most and used >= FULL * most:
-        return _found(node, "memory", "warning", f"{says}: {used / most:.0%}", advice, NOTHING_LOST)
-    return _found(node, "memory", "ok", says)
+    if limit and bytes_used >= limit:
+        return _found(node, "memory", "broken", f"{sentence}: pushes are refused, drains go on", advice, NOTHING_LOST)
+    if most and bytes_used >= FULL * most:
+        return _found(node, "memory", "warning", f"{sentence}: {bytes_used / most:.0%}", advice, NOTHING_LOST)
+    return _found(node, "memory", "ok", sentence)
 
 
 def _cluster_state(node: NodeVitals, count: int) -> Finding:

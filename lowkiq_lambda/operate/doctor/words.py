@@ -31,5 +31,5 @@ def several(count: int, name: str) -> str:
 def some(names: Sequence[object]) -> str:
     """The first of them, and how many more there are."""
     more = len(names) - _SHOWN
-    shown = ", ".join(map(str, names[:_SHOWN]))
-    return f"{shown} and {more} more" if more > 0 else shown
+    names_shown = ", ".join(map(str, names[:_SHOWN]))
+    return f"{names_shown} and {more} more" if more > 0 else names_shown

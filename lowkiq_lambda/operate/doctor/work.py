@@ -19,14 +19,14 @@ NEARLY: Final = 0.9
 
 def work_findings(core: Core, states: Sequence[QueueState], processes: Sequence[Process]) -> Iterator[Finding]:
     """The findings on the app's queues."""
-    found = [finding for state in states for finding in _of_queue(core, state, processes)]
-    yield from found
-    if not any(finding.check == "due work" for finding in found):
+    findings = [finding for state in states for finding in _of_queue(core, state, processes)]
+    yield from findings
+    if not any(finding.check == "due work" for finding in findings):
         yield _found("due work", "ok", "all that is due is looked after")
 
 
-def _found(check: str, mark: Mark, says: str, advice: str = "", about: str = "", *promises: int) -> Finding:
-    return Finding(section="work", check=check, mark=mark, says=says, advice=advice, about=about, promises=promises)
+def _found(check: str, mark: Mark, sentence: str, advice: str = "", about: str = "", *promises: int) -> Finding:
+    return Finding(section="work", check=check, mark=mark, says=sentence, advice=advice, about=about, promises=promises)
 
 
 def _of_queue(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
@@ -37,31 +37,31 @@ def _of_queue(core: Core, state: QueueState, processes: Sequence[Process]) -> It
 
 
 def _unreadable(state: QueueState) -> Iterator[Finding]:
-    read = zip(state.live, state.probes, strict=True) if state.probes else ()
-    broken = [(shard.number, probe) for shard, probe in read if isinstance(probe, LowkiqError)]
+    pairs = zip(state.live, state.probes, strict=True) if state.probes else ()
+    broken = [(shard.number, probe) for shard, probe in pairs if isinstance(probe, LowkiqError)]
     if broken:
         shards = some([number for number, _ in broken])
-        says = f"shard {shards} cannot be read: {broken[0][1]}"
+        sentence = f"shard {shards} cannot be read: {broken[0][1]}"
         advice = "The next drain sets aside what is damaged; look at the page Damaged of the dashboard then."
-        yield _found("damage", "broken", says, advice, state.name, NOTHING_LOST, HONEST_NUMBERS)
+        yield _found("damage", "broken", sentence, advice, state.name, NOTHING_LOST, HONEST_NUMBERS)
 
 
 def _untaken(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
     limit = 2 * core.config.poll_interval
-    read = [probe for probe in state.probes if isinstance(probe, ProbeResult)]
-    waiting = [probe for probe in read if probe.has_work and probe.lag > limit]
+    results = [probe for probe in state.probes if isinstance(probe, ProbeResult)]
+    waiting = [probe for probe in results if probe.has_work and probe.lag > limit]
     if not waiting:
         return
     lag = max(probe.lag for probe in waiting)
     numbers = some([probe.ref.number for probe in waiting])
-    says = (
+    sentence = (
         f"due for up to {time(lag)}, and not taken: {several(len(waiting), 'shard')} of {len(state.probes)} ({numbers})"
     )
     if isinstance(state.metrics, QueueMetrics) and state.metrics.oldest_due_age <= limit:
         # The counts of the queue already explain the wait.
         return
     mark, why, advice = _nobody(lag, processes)
-    yield _found("due work", mark, f"{says}; {why}", advice, state.name, NOTHING_LOST)
+    yield _found("due work", mark, f"{sentence}; {why}", advice, state.name, NOTHING_LOST)
 
 
 def _nobody(lag: float, processes: Sequence[Process]) -> tuple[Mark, str, str]:
@@ -90,31 +90,33 @@ def _names(processes: Sequence[Process]) -> str:
 def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Finding]:
     if metrics.paused:
         lag = f", and the oldest due id has waited {time(metrics.paused_lag)}" if metrics.paused_lag else ""
-        says = f"{metrics.paused} of {several(len(metrics.shards), 'shard')} paused{lag}"
-        yield _found("paused", "warning", says, f"Go on with it: lowkiq resume {name}.", name)
+        sentence = f"{metrics.paused} of {several(len(metrics.shards), 'shard')} paused{lag}"
+        yield _found("paused", "warning", sentence, f"Go on with it: lowkiq resume {name}.", name)
     elif metrics.paused_lag:
-        says = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
+        sentence = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
         advice = "Resume it on the page Tenants of the dashboard, or by app.operate(worker).resume(tenant=...)."
-        yield _found("paused", "warning", says, advice, name)
+        yield _found("paused", "warning", sentence, advice, name)
     if metrics.limited_lag > LATE:
-        says = f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
+        sentence = (
+            f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
+        )
         rate = "; the rate of tenants stands in the code alone (tenant_rate)" if _has_tenant_rate(core, name) else ""
         advice = f"Raise them on the page Limits of the dashboard{rate}, if the backlog is to be gone sooner."
-        yield _found("limits", "warning", says, advice, name)
+        yield _found("limits", "warning", sentence, advice, name)
     if metrics.held:
-        says = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
+        sentence = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
         advice = "Unblock or delete them on the dashboard, or by app.operate(worker)."
-        yield _found("held ids", "warning", says, advice, name)
+        yield _found("held ids", "warning", sentence, advice, name)
     if metrics.damaged:
-        says = f"{several(metrics.damaged, 'record')} set aside as unreadable"
+        sentence = f"{several(metrics.damaged, 'record')} set aside as unreadable"
         advice = "Look at the page Damaged of the dashboard: find out what else writes to this server."
-        yield _found("damage", "warning", says, advice, name, HONEST_NUMBERS)
+        yield _found("damage", "warning", sentence, advice, name, HONEST_NUMBERS)
     nearly = NEARLY * core.config.morgue_max_entries
     full = [number for number, shard in enumerate(metrics.shards) if shard.morgue_length >= nearly]
     if full:
-        says = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
+        sentence = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
         advice = f"Requeue or delete what is buried: lowkiq redrive {name}; or raise LOWKIQ_MORGUE_MAX_ENTRIES."
-        yield _found("morgue", "warning", says, advice, name, NOTHING_LOST)
+        yield _found("morgue", "warning", sentence, advice, name, NOTHING_LOST)
 
 
 def _has_tenant_rate(core: Core, name: str) -> bool:

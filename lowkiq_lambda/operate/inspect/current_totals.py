@@ -56,16 +56,16 @@ def current_totals(
     declared: list[ExtraCommand] = [(key, ("GET", key)) for key in keys]
     with ExitStack() as stack:
         while True:
-            asked = [queue.shards for queue in queues.values()]
-            answers, totals = stack.enter_context(stream_totals(reader, asked, [*declared, *extra_commands]))
+            shards = [queue.shards for queue in queues.values()]
+            answers, totals = stack.enter_context(stream_totals(reader, shards, [*declared, *extra_commands]))
             with translated():
                 refusals = [
                     queue.refusal_of(registered_in(answer))
                     for queue, answer in zip(queues.values(), answers, strict=False)
                 ]
-            if asked == [queue.shards for queue in queues.values()]:
+            if shards == [queue.shards for queue in queues.values()]:
                 break
             stack.close()
         workers = [None if refusal else queue.worker for queue, refusal in zip(queues.values(), refusals, strict=True)]
         mismatches = [str(refusal or "") for refusal in refusals]
-        yield CurrentTotals(answers[len(declared) :], asked, mismatches, apart(reader, workers, totals))
+        yield CurrentTotals(answers[len(declared) :], shards, mismatches, apart(reader, workers, totals))

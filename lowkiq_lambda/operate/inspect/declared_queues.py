@@ -24,8 +24,8 @@ def declared_queues(backend: Backend, retry_for: float) -> dict[str, Registered]
 def least_version(backend: Backend, shards: Sequence[ShardRef]) -> int:
     """The least contract version of a library that may write to all of these; 0 for any. Raises BackendError."""
     with translated():
-        asked = [(key, ("HGET", key, "least_version")) for key in (shard.key("meta") for shard in shards)]
-        answers = [unless_refused(answer) for answer in send_each(backend.client, asked)]
+        commands = [(key, ("HGET", key, "least_version")) for key in (shard.key("meta") for shard in shards)]
+        answers = [unless_refused(answer) for answer in send_each(backend.client, commands)]
     return max((int(answer) for answer in answers if answer and answer.isdigit()), default=0)
 
 

@@ -146,22 +146,22 @@ def error_groups(
     scans = _Scans(reader, lists, errors.part)
     scans.begin(part.after)
     tallies, alike = dict[tuple[str, Alike], _Tally](), dict[str, Alike]()
-    now, counted, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
-    while scans.are_left and (not counted or (counted < READ_AT_ONCE and time.monotonic() < ends_at)):
+    now, count, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
+    while scans.are_left and (not count or (count < READ_AT_ONCE and time.monotonic() < ends_at)):
         for (shard, where), reply in scans.step():
-            counted += reply.errors_read
+            count += reply.errors_read
             for text, times in reply.texts:
                 line = first_line(errors.text(text))
                 shared = alike[line] = alike.get(line) or what_is_alike(line, part.by)
                 tally = tallies.setdefault((shard.queue_name, shared), _Tally(line))
                 tally.add(where, times, now)
-    found = sorted((_group(*place, tally) for place, tally in tallies.items()), key=_order)
+    groups = sorted((_group(*place, tally) for place, tally in tallies.items()), key=_order)
     return ErrorGroups(
-        groups=found[: part.limit],
-        counted=counted,
-        total=max(_total(reader, queues), counted),
+        groups=groups[: part.limit],
+        counted=count,
+        total=max(_total(reader, queues), count),
         next=scans.cursor() if scans.are_left else None,
-        others=max(0, len(found) - part.limit),
+        others=max(0, len(groups) - part.limit),
     )
 
 

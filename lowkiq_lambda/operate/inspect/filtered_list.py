@@ -28,7 +28,7 @@ def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
     reader: ShardReader,
     errors: StoredErrors,
     where: SearchableList,
-    wanted: IdFilter,
+    id_filter: IdFilter,
     limit: int,
     *,
     reverse: bool,
@@ -40,28 +40,28 @@ def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
     """
     check_limit(limit)
     listed: ListName = "due" if where == "waiting" else "morgue"
-    within = Range(Bound.of(wanted.least), Bound.of(wanted.most), reverse, position_after(after))
-    found, ids_read = list[ListPosition](), 0
-    while len(found) <= limit and ids_read < READ_AT_ONCE:
+    within = Range(Bound.of(id_filter.least), Bound.of(id_filter.most), reverse, position_after(after))
+    matches, ids_read = list[ListPosition](), 0
+    while len(matches) <= limit and ids_read < READ_AT_ONCE:
         positions = list_positions(reader, listed, within, IDS_AT_ONCE)
-        found += _matching(reader, errors, where, wanted, positions)
+        matches += _matching(reader, errors, where, id_filter, positions)
         if len(positions) < IDS_AT_ONCE:
-            return _page(found, limit, None)
+            return _page(matches, limit, None)
         ids_read += len(positions)
         within = within._replace(after=positions[-1])
-    return _page(found, limit, within.after)
+    return _page(matches, limit, within.after)
 
 
-def _page(found: Sequence[ListPosition], limit: int, read_to: ListPosition | None) -> Page[str]:
-    last = found[limit - 1] if len(found) > limit else read_to
-    return Page([position.id for position in found[:limit]], None if last is None else last.cursor())
+def _page(positions: Sequence[ListPosition], limit: int, read_to: ListPosition | None) -> Page[str]:
+    last = positions[limit - 1] if len(positions) > limit else read_to
+    return Page([position.id for position in positions[:limit]], None if last is None else last.cursor())
 
 
 def _matching(
     reader: ShardReader,
     errors: StoredErrors,
     where: SearchableList,
-    wanted: IdFilter,
+    id_filter: IdFilter,
     positions: Sequence[ListPosition],
 ) -> list[ListPosition]:
     """Those of the positions that meet the filter's conditions besides its range."""
@@ -69,5 +69,5 @@ def _matching(
     for position in positions:
         ids_of[reader.shards[position.shard]].append(position.id)
     # An id is in one shard only.
-    matches = {*filter_ids(reader, errors, where, wanted, ids_of)}
+    matches = {*filter_ids(reader, errors, where, id_filter, ids_of)}
     return [position for position in positions if position.id in matches]

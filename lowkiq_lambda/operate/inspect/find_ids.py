@@ -29,7 +29,7 @@ def find_ids(reader: ShardReader, queues: Sequence[QueueShards], text: str, limi
     exact = [*_exact(reader, queues, text)]
     places, cut = _beginning(reader, [shard for shards in queues for shard in shards], text)
     alike = [FoundId(queue_name, job_id, tuple(at)) for (queue_name, job_id), at in sorted(places.items())]
-    others = [found for found in alike if found.id != text]
+    others = [match for match in alike if match.id != text]
     return FoundIds(exact, others[:limit], cut=cut or len(others) > limit)
 
 
@@ -61,20 +61,20 @@ def _beginning(
         args = (where, "0", count, prefix, "")
         return reader.read("search_ids", dict.fromkeys(shards, args), _of_list)
 
-    found: list[tuple[Place, list[_IdsFound]]] = [
+    matches: list[tuple[Place, list[_IdsFound]]] = [
         ("waiting", listed("waiting")),
         ("flight", reader.read("in_flight_ids", dict.fromkeys(shards, ()), _of_flight)),
         ("morgue", listed("morgue")),
     ]
     places: defaultdict[tuple[str, str], list[Place]] = defaultdict(list)
-    for place, of_shards in found:
+    for place, of_shards in matches:
         for shard, (ids, _) in zip(shards, of_shards, strict=True):
             for job_id in map(bytes.decode, ids):
-                known = places[shard.queue_name, job_id] if job_id.startswith(prefix) else [place]
+                places_of_id = places[shard.queue_name, job_id] if job_id.startswith(prefix) else [place]
                 # A scan may return an id twice, and two shards may have it while a queue moves.
-                if place not in known:
-                    known.append(place)
-    return places, any(one.cut for _, of_shards in found for one in of_shards)
+                if place not in places_of_id:
+                    places_of_id.append(place)
+    return places, any(one.cut for _, of_shards in matches for one in of_shards)
 
 
 def _of_list(_shard: ShardRef, reply: Reply) -> _IdsFound:

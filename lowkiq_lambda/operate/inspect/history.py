@@ -34,15 +34,17 @@ _COUNTER: Final = 4
 
 def windows(span: Span, now: float) -> list[Window]:
     """The windows of a queue to read for a span. Raises ValueError for another span."""
-    given: object = span
-    if not isinstance(given, str) or given not in SPANS:
+    value: object = span
+    if not isinstance(value, str) or value not in SPANS:
         raise ValueError(f"span must be one of {', '.join(SPANS)}, not {span!r}.")
     kind, length, step = SPANS[span]
     return [
-        (read, number)
-        for read, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
+        (resolution, number)
+        for resolution, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
         # A little further back, as the last point shown ended a while ago.
-        for number in range(int((now - reach - step - UNWRITTEN) // read.window), int(now // read.window) + 1)
+        for number in range(
+            int((now - reach - step - UNWRITTEN) // resolution.window), int(now // resolution.window) + 1
+        )
     ]
 
 
@@ -98,10 +100,10 @@ def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
 
 def _quantiles(arrays: Windows, first: int) -> Quantiles | None:
     stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in arrays.items() if kind is TIMES]
-    counted: Iterable[int] = repeat(0, BUCKETS)
+    counts: Iterable[int] = repeat(0, BUCKETS)
     for data in stored:
-        counted = map(add, counted, _counters(data, first, BUCKETS))
-    reached = [*accumulate(counted)]
+        counts = map(add, counts, _counters(data, first, BUCKETS))
+    reached = [*accumulate(counts)]
     if not reached[-1]:
         return None
     return Quantiles(_quantile(reached, _P50), _quantile(reached, _P95))
@@ -109,8 +111,8 @@ def _quantiles(arrays: Windows, first: int) -> Quantiles | None:
 
 def _quantile(reached: Sequence[int], share: float) -> float:
     """The time that this share of all stays below; `reached` is the running sum over the buckets."""
-    wanted = share * reached[-1]
-    number = bisect_left(reached, wanted)
+    rank = share * reached[-1]
+    number = bisect_left(reached, rank)
     before = reached[number - 1] if number else 0
     lower, upper = bounds(number)
-    return lower + (upper - lower) * (wanted - before) / (reached[number] - before)
+    return lower + (upper - lower) * (rank - before) / (reached[number] - before)

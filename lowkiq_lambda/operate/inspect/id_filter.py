@@ -78,10 +78,10 @@ Wanted: TypeAlias = IdFilter | Mapping[str, str]
 """A filter, or its fields by name: `{"error": "timeout"}`; `{}` is everything."""
 
 
-def filter_by(wanted: Wanted) -> IdFilter:
+def filter_by(criteria: Wanted) -> IdFilter:
     """The filter. Raises ValueError for a field that it has not, or a bound that is none."""
     try:
-        return wanted if isinstance(wanted, IdFilter) else msgspec.convert(dict(wanted), IdFilter)
+        return criteria if isinstance(criteria, IdFilter) else msgspec.convert(dict(criteria), IdFilter)
     except msgspec.ValidationError as error:
         names = ", ".join(field.name for field in msgspec.structs.fields(IdFilter))
         sentence = str(error).removesuffix(".")
@@ -100,21 +100,21 @@ def filter_ids(
     reader: ShardReader,
     errors: StoredErrors,
     where: SearchableList,
-    wanted: IdFilter,
+    id_filter: IdFilter,
     ids: Mapping[ShardRef, Sequence[str]],
 ) -> Iterator[str]:
     """Those of the ids of each shard that meet the filter's conditions, but for its range. Raises BackendError."""
-    if not wanted.narrows:
+    if not id_filter.narrows:
         for of_shard in ids.values():
             yield from of_shard
         return
-    told = errors.part if wanted.fingerprint else ""
-    args = {shard: [where, *wanted.conditions, told, *of_shard] for shard, of_shard in ids.items()}
-    for found in reader.read("filter_ids", args, lambda _shard, reply: FilteredIdsReply.of(reply)):
-        matches = found.ids
-        if wanted.fingerprint:
-            pairs = zip(found.ids, found.errors, strict=True)
-            matches = [job_id for job_id, error in pairs if errors.fingerprint(error).digits == wanted.fingerprint]
+    part = errors.part if id_filter.fingerprint else ""
+    args = {shard: [where, *id_filter.conditions, part, *of_shard] for shard, of_shard in ids.items()}
+    for answer in reader.read("filter_ids", args, lambda _shard, reply: FilteredIdsReply.of(reply)):
+        matches = answer.ids
+        if id_filter.fingerprint:
+            pairs = zip(answer.ids, answer.errors, strict=True)
+            matches = [job_id for job_id, error in pairs if errors.fingerprint(error).digits == id_filter.fingerprint]
         for job_id in matches:
             yield job_id.decode()
 

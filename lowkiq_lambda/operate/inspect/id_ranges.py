@@ -172,8 +172,8 @@ def _arguments(within: Range, shard: int, limit: int) -> list[Argument]:
         equal, than = repr(after.value), after.id
     if after is not None:
         # A shard before the shard of the position has no ids of this value left.
-        shown = (shard > after.shard) if reverse else (shard < after.shard)
-        edge = Bound(after.value, exclusive=shown)
+        is_passed = (shard > after.shard) if reverse else (shard < after.shard)
+        edge = Bound(after.value, exclusive=is_passed)
         if reverse:
             most = min(most, edge, key=lambda bound: (bound.value, not bound.exclusive))
         else:

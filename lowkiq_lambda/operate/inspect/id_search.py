@@ -34,8 +34,8 @@ class SearchPosition(NamedTuple):
     @classmethod
     def of(cls, text: str, shards: int) -> Self:
         """The position that `str` made the text of. Raises ValueError for any other text."""
-        shard, cursor, *taken = text.split(":", 2)
-        position = cls(int(shard), str(int(cursor)), taken[0] if taken else None)
+        shard, cursor, *parts = text.split(":", 2)
+        position = cls(int(shard), str(int(cursor)), parts[0] if parts else None)
         # The server is stricter about numbers than Python is.
         if str(position) != text or not (0 <= position.shard < shards and 0 <= int(cursor) < 1 << 64):
             raise ValueError(text)
@@ -57,8 +57,8 @@ def search_ids(reader: ShardReader, search: IdSearch, limit: int, after: str | N
     Ids that are there from the beginning to the end are surely found; some may be found twice. Raises BackendError,
     TypeError and ValueError for what cannot be searched for, and ValueError if `after` is not the cursor of a search.
     """
-    for name, given in (("prefix", search.prefix), ("text", search.text)):
-        _check_text(name, given)
+    for name, text in (("prefix", search.prefix), ("text", search.text)):
+        _check_text(name, text)
     position, total_read, matches = _begin(after, len(reader.shards)), 0, list[str]()
     while position and len(matches) < limit and total_read < READ_AT_ONCE:
         ids, ids_read, following = _step(reader, search, position)
@@ -70,13 +70,13 @@ def search_ids(reader: ShardReader, search: IdSearch, limit: int, after: str | N
     return list(dict.fromkeys(matches)), None if position is None else str(position)
 
 
-def _check_text(name: str, given: object) -> None:
-    if not isinstance(given, str):
-        raise TypeError(f"{name} must be a text, not {given!r}.")
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, not {value!r}.")
     try:
-        given.encode()
+        value.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} holds a lone surrogate: {given!r}.") from None
+        raise ValueError(f"{name} holds a lone surrogate: {value!r}.") from None
 
 
 def _begin(after: str | None, shards: int) -> SearchPosition | None:

@@ -30,8 +30,8 @@ class Inspector:
 
     def stats(self, queues: Mapping[str, SeenQueue], skipped: Mapping[str, str]) -> Stats:
         """Lengths and lag, in total and by queue name; `skipped`: why other queues are not among these."""
-        found = queue_totals(self._reader, [queue.shards for queue in queues.values()])
-        totals = apart(self._reader, [queue.worker for queue in queues.values()], found)
+        queue_sums = queue_totals(self._reader, [queue.shards for queue in queues.values()])
+        totals = apart(self._reader, [queue.worker for queue in queues.values()], queue_sums)
         by_worker = {name: numbers(metrics) for name, metrics in zip(queues, totals, strict=True)}
         stats: Stats = {"total": in_total([*by_worker.values()]), "by_worker": by_worker}
         if skipped:
@@ -40,8 +40,8 @@ class Inspector:
 
     def metrics(self, queues: Mapping[str, SeenQueue], skipped: Mapping[str, str]) -> MetricsByQueue:
         """All counts, by queue name."""
-        found = queue_metrics(self._reader, [queue.shards for queue in queues.values()])
-        each = apart(self._reader, [queue.worker for queue in queues.values()], found)
+        metrics = queue_metrics(self._reader, [queue.shards for queue in queues.values()])
+        each = apart(self._reader, [queue.worker for queue in queues.values()], metrics)
         return MetricsByQueue(dict(zip(queues, each, strict=True)), skipped)
 
     def overview(self, queues: Mapping[str, SeenQueue], span: Span) -> AbstractContextManager[Overview]:

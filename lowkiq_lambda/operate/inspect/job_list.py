@@ -92,16 +92,16 @@ class JobListReader(Generic[Job]):
         positions, cut = self._scan(scan)
         return self.page(positions, terms.limit, cut=cut)
 
-    def filtered(self, wanted: IdFilter, terms: PageTerms) -> Page[Job]:
+    def filtered(self, id_filter: IdFilter, terms: PageTerms) -> Page[Job]:
         """A page of the jobs that the filter wants, in the order of their time."""
-        ids = self._filtered(wanted, terms.limit, reverse=terms.reverse, after=terms.after)
+        ids = self._filtered(id_filter, terms.limit, reverse=terms.reverse, after=terms.after)
         return self._looked_up(ids)
 
     def search(self, prefix: str, text: str, fingerprint: str, limit: int, after: str | None) -> Page[Job]:
         """A page of a search; in no order without a fingerprint."""
         if fingerprint:
-            wanted = IdFilter(prefix=prefix, error=text, fingerprint=fingerprint)
-            return self._looked_up(self._filtered(wanted, limit, reverse=False, after=after))
+            id_filter = IdFilter(prefix=prefix, error=text, fingerprint=fingerprint)
+            return self._looked_up(self._filtered(id_filter, limit, reverse=False, after=after))
         return self._looked_up(self.search_ids(prefix, text, limit, after))
 
     def search_ids(self, prefix: str, text: str, limit: int, after: str | None) -> Page[str]:
@@ -112,19 +112,19 @@ class JobListReader(Generic[Job]):
 
     def page(self, positions: Sequence[ListPosition], limit: int, *, cut: bool = False) -> Page[Job]:
         """The jobs at the first `limit` positions; there is a next page if there are more."""
-        shown = positions[:limit]
-        jobs = self._jobs.look_up(self._stored, [position.id for position in shown], self._view)
-        following = shown[-1].cursor() if len(positions) > limit else None
+        positions_shown = positions[:limit]
+        jobs = self._jobs.look_up(self._stored, [position.id for position in positions_shown], self._view)
+        following = positions_shown[-1].cursor() if len(positions) > limit else None
         # A job that went away between the two reads is left out.
-        return Page((jobs[position.id] for position in shown if position.id in jobs), following, cut=cut)
+        return Page((jobs[position.id] for position in positions_shown if position.id in jobs), following, cut=cut)
 
     def _looked_up(self, ids: Page[str]) -> Page[Job]:
         jobs = self._jobs.look_up(self._stored, ids, self._view)
         return Page((jobs[job_id] for job_id in ids if job_id in jobs), ids.next)
 
-    def _filtered(self, wanted: IdFilter, limit: int, *, reverse: bool, after: str | None) -> Page[str]:
+    def _filtered(self, id_filter: IdFilter, limit: int, *, reverse: bool, after: str | None) -> Page[str]:
         jobs = self._jobs
-        return filtered_ids(jobs.reader, jobs.errors, self._shown, wanted, limit, reverse=reverse, after=after)
+        return filtered_ids(jobs.reader, jobs.errors, self._shown, id_filter, limit, reverse=reverse, after=after)
 
     def _listed(self, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
         return list_positions(self._jobs.reader, listed, within, limit)
@@ -149,5 +149,5 @@ def check_filtered(by: str, time: str, least: object, most: object) -> None:
 
 def unknown_order(by: object, orders: object) -> ValueError:
     """Of a list that has no such order."""
-    known = ", ".join(map(repr, get_args(orders)))
-    return ValueError(f"by must be one of {known}, not {by!r}.")
+    choices = ", ".join(map(repr, get_args(orders)))
+    return ValueError(f"by must be one of {choices}, not {by!r}.")

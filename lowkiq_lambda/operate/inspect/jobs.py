@@ -73,8 +73,8 @@ class JobsReply(ReplyShape, frozen=True):
 
 def id_texts(ids: Iterable[object]) -> list[str]:
     """The ids as they are stored, each once. Raises JobError for an invalid id, TypeError for a lone one."""
-    given: object = ids
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    value: object = ids
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"ids are given as a list, not as one {type(ids).__name__}")
     return list(dict.fromkeys(map(id_text, ids)))
 

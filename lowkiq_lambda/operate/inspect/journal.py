@@ -40,8 +40,8 @@ def read_journals(
     reader: ShardReader, shards: Sequence[ShardRef], after: Mapping[ShardRef, int] | None = None
 ) -> list[list[JournalEntry]]:
     """For each shard what is in its journal behind the entry of that number, the oldest first. Raises BackendError."""
-    known = after or {}
-    commands = [(shard, ("XRANGE", shard.key("journal"), f"{known.get(shard, 0) + 1}-0", "+")) for shard in shards]
+    positions = after or {}
+    commands = [(shard, ("XRANGE", shard.key("journal"), f"{positions.get(shard, 0) + 1}-0", "+")) for shard in shards]
     try:
         answers = asked(reader, commands)
     except ShardDamaged:
@@ -60,19 +60,19 @@ def read_levels(reader: ShardReader, shards: Sequence[ShardRef]) -> list[Journal
 def read_places(reader: ShardReader, shard: ShardRef, ids: Sequence[str]) -> dict[str, PlacesReply]:
     """Arrival numbers of what of each id waits, is in flight, and lies in the morgue. Raises BackendError."""
     parts = [ids[start : start + _IDS_AT_ONCE] for start in range(0, len(ids), _IDS_AT_ONCE)]
-    found: dict[str, PlacesReply] = {}
+    replies: dict[str, PlacesReply] = {}
     for part in parts:
         (reply,) = reader.ask_each("places", [(shard, part)])
         for number, job_id in enumerate(part):
-            found[job_id] = PlacesReply.of(reply[3 * number : 3 * number + 3])
-    return found
+            replies[job_id] = PlacesReply.of(reply[3 * number : 3 * number + 3])
+    return replies
 
 
 def asked(reader: ShardReader, commands: Sequence[tuple[ShardRef, Command]]) -> list[Any]:
     """The answers to commands, each about a shard, in one round trip for each node. Raises BackendError."""
-    sent, client = [(shard.keys[0], command) for shard, command in commands], reader.backend.client
+    calls, client = [(shard.keys[0], command) for shard, command in commands], reader.backend.client
     return reader.backend.retrying(
-        reader.retry_for, lambda: [unless_error(answer) for answer in send_each(client, sent)]
+        reader.retry_for, lambda: [unless_error(answer) for answer in send_each(client, calls)]
     )
 
 

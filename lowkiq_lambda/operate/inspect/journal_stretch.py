@@ -51,8 +51,8 @@ def _begins_on(entries: Sequence[JournalEntry], *, is_on: bool) -> bool:
     return levels[0] == "all" if levels else is_on
 
 
-def _known_from(part: Sequence[JournalEntry], told: float | None) -> float:
-    if told is not None:
-        return told
+def _known_from(part: Sequence[JournalEntry], start: float | None) -> float:
+    if start is not None:
+        return start
     # The entries that were cut off are older than the first push that is left.
     return min((item[2] - 1 for entry in part if entry.kind == "pushed" for item in entry.items), default=inf)

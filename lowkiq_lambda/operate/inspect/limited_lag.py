@@ -14,13 +14,13 @@ Counted = TypeVar("Counted", bound=Metrics)
 
 
 def apart(
-    reader: ShardReader, workers: Sequence[type[Worker[Any]] | None], found: Iterable[Counted]
+    reader: ShardReader, workers: Sequence[type[Worker[Any]] | None], limits: Iterable[Counted]
 ) -> Iterator[Counted]:
     """The numbers of the queues of these workers, those that are late by a limit with that as their `limited_lag`.
 
     A queue without limits, or that is not late, costs nothing; each other one a call, behind all that is found.
     """
-    coming = zip(workers, found, strict=True)
+    coming = zip(workers, limits, strict=True)
     for worker, metrics in coming:
         if _may_wait(worker, metrics):
             # All replies first, as there may be no other connection than the one that they come from.

@@ -102,7 +102,7 @@ class QueueLimits:
     def explain(self) -> LimitsView:
         """The limits of the queue now: those that count, shards with a place, waiting shards, and the reason."""
         reply = self._reply()
-        taken = sorted((float(one.until), int(one.shard), one.is_offer) for one in reply.taken)
+        holders = sorted((float(one.until), int(one.shard), one.is_offer) for one in reply.taken)
         marks = self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)
         return LimitsView(
             queue_name=self._queue.queue_name,
@@ -110,8 +110,8 @@ class QueueLimits:
             max_running=int(float(reply.most)) if reply.most else None,
             rate=Rate(int(float(reply.ids)), _seconds(reply.per)) if reply.ids else None,
             is_set=bool(reply.is_set),
-            places=tuple(PlaceView(shard, until) for until, shard, is_offer in taken if not is_offer),
-            offered=tuple(shard for _, shard, is_offer in taken if is_offer),
+            places=tuple(PlaceView(shard, until) for until, shard, is_offer in holders if not is_offer),
+            offered=tuple(shard for _, shard, is_offer in holders if is_offer),
             line=tuple(map(int, reply.line)),
             ids_left=int(reply.left) if reply.left != b"" else None,
             next_id_at=float(reply.next_at) if reply.next_at and not reply.left else None,

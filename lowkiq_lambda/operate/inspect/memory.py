@@ -46,10 +46,10 @@ def queue_memory(backend: Backend, queue_name: str, shards: Sequence[ShardRef], 
             backend.client,
             [(key, ("MEMORY", "USAGE", key, "SAMPLES", _ELEMENTS_SAMPLED)) for _, key, _ in keys],
         )
-        found = Counter[Kind]()
+        sizes = Counter[Kind]()
         for (kind, _, times), answer in zip(keys, answers, strict=True):
-            found[kind] += round((unless_refused(answer) or 0) * (times or scale))
-    return QueueMemory(found, len(sample), len(shards)) if found.total() else QueueMemory({}, 0, len(shards))
+            sizes[kind] += round((unless_refused(answer) or 0) * (times or scale))
+    return QueueMemory(sizes, len(sample), len(shards)) if sizes.total() else QueueMemory({}, 0, len(shards))
 
 
 def _keys_of(shards: Sequence[ShardRef]) -> Iterator[tuple[Kind, str, float]]:

@@ -19,10 +19,10 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
     nodes = reader.nodes(shard for queue in queues.values() for shard in queue.shards)
     # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
-    wanted = windows(span, asked_at)
+    spans = windows(span, asked_at)
     extra_commands = [
         *((key, _INFO) for key in nodes.values()),
-        *(command(name, wanted, reader.backend.prefix) for name in queues),
+        *(command(name, spans, reader.backend.prefix) for name in queues),
     ]
     with current_totals(reader, queues, extra_commands) as now:
         infos, pasts = now.answers[: len(nodes)], now.answers[len(nodes) :]
@@ -33,7 +33,7 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
                     name=name,
                     shards_count=len(shards),
                     # Before the numbers are taken, as the server is still at work on them.
-                    history=history(done, wanted, span, asked_at),
+                    history=history(done, spans, span, asked_at),
                     mismatch=mismatch,
                     moves_to=shards.layout.after if shards.layout.is_moving else None,
                     twice=shards.layout.twice_at_most,

@@ -55,8 +55,8 @@ def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str],
     answers = backend.retrying(
         retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
     )
-    found = sorted((each for answer in answers for each in _readable(answer)), key=lambda each: each.at, reverse=True)
-    return _by_run(found)[:limit]
+    actions = sorted((each for answer in answers for each in _readable(answer)), key=lambda each: each.at, reverse=True)
+    return _by_run(actions)[:limit]
 
 
 def signing_key(backend: Backend, retry_for: float) -> bytes:

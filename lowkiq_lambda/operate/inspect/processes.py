@@ -64,26 +64,26 @@ class Processes(Sequence[Process]):
         return self._order(process, "stop")
 
     def _order(self, process: Process | str, order: Literal["quiet", "stop"]) -> bool:
-        given: object = process
-        if not isinstance(given, Process | str):
-            raise TypeError(f"A process is one of those listed, or its id, not {given!r}.")
-        process_id = given if isinstance(given, str) else given.id
+        value: object = process
+        if not isinstance(value, Process | str):
+            raise TypeError(f"A process is one of those listed, or its id, not {value!r}.")
+        process_id = value if isinstance(value, str) else value.id
         return OrderReply.of(self._call("order_process", [process_id, order])).status == b"OK"
 
     def _read(self) -> list[Process]:
         reply = ProcessesReply.of(self._call("list_processes", []))
         orders = dict(zip(reply.orders[::2], reply.orders[1::2], strict=True))
-        told = zip(reply.alive[::2], reply.alive[1::2], strict=True)
-        found = [*_readable(float(reply.now), told, orders)]
-        return sorted(found, key=lambda process: (process.is_gone, process.host, process.since, process.id))
+        records = zip(reply.alive[::2], reply.alive[1::2], strict=True)
+        processes = [*_readable(float(reply.now), records, orders)]
+        return sorted(processes, key=lambda process: (process.is_gone, process.host, process.since, process.id))
 
     def _call(self, name: str, args: Sequence[Argument]) -> Reply:
         return self._backend.call(script(name, (PROCESS_SLOT,)), self._slot, args, self._retry_for)
 
 
-def _readable(now: float, told: Iterable[tuple[bytes, bytes]], orders: dict[bytes, bytes]) -> Iterator[Process]:
+def _readable(now: float, records: Iterable[tuple[bytes, bytes]], orders: dict[bytes, bytes]) -> Iterator[Process]:
     """A record that this version of the library cannot read is left out, and does not hide another process."""
-    for process_id, value in told:
+    for process_id, value in records:
         seen_at, _, record = value.partition(b" ")
         try:
             process = msgspec.msgpack.decode(record, type=Process)

@@ -12,18 +12,18 @@ from lowkiq_lambda.store.shard.codec import load_json
 _LONGEST_REASON: Final = 200
 
 
-def progress_view(kept: bytes | None) -> ProgressView | None:
+def progress_view(data: bytes | None) -> ProgressView | None:
     """As it was kept; None for a job that has not started."""
-    if not kept:
+    if not data:
         return None
     try:
-        return _read(kept)
+        return _read(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return ProgressView(cursor=kept)
+        return ProgressView(cursor=data)
 
 
-def _read(kept: bytes) -> ProgressView:
-    progress = load_progress(kept)
+def _read(data: bytes) -> ProgressView:
+    progress = load_progress(data)
     if not (math.isfinite(progress.seconds) and math.isfinite(progress.started_at)):
         raise ValueError(progress)
     return ProgressView(

@@ -151,13 +151,13 @@ def _held_since(due_at: float | None, trouble: Mapping[str, Any], now: float) ->
 
 
 def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:
-    found = TenantReply.of(reply)
-    noted = read_note(found.noted)
+    reply_of_tenant = TenantReply.of(reply)
+    noted = read_note(reply_of_tenant.noted)
     return TenantTurn(
         tenant=tenant,
-        turn=_time(found.turn),
-        tenants_ahead=found.tenants_ahead,
-        ahead=found.ahead,
+        turn=_time(reply_of_tenant.turn),
+        tenants_ahead=reply_of_tenant.tenants_ahead,
+        ahead=reply_of_tenant.ahead,
         paused_until=noted.paused,
         rests_until=noted.rests,
     )

@@ -20,7 +20,7 @@ class StoredErrors(NamedTuple):
     def text(self, stored: bytes) -> str:
         """The text; the bytes where the codec cannot decode them."""
         # A codec may raise anything, and the rest of the page can be shown.
-        text, broken = call_safely(lambda given: plain(str(self.load(given))), stored)
+        text, broken = call_safely(lambda data: plain(str(self.load(data))), stored)
         return stored.decode(errors="replace") if broken is not None or text is None else text
 
     def fingerprint(self, stored: bytes) -> Fingerprint:

@@ -50,11 +50,11 @@ def tenants_of(reader: ShardReader, limit: int, order: TenantOrder, tenant: str 
     shards = shards_with_tenants(reader, tenant)
     args: Sequence[Argument] = [limit, order] if tenant is None else [limit, "one", tenant]
     replies = reader.read("tenant_lanes", dict.fromkeys(shards, args), _of_shard(reader))
-    found: dict[str, TenantView] = {}
+    by_name: dict[str, TenantView] = {}
     for _, views in replies:
         for view in views:
-            found[view.tenant] = _together(found[view.tenant], view) if view.tenant in found else view
-    first = sorted(found.values(), key=_by_turn if order == "turn" else _by_waiting)
+            by_name[view.tenant] = _together(by_name[view.tenant], view) if view.tenant in by_name else view
+    first = sorted(by_name.values(), key=_by_turn if order == "turn" else _by_waiting)
     is_cut = tenant is None and (len(first) > limit or any(count > len(views) for count, views in replies))
     return Tenants(first[:limit], is_cut)
 

@@ -35,24 +35,24 @@ class Untold(NamedTuple):
     """Whether `note_told` has to write anything."""
 
 
-def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[Untold]:
+def untold(reader: ShardReader, seen_queues: Sequence[SeenQueue], teller: str) -> list[Untold]:
     """The unreported deaths of each queue, read in the one round trip of its numbers.
 
     A queue that is being resharded, or that waits for its limits, takes another one. `teller`: the reporter's name.
     Raises BackendError.
     """
-    queues = [queue.shards for queue in seen]
+    queues = [queue.shards for queue in seen_queues]
     keys = [told_key(shards[0].queue_name, reader.backend.prefix) for shards in queues]
     with stream_totals(reader, queues, [(key, ("HGET", key, teller)) for key in keys]) as (answers, totals):
-        told = [_count(unless_error(answer)) for answer in answers]
-        numbers = apart(reader, [queue.worker for queue in seen], totals)
-        found = [_untold(metrics, count) for metrics, count in zip(numbers, told, strict=True)]
+        counts_sent = [_count(unless_error(answer)) for answer in answers]
+        numbers = apart(reader, [queue.worker for queue in seen_queues], totals)
+        counts = [_untold(metrics, count) for metrics, count in zip(numbers, counts_sent, strict=True)]
     for number, shards in enumerate(queues):
         if shards.layout.is_moving:
-            buried = max(told[number] or 0, _buried_by_groups(reader, shards))
-            metrics = msgspec.structs.replace(found[number].metrics, buried=buried)
-            found[number] = _untold(metrics, told[number])
-    return found
+            buried = max(counts_sent[number] or 0, _buried_by_groups(reader, shards))
+            metrics = msgspec.structs.replace(counts[number].metrics, buried=buried)
+            counts[number] = _untold(metrics, counts_sent[number])
+    return counts
 
 
 def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], teller: str) -> None:
@@ -64,10 +64,10 @@ def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], tel
     backend.retrying(retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)])
 
 
-def _untold(metrics: Metrics, told: int | None) -> Untold:
+def _untold(metrics: Metrics, count: int | None) -> Untold:
     # Fewer than were reported: the queue was declared anew, and its shards count from 0 on.
-    dead = 0 if told is None else max(0, metrics.buried - told)
-    return Untold(metrics, dead, metrics.buried != told)
+    dead = 0 if count is None else max(0, metrics.buried - count)
+    return Untold(metrics, dead, metrics.buried != count)
 
 
 def _buried_by_groups(reader: ShardReader, shards: QueueShards) -> int:

@@ -10,7 +10,7 @@ from lowkiq_lambda.views.journal import Whereabouts
 
 def whereabouts(reader: ShardReader, ids: Iterable[str]) -> dict[str, Whereabouts]:
     """Where each of these is in its shard. Raises BackendError."""
-    found: dict[str, Whereabouts] = {}
+    places: dict[str, Whereabouts] = {}
     parts = by_shard([*dict.fromkeys(ids)], reader.shards)
     commands = [
         (shard, words)
@@ -25,10 +25,10 @@ def whereabouts(reader: ShardReader, ids: Iterable[str]) -> dict[str, Whereabout
     for some, flying, waits, buried in zip(parts.values(), answers, answers, answers, strict=True):
         in_flight = {*flying}
         for job_id, due, burial in zip(some, waits, buried, strict=True):
-            found[job_id] = _place(
+            places[job_id] = _place(
                 is_flying=job_id.encode() in in_flight, waits=due is not None, buried=burial is not None
             )
-    return found
+    return places
 
 
 def _place(*, is_flying: bool, waits: bool, buried: bool) -> Whereabouts:

@@ -144,8 +144,8 @@ def _obstacle(situation: JobExplanation, due_at: float, max_retry_count: int | N
     due_at = shard.at if is_suspect else max(due_at, shard.at)
     if shard.is_paused and (shard.paused_until or 0.0) >= due_at:
         return _paused(shard, due_at)
-    if not is_suspect and situation.tenant and (found := tenant_waits(situation.tenant, shard.at, due_at)):
-        return Diagnosis(*found)
+    if not is_suspect and situation.tenant and (wait := tenant_waits(situation.tenant, shard.at, due_at)):
+        return Diagnosis(*wait)
     if due_at > shard.at:
         return _due_later(situation, due_at, max_retry_count)
     if shard.is_held and shard.gave_up:

@@ -9,15 +9,15 @@ from lowkiq_lambda.views.queues import TenantTurn
 def tenant_waits(tenant: TenantTurn, now: float, due_at: float) -> tuple[str, str, float | None] | None:
     """Why no job of the tenant starts, even after the job is due: a kind, a sentence, and until when."""
     paused_until, rests_until = tenant.paused_until or 0.0, tenant.rests_until or 0.0
-    named = _named(tenant.tenant)
+    name = _named(tenant.tenant)
     if math.isinf(paused_until):
-        return "tenant paused", f"Its tenant {named} is paused until an operator resumes it.", None
+        return "tenant paused", f"Its tenant {name} is paused until an operator resumes it.", None
     if paused_until > max(due_at, rests_until):
         left = duration(paused_until - now)
-        return "tenant paused", f"Its tenant {named} is paused for another {left}.", paused_until
+        return "tenant paused", f"Its tenant {name} is paused for another {left}.", paused_until
     if rests_until > due_at:
         left = duration(rests_until - now)
-        sentence = f"Its tenant {named} has used up its rate. The next job of the tenant may begin in {left}."
+        sentence = f"Its tenant {name} has used up its rate. The next job of the tenant may begin in {left}."
         return "tenant rests", sentence, rests_until
     return None
 

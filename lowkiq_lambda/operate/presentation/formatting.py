@@ -157,9 +157,9 @@ def selected(ids: Sequence[str]) -> str:
     >>> selected(["7", "8"])
     "2 selected: '7', '8'"
     """
-    named = [repr(job_id[:_LONGEST_ID]) + "…" * (len(job_id) > _LONGEST_ID) for job_id in ids[:_NAMED]]
+    names = [repr(job_id[:_LONGEST_ID]) + "…" * (len(job_id) > _LONGEST_ID) for job_id in ids[:_NAMED]]
     more = [f"{len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
-    return f"{len(ids)} selected: {', '.join([*named, *more])}"
+    return f"{len(ids)} selected: {', '.join([*names, *more])}"
 
 
 def plain(number: float) -> str:

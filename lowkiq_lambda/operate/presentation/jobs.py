@@ -144,8 +144,8 @@ class JobSerializer:
     def _progress(self, job_id: str, progress: ProgressView | None) -> ProgressResponse | None:
         if progress is None:
             return None
-        told = msgspec.structs.asdict(progress)
-        return ProgressResponse(**(told | {"cursor": msgspec.UNSET} | self.masked("cursor", job_id, progress.cursor)))
+        fields = msgspec.structs.asdict(progress)
+        return ProgressResponse(**(fields | {"cursor": msgspec.UNSET} | self.masked("cursor", job_id, progress.cursor)))
 
     def masked(self, name: str, job_id: str, value: object) -> dict[str, Any]:
         """The field of the value, or the one that stands in for it."""

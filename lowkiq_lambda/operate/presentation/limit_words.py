@@ -37,8 +37,8 @@ def why_limited(limits: LimitsView, shard: int) -> Limited | None:
     if limits.blocking:
         names = " and ".join(f"{wait.queue_name}, of which {_visited(wait.running)} now" for wait in limits.blocking)
         return Limited("waits for a queue", f"its queue waits for {names}.")
-    taken = len(limits.places) + len(limits.offered)
-    if limits.max_running is not None and taken >= limits.max_running:
+    count = len(limits.places) + len(limits.offered)
+    if limits.max_running is not None and count >= limits.max_running:
         reason = f"at most {_shards(limits.max_running)} of its queue may be visited at once, and others have a place."
         return Limited("limited", reason, None, (_holders(limits), *_line(limits, shard)))
     if limits.rate is not None and not limits.ids_left:
@@ -70,9 +70,9 @@ def _holders(limits: LimitsView) -> str:
 
 
 def _numbered(indexes: Sequence[int]) -> str:
-    named = ", ".join(map(str, indexes[:_NAMED]))
+    numbers = ", ".join(map(str, indexes[:_NAMED]))
     more = f" and {len(indexes) - _NAMED} more" if len(indexes) > _NAMED else ""
-    return f"shard{'s' if len(indexes) > 1 else ''} {named}{more}"
+    return f"shard{'s' if len(indexes) > 1 else ''} {numbers}{more}"
 
 
 def _line(limits: LimitsView, shard: int) -> tuple[str, ...]:

@@ -62,11 +62,11 @@ class RedisSecret:
     """
 
     def __init__(
-        self, arn: str, read: Callable[[], str] | None = None, clock: Clock | None = None, *, server: str = ""
+        self, arn: str, read_secret: Callable[[], str] | None = None, clock: Clock | None = None, *, server: str = ""
     ) -> None:
         self._arn = arn
         self._server = server
-        self._read = read or partial(secret_text, arn, "redis_secret_arn")
+        self._read = read_secret or partial(secret_text, arn, "redis_secret_arn")
         # The wall clock, as the monotonic one stands still while an environment is frozen.
         self._now = (clock or SystemClock()).time
         self._lock = Lock()

@@ -101,10 +101,10 @@ class ServerFolder:
 
     def _keep_to_its_owner(self) -> None:
         """The password lies in it: raises EmbeddedServerError if it is another's, and shuts it to all others."""
-        found = self.path.stat()
-        if found.st_uid != os.geteuid():
+        status = self.path.stat()
+        if status.st_uid != os.geteuid():
             raise EmbeddedServerError(f"The folder {self.path} belongs to another user: name one of your own.")
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             self.path.chmod(0o700)
 
     @contextmanager

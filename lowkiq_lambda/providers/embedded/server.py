@@ -258,9 +258,9 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _free_port(wanted: int = 0) -> int:
+def _free_port(port: int = 0) -> int:
     """The wanted port, which may prove to be taken, or for 0 one that the kernel chooses."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((_HOST, wanted))
+        probe.bind((_HOST, port))
         return int(probe.getsockname()[1])

@@ -19,14 +19,14 @@ _DEFAULT: Final = ".lowkiq"
 
 def folder_of(url: str, data_dir: str | None = None) -> Path:
     """The folder, absolute; `data_dir` if the URL names none. Raises ConfigError."""
-    named = url.removeprefix(EMBEDDED)
-    if named.startswith("//") or any(sign in named for sign in "?#"):
+    folder = url.removeprefix(EMBEDDED)
+    if folder.startswith("//") or any(sign in folder for sign in "?#"):
         raise ConfigError(
             f"redis_url={url!r} is refused: behind embedded: a folder may follow, and nothing else",
             setting="redis_url",
         )
     try:
-        return default_folder(Path(named or data_dir or _DEFAULT).expanduser())
+        return default_folder(Path(folder or data_dir or _DEFAULT).expanduser())
     except RuntimeError as error:
         raise ConfigError(f"redis_url={url!r} is refused: {error}", setting="redis_url") from None
 

@@ -98,12 +98,12 @@ class Deployment:
         listed = self._api.describe_stack_resources(StackName=self.name)["StackResources"]
         return {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in listed}
 
-    def _request(self, parameters: Mapping[str, str], kept: Iterable[str] = ()) -> dict[str, Any]:
+    def _request(self, parameters: Mapping[str, str], previous: Iterable[str] = ()) -> dict[str, Any]:
         return {
             "TemplateURL": self._uploaded(),
             "Parameters": [
                 *({"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()),
-                *({"ParameterKey": key, "UsePreviousValue": True} for key in kept),
+                *({"ParameterKey": key, "UsePreviousValue": True} for key in previous),
             ],
             "Capabilities": ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
         }
@@ -117,9 +117,9 @@ class Deployment:
     def _template(self) -> str:
         """The template as it is, but for where the code lies, and for alarms of a kind that this cloud has not."""
 
-        def with_code(found: re.Match[str]) -> str:
-            package = PACKAGES.get(found["name"])
-            return found[0] + (f"      CodeUri: s3://{self._bucket}/{package}.zip\n" if package else "")
+        def with_code(match: re.Match[str]) -> str:
+            package = PACKAGES.get(match["name"])
+            return match[0] + (f"      CodeUri: s3://{self._bucket}/{package}.zip\n" if package else "")
 
         return _PROPERTIES.sub(with_code, METRIC_MATH.sub("", self.template.read_text()))
 

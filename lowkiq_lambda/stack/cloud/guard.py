@@ -62,11 +62,11 @@ class Guard:
         if port != str(self._port):
             why = "This host is none of the local cloud's."
         elif _GATEWAY.fullmatch(host):
-            read = await _read_bounded(headers, receive)
-            if read is None:
+            content = await _read_bounded(headers, receive)
+            if content is None:
                 await _refuse(send, "Request Entity Too Large", 413)
                 return
-            body = read
+            body = content
             why = (
                 "" if self._may_pass_the_gateway(scope, headers, body) else "The signature is not one of this cloud's."
             )
@@ -77,9 +77,9 @@ class Guard:
         elif scope["path"] == HEALTH and scope["method"] == "GET":
             why = ""
         else:
-            read = await self._read_of_signer(scope, headers, receive)
-            body = read or b""
-            signed = read is not None and self._is_signed(scope, headers, body)
+            content = await self._read_of_signer(scope, headers, receive)
+            body = content or b""
+            signed = content is not None and self._is_signed(scope, headers, body)
             why = "" if signed else "The request is not signed with a key of this cloud."
         if why:
             await _refuse(send, why)
@@ -117,12 +117,12 @@ class Guard:
         if key == self._key or _ACCOUNT.fullmatch(key):
             return self._secret
         token = headers.get("x-amz-security-token", "")
-        known = self._evaluator.resolve_credential(key, "0" * 12, token)
-        return getattr(known, "secret_access_key", None)
+        secret = self._evaluator.resolve_credential(key, "0" * 12, token)
+        return getattr(secret, "secret_access_key", None)
 
     def _is_signed(self, scope: dict[str, Any], headers: Mapping[str, str], body: bytes) -> bool:
-        claimed = headers.get("x-amz-content-sha256", "")
-        if _DIGEST.fullmatch(claimed) and claimed != hashlib.sha256(body).hexdigest():
+        digest = headers.get("x-amz-content-sha256", "")
+        if _DIGEST.fullmatch(digest) and digest != hashlib.sha256(body).hexdigest():
             return False
         return self._has_signed(scope, headers, body)
 
@@ -154,8 +154,8 @@ class _Again:
 
 def _key_of(headers: Mapping[str, str]) -> str | None:
     authorization = headers.get("authorization", "")
-    found = re.search(r"Credential=([A-Za-z0-9]+)/", authorization)
-    return found[1] if authorization.startswith(_SIGNED) and found else None
+    match = re.search(r"Credential=([A-Za-z0-9]+)/", authorization)
+    return match[1] if authorization.startswith(_SIGNED) and match else None
 
 
 def _headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
@@ -175,12 +175,12 @@ async def _read_bounded(headers: Mapping[str, str], receive: Receive) -> bytes |
     length = headers.get("content-length", "")
     if length.isascii() and length.isdecimal() and int(length) > _LARGEST:
         return None
-    read = bytearray()
+    body = bytearray()
     async for part in _parts(receive):
-        read += part
-        if len(read) > _LARGEST:
+        body += part
+        if len(body) > _LARGEST:
             return None
-    return bytes(read)
+    return bytes(body)
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:

@@ -210,14 +210,14 @@ def cloud_program(data_dir: Path) -> Path:
 
     LOWKIQ_TEST_CLOUD may name one that is there.
     """
-    if named := os.environ.get(_VARIABLE):
-        return Path(named)
+    if program := os.environ.get(_VARIABLE):
+        return Path(program)
     lock = lock_file("cloud")
     folder = data_dir / _FOLDER
-    done, wanted = folder / ".done", _mark(lock)
-    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
+    done, mark = folder / ".done", _mark(lock)
+    if not done.exists() or done.read_text(encoding="utf-8") != mark:
         _install(lock, folder)
-        done.write_text(wanted, encoding="utf-8")
+        done.write_text(mark, encoding="utf-8")
     return folder / "bin" / "ministack"
 
 

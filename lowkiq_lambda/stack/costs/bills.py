@@ -194,8 +194,8 @@ def visit_log(month: Month) -> float:
 
 def _logged(month: Month, visits: float) -> float:
     settles = min(month.jobs / month.batch, month.running / SETTLE_INTERVAL) if month.metrics == "queues" else 0.0
-    told, size = (visits, BUSY_VISIT_LOG) if visits else (MINUTES, BUSY_LOG)
-    work = min(month.jobs, told * month.queues) * size + settles * SETTLE_LOG + month.failures * FAILURE_LOG
+    lines, size = (visits, BUSY_VISIT_LOG) if visits else (MINUTES, BUSY_LOG)
+    work = min(month.jobs, lines * month.queues) * size + settles * SETTLE_LOG + month.failures * FAILURE_LOG
     return MINUTES * tick_log(month) + visits * visit_log(month) + work
 
 

@@ -18,13 +18,15 @@ def main() -> None:
     parser.add_argument("into", type=Path, help="the folder to fill")
     parser.add_argument("--app", type=Path, help="the folder of the app (default: the current one)")
     parser.add_argument("--template", type=Path, help="that of the function (default: the project's)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        told = build(given.function, BuildTarget.named(given.target), given.into, given.app, given.template)
+        warnings = build(
+            options.function, BuildTarget.named(options.target), options.into, options.app, options.template
+        )
     except BuildFailed as error:
-        sys.exit(f"{given.function}: {error}")
+        sys.exit(f"{options.function}: {error}")
     # On standard output, as `sam build` shows the other one only when the build fails.
-    sys.stdout.write("".join(f"{sentence}\n" for sentence in told))
+    sys.stdout.write("".join(f"{sentence}\n" for sentence in warnings))
 
 
 if __name__ == "__main__":

@@ -95,8 +95,8 @@ def _compiled(target: BuildTarget, python: str | None, into: Path, warnings: lis
         )
     else:
         warnings.append(compile_modules(python, into))
-    told = [f"WARNING: {warning}" for warning in warnings if warning]
-    return [*told, f"Built for Runtime={str(target).replace('-', ' Architecture=')}: deploy with the same."]
+    lines = [f"WARNING: {warning}" for warning in warnings if warning]
+    return [*lines, f"Built for Runtime={str(target).replace('-', ' Architecture=')}: deploy with the same."]
 
 
 def compile_templates(python: str | None, into: Path) -> str | None:
@@ -123,11 +123,11 @@ def compile_modules(python: str, into: Path) -> str | None:
 
 def find_python(target: BuildTarget) -> str | None:
     """The program; None where this machine has none. Raises BuildFailed if LOWKIQ_BUILD_PYTHON names another one."""
-    named = os.environ.get(_VARIABLE)
-    if named:
-        if not _is_of(target, named):
-            raise BuildFailed(f"{_VARIABLE}={named} is not a Python {target.version}, which the function runs on.")
-        return named
+    program = os.environ.get(_VARIABLE)
+    if program:
+        if not _is_of(target, program):
+            raise BuildFailed(f"{_VARIABLE}={program} is not a Python {target.version}, which the function runs on.")
+        return program
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     candidates = [
         sys.executable,

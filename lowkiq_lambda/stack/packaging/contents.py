@@ -95,8 +95,8 @@ def copy_library(function: str, target: BuildTarget, into: Path) -> None:
     It takes the place of a library that the app's requirements brought along: that one is whole, and may be of another
     version than the template.
     """
-    for brought in (*into.glob(f"{LIBRARY}-*.dist-info"), into / LIBRARY):
-        shutil.rmtree(brought, ignore_errors=True)
+    for path in (*into.glob(f"{LIBRARY}-*.dist-info"), into / LIBRARY):
+        shutil.rmtree(path, ignore_errors=True)
     never = shutil.ignore_patterns(*NEVER_PACKED)
     without = [_NOT_IN_LAMBDA, _MADE_HERE if function == PACKED_WITH_PAGES else _PAGES]
 

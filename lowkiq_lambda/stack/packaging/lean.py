@@ -126,12 +126,12 @@ def leave_out_pages(into: Path) -> None:
     there = {_plain(each.name): each for each in distributions(path=[str(into)])}
     without, with_pages = (_names(lock_file(f"{kind}-function")) for kind in ("drain", "dashboard"))
     candidates = (with_pages - without) & there.keys()
-    needed = _names(into / REQUIREMENTS) | (there.keys() - candidates) - {_LIBRARY}
+    names = _names(into / REQUIREMENTS) | (there.keys() - candidates) - {_LIBRARY}
     reached = {_LIBRARY}
-    while new := needed - reached:
+    while new := names - reached:
         reached |= new
-        needed |= {name for each in new & there.keys() for name in _wanted_by(there[each])}
-    for name in candidates - needed:
+        names |= {name for each in new & there.keys() for name in _wanted_by(there[each])}
+    for name in candidates - names:
         _remove(there[name], into)
 
 
@@ -146,7 +146,7 @@ def _remove(one: Distribution, into: Path) -> None:
 
 def _wanted_by(one: Distribution) -> set[str]:
     # Whatever the marker: one package too many costs less than one that is missing.
-    return {_plain(found[0]) for each in one.requires or () if (found := _NAME.match(each))}
+    return {_plain(match[0]) for each in one.requires or () if (match := _NAME.match(each))}
 
 
 def _names(requirements: Path) -> set[str]:

@@ -13,13 +13,13 @@ def main(words: Sequence[str] | None = None, program: str = "python -m lowkiq_la
     parser = argparse.ArgumentParser(prog=program, description="Write a new project, in a folder of its name.")
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("--web", type=Web, choices=[*Web], default=Web.NONE, help="the web app that it comes with")
-    given = parser.parse_args(words)
+    options = parser.parse_args(words)
     try:
-        files = new_project(given.name, given.web)
+        files = new_project(options.name, options.web)
     except LowkiqError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    sys.stdout.write(next_steps(given.name, files))
+    sys.stdout.write(next_steps(options.name, files))
     return 0
 
 

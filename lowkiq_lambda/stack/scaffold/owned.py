@@ -46,8 +46,8 @@ def sign(body: str) -> str:
 
 def signature(text: str) -> Signature | None:
     """The header of a file; None if it has none."""
-    found = _SIGNED.match(text)
-    return found and Signature(found["digest"], found["body"])
+    match = _SIGNED.match(text)
+    return match and Signature(match["digest"], match["body"])
 
 
 def own_version() -> str:
@@ -72,18 +72,18 @@ def stack_files() -> dict[str, str]:
 
 def stack_version(template: Path) -> int | None:
     """The version that a template says that it is of; None for one that says nothing, as a template of yours."""
-    found = _VERSION.search(template.read_text(encoding="utf-8"))
-    return int(found["version"]) if found else None
+    match = _VERSION.search(template.read_text(encoding="utf-8"))
+    return int(match["version"]) if match else None
 
 
 def outdated(template: Path) -> str | None:
     """A sentence, where the template is of an older stack than the library's own."""
-    version, needed = stack_version(template), stack_version(stack_folder() / TEMPLATE)
-    if version is None or needed is None or version >= needed:
+    version, current = stack_version(template), stack_version(stack_folder() / TEMPLATE)
+    if version is None or current is None or version >= current:
         return None
     return (
-        f"{template} is of stack version {version}, and this lowkiq_lambda needs {needed}: run `lowkiq upgrade` in the "
-        "project's folder."
+        f"{template} is of stack version {version}, and this lowkiq_lambda needs {current}: run `lowkiq upgrade` in "
+        "the project's folder."
     )
 
 

@@ -43,9 +43,9 @@ def changes(root: Path) -> list[FileChange]:
     if not (root / FOLDER / TEMPLATE).exists():
         raise ConfigError(f"{root} has no {FOLDER}/{TEMPLATE}: it is not a project that `lowkiq new` made.")
     _refuse_newer(root)
-    wanted = stack_files()
-    found = [_change(root, path, text) for path, text in wanted.items()]
-    return [*(change for change in found if change), *_left_over(root, {*wanted})]
+    files = stack_files()
+    all_changes = [_change(root, path, text) for path, text in files.items()]
+    return [*(change for change in all_changes if change), *_left_over(root, {*files})]
 
 
 def apply(root: Path, change: FileChange) -> None:
@@ -83,21 +83,21 @@ def _change(root: Path, path: str, text: str) -> FileChange | None:
     return FileChange(path, Remedy.MERGE, text, "\n".join(lines))
 
 
-def _left_over(root: Path, wanted: set[str]) -> Iterator[FileChange]:
+def _left_over(root: Path, paths: set[str]) -> Iterator[FileChange]:
     """Files of an earlier library that this one does not have, unless somebody has edited them."""
     for file in sorted((root / FOLDER).rglob("*")):
         path = file.relative_to(root).as_posix()
-        if file.is_file() and path not in wanted and not path.endswith(NEW):
+        if file.is_file() and path not in paths and not path.endswith(NEW):
             signed = signature(file.read_text(encoding="utf-8", errors="replace"))
             if signed and signed.is_untouched:
                 yield FileChange(path, Remedy.REMOVE, "")
 
 
 def _refuse_newer(root: Path) -> None:
-    found = _WRITTEN_BY.search((root / _PYPROJECT).read_text(encoding="utf-8"))
-    if found and _numbers(found["version"]) > _numbers(own_version()):
+    match = _WRITTEN_BY.search((root / _PYPROJECT).read_text(encoding="utf-8"))
+    if match and _numbers(match["version"]) > _numbers(own_version()):
         raise ConfigError(
-            f"The project's files are of lowkiq_lambda {found['version']}, and {own_version()} is installed: install "
+            f"The project's files are of lowkiq_lambda {match['version']}, and {own_version()} is installed: install "
             "that version, or a newer one."
         )
 

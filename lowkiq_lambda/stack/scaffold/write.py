@@ -134,8 +134,8 @@ def check_name(name: str, parent: Path) -> None:
 
 def installed_from() -> Path | None:
     """The wheel, or the folder with the source; None for an index, which other machines know too."""
-    told = distribution("lowkiq-lambda").read_text("direct_url.json")
-    url = urlsplit(json.loads(told)["url"]) if told else None
+    record = distribution("lowkiq-lambda").read_text("direct_url.json")
+    url = urlsplit(json.loads(record)["url"]) if record else None
     return Path(url2pathname(url.path)) if url and url.scheme == "file" else None
 
 

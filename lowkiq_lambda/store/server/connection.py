@@ -60,9 +60,9 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     client_name: str | None = None,
     credentials: Credentials | None = None,
     clock: Clock | None = None,
-    given: RedisPlug | None = None,
+    client: RedisPlug | None = None,
 ) -> Client:
-    """A client for the URL's server, to be shared by threads; or the `given` one, if nothing but these limits count.
+    """A client for the URL's server, to be shared by threads; or the `client` one, if nothing but these limits count.
 
     A call waits at most `timeout` for its answer, and before that `pool_timeout` for one of
     `max_connections` (to each node, in a cluster). A server or Sentinel is connected to at the first call; a
@@ -73,10 +73,10 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     password to each connection, also when it is opened anew, which happens before it is twelve hours old by the
     `clock`; those of Sentinels stand in the URL.
     """
-    if given is not None:
+    if client is not None:
         from lowkiq_lambda.store.server.given_client import given_client  # noqa: PLC0415 - imported lazily: a plug
 
-        return given_client(given, connections=max_connections, timeout=timeout)
+        return given_client(client, connections=max_connections, timeout=timeout)
     address = parse_address(url)
     _check_files(address)
     options = {

@@ -20,14 +20,14 @@ _PROTOCOL: Final = 2
 _NO_LIMIT: Final = 2**31
 
 
-def given_client(given: RedisPlug, *, connections: int, timeout: float) -> "redis.Redis | RedisCluster":
+def given_client(plug: RedisPlug, *, connections: int, timeout: float) -> "redis.Redis | RedisCluster":
     """The client, or the one that the function makes. Raises ConfigError for one that cannot serve.
 
     It needs room for so many `connections`, and a call waits `timeout` seconds at most. A cluster's client asks for its
     nodes while it is made: what goes wrong with that is a BackendError.
     """
     with translated():
-        client: object = given() if callable(given) else given
+        client: object = plug() if callable(plug) else plug
     if not isinstance(client, redis.Redis | RedisCluster):
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         raise _refused(f"expected redis.Redis or redis.cluster.RedisCluster, not {kind}")

@@ -181,8 +181,8 @@ def socket_options(timeout: float) -> dict[str, Any]:
 
 def protocol_of(options: Mapping[str, Any]) -> int:
     """The version of the protocol that a connection with these options speaks: by default 3 since 8.0."""
-    chosen: Any = options.get("protocol") or getattr(redis.connection, "DEFAULT_RESP_VERSION", 2)
-    return int(chosen)
+    version: Any = options.get("protocol") or getattr(redis.connection, "DEFAULT_RESP_VERSION", 2)
+    return int(version)
 
 
 def name_options() -> dict[str, Any]:
@@ -190,9 +190,9 @@ def name_options() -> dict[str, Any]:
     return dict(_NAME)
 
 
-def tls_options(chosen: Mapping[str, str | bool]) -> dict[str, str | bool]:
+def tls_options(options: Mapping[str, str | bool]) -> dict[str, str | bool]:
     """The options of a TLS connection, with the check of the server's name, which is off by default before 6.0."""
-    return {"ssl_check_hostname": chosen.get("ssl_cert_reqs") != "none", **chosen}
+    return {"ssl_check_hostname": options.get("ssl_cert_reqs") != "none", **options}
 
 
 def take_connection(pool: Any) -> Connection:  # noqa: ANN401 - a pool, or what `super` gives in one

@@ -79,14 +79,14 @@ def _nodes(client: Client) -> Iterator[tuple[str, redis.Redis]]:
 
 def _vitals_of(node: redis.Redis, address: str, clock: Clock) -> NodeVitals:
     # One by one, because servers before 7 have no other way.
-    asked = [("INFO",), ("CLUSTER", "INFO"), ("ACL", "WHOAMI"), *(("CONFIG", "GET", name) for name in _SETTINGS)]
-    answers = send_each(node, [("", command) for command in asked])
+    commands = [("INFO",), ("CLUSTER", "INFO"), ("ACL", "WHOAMI"), *(("CONFIG", "GET", name) for name in _SETTINGS)]
+    answers = send_each(node, [("", command) for command in commands])
     info, cluster, user, *settings = map(unless_refused, answers)
     # Last and alone: the connection is open by now, and the round trip is that of the clock's.
     began, wall = clock.monotonic(), clock.time()
-    (said,) = send_each(node, [("", ("TIME",))])
+    (times,) = send_each(node, [("", ("TIME",))])
     round_trip = clock.monotonic() - began
-    seconds, microseconds = unless_error(said)
+    seconds, microseconds = unless_error(times)
     return NodeVitals(
         address=address,
         info=info_fields(_text(info)),

@@ -182,7 +182,12 @@ _LONGEST_PATIENCE: Final = 1e9
 
 
 def _admitted(reply: Reply) -> Admitted:
-    told = AdmitReply.of(reply)
-    if not told.granted:
-        return Admitted(math.inf, told.waiting, 0.0, math.inf)
-    return Admitted(int(told.granted), told.waiting, float(told.more_in), float(told.slack))
+    reply_of_script = AdmitReply.of(reply)
+    if not reply_of_script.granted:
+        return Admitted(math.inf, reply_of_script.waiting, 0.0, math.inf)
+    return Admitted(
+        int(reply_of_script.granted),
+        reply_of_script.waiting,
+        float(reply_of_script.more_in),
+        float(reply_of_script.slack),
+    )

@@ -103,17 +103,17 @@ class Backend:
                     raise
         return self._run(name, shard, args, retry_for, ask_time=ask_time)
 
-    def read(self, run: Callable[[], Reply], shard: ShardRef, read: Callable[[Reply], Result]) -> Result:
-        """The result of `read` for a shard's answer. If `read` fails, the shard is mended, and the call made again.
+    def read(self, run: Callable[[], Reply], shard: ShardRef, parse: Callable[[Reply], Result]) -> Result:
+        """The result of `parse` for a shard's answer. If `parse` fails, the shard is mended, and the call made again.
 
         Raises ShardDamaged if that does not help.
         """
         try:
-            return read(run())
+            return parse(run())
         except LowkiqError:
             raise
         except Exception as error:  # noqa: BLE001 - errors without damage are raised again
-            return self.mender.read_again(error, shard, lambda: read(run()))
+            return self.mender.read_again(error, shard, lambda: parse(run()))
 
     def call(
         self, code: Script, target: Keyed, args: Sequence[Argument], retry_for: float, *, measure: bool = True
@@ -166,8 +166,8 @@ class Backend:
 
     def note_use(self, shard: ShardRef, names: str) -> None:
         """Take in the features that a shard uses: calls for its queue pass their keys from now on."""
-        known = self._in_use.get(shard.queue_name, ())
-        self._in_use[shard.queue_name] = (*known, *(name for name in names.split() if name not in known))
+        features = self._in_use.get(shard.queue_name, ())
+        self._in_use[shard.queue_name] = (*features, *(name for name in names.split() if name not in features))
 
     def _notes_use(self, shard: ShardRef, reply: Reply) -> bool:
         """Whether the shard refused the call, as it uses features whose keys were not passed: they will be."""
@@ -299,8 +299,8 @@ class Backend:
             if not ask_time or self.nodes.is_known(shard):
                 return self._execute(command)
             asking = self.nodes.asking()
-            said, reply = send_each(self.client, [(shard.keys[0], asking), (shard.keys[0], command)])
-            self.nodes.observe(self.nodes.of(shard), unless_error(said), asking)
+            answer, reply = send_each(self.client, [(shard.keys[0], asking), (shard.keys[0], command)])
+            self.nodes.observe(self.nodes.of(shard), unless_error(answer), asking)
             return list(unless_error(reply))
         except UnknownScript:
             return self.evaluate(code, shard, args)

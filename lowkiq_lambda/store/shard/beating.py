@@ -40,16 +40,16 @@ class Beats:
         except REDIS_ERRORS:
             return self._backend.clock.time()
 
-    def beat(self, told: Process) -> str:
+    def beat(self, process: Process) -> str:
         """Tell it; what the process is to do: "quiet", "stop" or "". Raises BackendError."""
-        args: list[Argument] = [self._id, msgspec.msgpack.encode(told), FORGOTTEN_AFTER]
+        args: list[Argument] = [self._id, msgspec.msgpack.encode(process), FORGOTTEN_AFTER]
         code = script("beat", (PROCESS_SLOT,))
         reply = self._backend.call(code, self._slot, args, retry_for=0.0, measure=False)
         return BeatReply.of(reply).order.decode()
 
-    def send_along(self, told: Process) -> None:
+    def send_along(self, process: Process) -> None:
         """Tell it with the next call of this process, which costs no round trip."""
-        value = f"{self.now():.6f} ".encode() + msgspec.msgpack.encode(told)
+        value = f"{self.now():.6f} ".encode() + msgspec.msgpack.encode(process)
         key = self._slot.key("alive")
         self._backend.piggyback([(key, ("HSET", key, self._id, value))])
 

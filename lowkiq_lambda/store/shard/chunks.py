@@ -74,8 +74,8 @@ def scored(job: bytes, score: float) -> bytes:
 
 def key_digest(job_id: str, key: str) -> bytes:
     """By what a shard remembers a key: it is the id's own."""
-    written = job_id.encode()
-    return sha1(b"%d:%b%b" % (len(written), written, key.encode()), usedforsecurity=False).digest()[:12]
+    data = job_id.encode()
+    return sha1(b"%d:%b%b" % (len(data), data, key.encode()), usedforsecurity=False).digest()[:12]
 
 
 def receipt(job_id: str, key: str, ttl: float) -> bytes:
@@ -122,9 +122,9 @@ class Chunk(NamedTuple):
             args.append(debounce)
         return "enqueue", self.shard, args
 
-    def named(self, told: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
+    def named(self, positions: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
         """The jobs whose positions the answer tells, with the due_at behind each."""
-        for offset, due_at in zip(told[::2], told[1::2], strict=True):
+        for offset, due_at in zip(positions[::2], positions[1::2], strict=True):
             # The answer of an earlier attempt may tell of more jobs than a buffer has left in the chunk.
             if offset < len(self.jobs):
                 yield self.jobs[offset], float(due_at)

@@ -46,41 +46,45 @@ def _why_not(payload: object, restored: object) -> str | None:
         return "is nested too deeply"
 
 
-def _difference(given: object, restored: object, path: str) -> str | None:
+def _difference(payload: object, restored: object, path: str) -> str | None:
     """The path at which the two differ, or have a type that JSON lacks; None if they are equal."""
-    kind = type(given)
+    kind = type(payload)
     if kind in _SCALARS:
-        same = given == restored and type(restored) is kind
-        return None if same and not _unpaired(given) else f"{_at(path)}{given!r} does not come back from JSON as it was"
+        same = payload == restored and type(restored) is kind
+        return (
+            None
+            if same and not _unpaired(payload)
+            else f"{_at(path)}{payload!r} does not come back from JSON as it was"
+        )
     if kind is float:
-        return _float_difference(given, restored, path)
-    if isinstance(given, dict):
-        return _dict_difference(given, restored, path)
-    if isinstance(given, list | tuple):
-        return _list_difference(given, restored, path)
-    return f"{_at(path)}JSON has no form for {kind.__name__}: {_instead(given, path)}"
+        return _float_difference(payload, restored, path)
+    if isinstance(payload, dict):
+        return _dict_difference(payload, restored, path)
+    if isinstance(payload, list | tuple):
+        return _list_difference(payload, restored, path)
+    return f"{_at(path)}JSON has no form for {kind.__name__}: {_instead(payload, path)}"
 
 
-def _instead(given: object, path: str) -> str:
+def _instead(payload: object, path: str) -> str:
     """The advice for a replacement."""
-    if isinstance(given, set | frozenset):
+    if isinstance(payload, set | frozenset):
         return "give a list instead"
-    if is_dataclass(given) or isinstance(given, msgspec.Struct):
-        declared = "" if path else f", or declare the type of the payloads: Worker[{type(given).__name__}]"
+    if is_dataclass(payload) or isinstance(payload, msgspec.Struct):
+        declared = "" if path else f", or declare the type of the payloads: Worker[{type(payload).__name__}]"
         return f"give a dict instead{declared}"
     return "give a str or a number instead"
 
 
-def _float_difference(given: object, restored: object, path: str) -> str | None:
-    if not isinstance(given, float) or not math.isfinite(given):
-        return f"{_at(path)}JSON has no form for {given!r}"
-    return None if given == restored else f"{_at(path)}{given!r} does not come back from JSON as it was"
+def _float_difference(payload: object, restored: object, path: str) -> str | None:
+    if not isinstance(payload, float) or not math.isfinite(payload):
+        return f"{_at(path)}JSON has no form for {payload!r}"
+    return None if payload == restored else f"{_at(path)}{payload!r} does not come back from JSON as it was"
 
 
-def _dict_difference(given: dict[object, object], restored: object, path: str) -> str | None:
+def _dict_difference(payload: dict[object, object], restored: object, path: str) -> str | None:
     if not isinstance(restored, dict):
         return f"{_at(path)}does not come back from JSON as it was"
-    for key, value in given.items():
+    for key, value in payload.items():
         if type(key) is not str:
             return f"{_at(path)}the key {key!r} is not a text, as JSON has it: write {str(key)!r}"
         if _unpaired(key):
@@ -93,10 +97,10 @@ def _dict_difference(given: dict[object, object], restored: object, path: str) -
     return None
 
 
-def _list_difference(given: list[object] | tuple[object, ...], restored: object, path: str) -> str | None:
-    if not isinstance(restored, list | tuple) or len(restored) != len(given):
+def _list_difference(payload: list[object] | tuple[object, ...], restored: object, path: str) -> str | None:
+    if not isinstance(restored, list | tuple) or len(restored) != len(payload):
         return f"{_at(path)}does not come back from JSON as it was"
-    for index, (value, back) in enumerate(zip(given, restored, strict=True)):
+    for index, (value, back) in enumerate(zip(payload, restored, strict=True)):
         wrong = _difference(value, back, f"{path}[{index}]")
         if wrong:
             return wrong

@@ -217,10 +217,10 @@ def read_registered(backend: Backend, queue_name: str, retry_for: float) -> Regi
 def read_each_registered(backend: Backend, queue_names: Sequence[str], retry_for: float) -> list[Registered | None]:
     """The registered declaration of each queue, in one round trip for each node. Raises BackendError."""
     keys = [declaration_key(name, backend.prefix) for name in queue_names]
-    asked = [(key, ("GET", key)) for key in keys]
+    commands = [(key, ("GET", key)) for key in keys]
 
     def once() -> list[Registered | None]:
-        return [registered_in(answer) for answer in send_each(backend.client, asked)]
+        return [registered_in(answer) for answer in send_each(backend.client, commands)]
 
     return backend.retrying(retry_for, once)
 
@@ -313,7 +313,7 @@ def readable_shards(queue_name: str, there: Registered, prefix: str) -> QueueSha
     """Its shards; none of a queue that a library with another layout has made: what is in its keys cannot be told."""
     made_with = there.made_with
     count = made_with.get("shards_count")
-    known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
-    if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
+    is_known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
+    if not (is_known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
         return NO_SHARDS
     return there.shards(queue_name, prefix)

@@ -147,8 +147,8 @@ def _record(duty: DutyReply) -> DutyRecord:
     )
 
 
-def _time(told: bytes) -> float | None:
-    return float(told) if told else None
+def _time(text: bytes) -> float | None:
+    return float(text) if text else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class EntryRecord(msgspec.Struct, frozen=True):
     @property
     def seen_at(self) -> float | None:
         """When some code last declared it."""
-        return max((seen for _, seen in self.known.values()), default=None)
+        return max((at for _, at in self.known.values()), default=None)
 
 
 class EntryRow(NamedTuple):
@@ -64,8 +64,8 @@ class EntryStore:
     def rows(self, shards: Iterable[ShardRef]) -> list[EntryRow]:
         """All records of the shards: one round trip for each node. Raises BackendError."""
         reader = ShardReader(self._backend, self._retry_for)
-        found = reader.read("entry_records", dict.fromkeys(shards, ()), _rows)
-        return [row for rows in found for row in rows]
+        rows_of_shards = reader.read("entry_records", dict.fromkeys(shards, ()), _rows)
+        return [row for rows in rows_of_shards for row in rows]
 
     def put(  # noqa: PLR0913 - what a record is made of
         self, shard: ShardRef, name: str, definition: bytes, digest: str, id: str, *, is_off: bool

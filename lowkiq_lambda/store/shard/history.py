@@ -123,11 +123,11 @@ class Recorder:
         return pending
 
 
-def _sample(counted: Counter[int], times: Sequence[float]) -> None:
+def _sample(counts: Counter[int], times: Sequence[float]) -> None:
     # A settling may be of a thousand batches, each of which takes less than to find its bucket.
     stride = len(times) // SAMPLES + 1
     for time in times[::stride]:
-        counted[bucket(time)] += stride
+        counts[bucket(time)] += stride
 
 
 def commands(pending: Mapping[tuple[str, int], Slot], prefix: str = PREFIX) -> Iterator[ExtraCommand]:

@@ -107,9 +107,9 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         """The numbers of the shards that ids are in: all, but for those that have not got theirs or are left behind."""
         if not self.is_moving:
             return [*range(self.before)]
-        moved = self.moved_groups
-        old = (index for index in range(self.before) if index % self.groups not in moved)
-        new = (self.before + index for index in range(self.after) if index % self.groups in moved)
+        groups = self.moved_groups
+        old = (index for index in range(self.before) if index % self.groups not in groups)
+        new = (self.before + index for index in range(self.after) if index % self.groups in groups)
         return [*old, *new]
 
     @property
@@ -134,8 +134,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
 
     def accepting(self, count: int, is_accepted: bool) -> "Layout":  # noqa: FBT001 - what it is told
         """Code may declare so many shards, or may not any more."""
-        kept = tuple(one for one in self.accepts if one != count)
-        return msgspec.structs.replace(self, accepts=_united(kept, count) if is_accepted else kept)
+        others = tuple(one for one in self.accepts if one != count)
+        return msgspec.structs.replace(self, accepts=_united(others, count) if is_accepted else others)
 
     def renewed(self, epoch: int) -> "Layout":
         """The same move, under another epoch."""

@@ -239,10 +239,10 @@ def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _by_id(flat: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
-    found: dict[bytes, tuple[bytes, ...]] = {}
+    groups: dict[bytes, tuple[bytes, ...]] = {}
     for id_, value in pairs(flat):
-        found[id_] = (*found.get(id_, ()), value)
-    return found
+        groups[id_] = (*groups.get(id_, ()), value)
+    return groups
 
 
 def _pace(dumped: bytes) -> str:

@@ -184,8 +184,8 @@ class MovingShards:
         for number, shard in enumerate(shards):
             first = floors.arrival + number * SLOT
             kin = f"{self._epoch} {group} {first}"
-            told = (first, floors.last_score, floors.token, floors.above, kin)
-            calls.append(("prepare", shard, [self._epoch, *told, self._merge, packed]))
+            arguments = (first, floors.last_score, floors.token, floors.above, kin)
+            calls.append(("prepare", shard, [self._epoch, *arguments, self._merge, packed]))
         replies = [PrepareReply.of(reply) for reply in self._all(calls)]
         if occupied := [shard for shard, reply in zip(shards, replies, strict=True) if reply.status == b"JOBS"]:
             names = ", ".join(f"{shard.index} of {shard.shards_count}" for shard in occupied)
@@ -212,16 +212,16 @@ class MovingShards:
         ]
         return [_cargo(CarryReply.of(reply)) for reply in self._all(calls)]
 
-    def receive(self, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
+    def receive(self, loads: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
         """Give the shards what is theirs."""
         calls: list[Call] = [
             ("receive", shard, [self._epoch, self._merge, *(part for row in rows for part in (row.kind, row.packed))])
-            for shard, rows in brought
+            for shard, rows in loads
         ]
         self._all(calls)
         if self._replicas:
             # Before the old shards drop the rows.
-            self._replicas.have([shard for shard, _ in brought])
+            self._replicas.have([shard for shard, _ in loads])
 
     def open(self, shard: ShardRef, counters: Sequence[bytes], bases: Mapping[str, int]) -> None:
         """Open a shard that has received all. `bases`: what was added to the arrival numbers of each old shard."""
@@ -230,7 +230,10 @@ class MovingShards:
         self._each(
             "open_received",
             [shard],
-            [msgspec.msgpack.encode(told) for told in ([part.decode() for part in counters], sources)],
+            [
+                msgspec.msgpack.encode(shard_sources)
+                for shard_sources in ([part.decode() for part in counters], sources)
+            ],
         )
 
     def forget_counters(self, shards: Sequence[ShardRef]) -> None:

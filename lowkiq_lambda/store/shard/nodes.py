@@ -91,8 +91,8 @@ class Nodes:
 
     def now(self, shard: Keyed) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError if it has to be asked and can't."""
-        if self.cluster is None and (known := self._time_of(_ONLY_NODE).now()) is not None:
-            return known
+        if self.cluster is None and (measured := self._time_of(_ONLY_NODE).now()) is not None:
+            return measured
         with translated():
             now = self._time_of(self.of(shard)).now()
             return self._measure(shard) if now is None else now
@@ -127,14 +127,14 @@ class Nodes:
         """The command for a node whose time is needed."""
         return Asking(self._clock)
 
-    def observe(self, node: str, said: tuple[bytes, bytes], asking: Asking) -> float:
+    def observe(self, node: str, time_reply: tuple[bytes, bytes], asking: Asking) -> float:
         """Take in what a node answered when it was asked; what time it is there."""
-        return self._time_of(node).observe(int(said[0]) + int(said[1]) / 1_000_000, asking.at)
+        return self._time_of(node).observe(int(time_reply[0]) + int(time_reply[1]) / 1_000_000, asking.at)
 
     def _measure(self, shard: Keyed) -> float:
         asking = self.asking()
-        (said,) = send_each(self._client, [(shard.keys[0], asking)])
-        return self.observe(self.of(shard), unless_error(said), asking)
+        (time_reply,) = send_each(self._client, [(shard.keys[0], asking)])
+        return self.observe(self.of(shard), unless_error(time_reply), asking)
 
     def _time_of(self, node: str) -> NodeTime:
         if node not in self._times:
@@ -186,10 +186,10 @@ class ServerTime:
         if self._measured is None:
             return None
         seconds, at, wall = self._measured
-        passed = self._clock.monotonic() - at
-        if passed > MAX_AGE or abs(self._clock.time() - wall - passed) > MAX_DISAGREEMENT:
+        elapsed = self._clock.monotonic() - at
+        if elapsed > MAX_AGE or abs(self._clock.time() - wall - elapsed) > MAX_DISAGREEMENT:
             return None
-        return seconds + passed
+        return seconds + elapsed
 
     def is_fresh(self) -> bool:
         """Whether the last measurement is trusted, and less than a second old."""

@@ -42,10 +42,10 @@ class Notifications:
         *,
         timeout: float,
         credentials: Credentials | None = None,
-        given: RedisPlug | None = None,
+        client: RedisPlug | None = None,
     ) -> None:
         self._url = url
-        self._given = given
+        self._given = client
         self._timeout = timeout
         self._credentials = credentials
         self._shards = _by_channel(shards)
@@ -68,7 +68,7 @@ class Notifications:
             timeout=self._timeout,
             pool_timeout=self._timeout,
             credentials=self._credentials,
-            given=self._given,
+            client=self._given,
         )
         with translated():
             self._subscription = subscribe(self._client, self._shards)
@@ -115,11 +115,11 @@ class Notifications:
         return message
 
     def _said(self, message: list[bytes]) -> Heard:
-        kind, channel, *said = message
+        kind, channel, *body = message
         if kind != b"message" or channel not in self._shards:
             return Heard([])
-        numbers = said[0].removeprefix(_OFFER)
-        return Heard(list(self._named(channel, numbers)), is_offer=numbers != said[0])
+        numbers = body[0].removeprefix(_OFFER)
+        return Heard(list(self._named(channel, numbers)), is_offer=numbers != body[0])
 
     def _named(self, channel: bytes, numbers: bytes) -> Iterator[ShardRef]:
         """The shards of these numbers. Any client may publish: values that are not numbers of ours are skipped."""

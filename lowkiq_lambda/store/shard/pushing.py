@@ -35,19 +35,19 @@ class Unwritten(NamedTuple):
 
     def interrupted(self, results: Sequence[Pushed | None], cause: LowkiqError | None = None) -> LowkiqError:
         """The error of the push; the cause itself if no job was or may have been written."""
-        written = [position for position, result in enumerate(results) if result is not None]
+        positions = [position for position, result in enumerate(results) if result is not None]
         unknown: list[int] = []
         not_written: list[int] = []
         for chunk in self.chunks:
             is_unknown = isinstance(self.errors.get(chunk.token), BackendUnavailable)
             (unknown if is_unknown else not_written).extend(job.position for job in chunk.jobs)
         cause = cause or next(iter(self.errors.values()))
-        if not written and not unknown:
+        if not positions and not unknown:
             return cause
         broken = PushInterrupted(
-            f"The push broke off ({cause}): {len(written)} jobs are written, {len(not_written)} are not, "
+            f"The push broke off ({cause}): {len(positions)} jobs are written, {len(not_written)} are not, "
             f"of {len(unknown)} it is unknown.",
-            written=written,
+            written=positions,
             not_written=sorted(not_written),
             unknown=sorted(unknown),
         )
@@ -165,11 +165,11 @@ class Pusher:
 
         `errors`: those of earlier attempts, by token. That of a chunk that was parted is over.
         """
-        sent = self._send(chunks, channel)
-        closed = [(chunk, reply) for chunk, reply in sent if isinstance(reply, ShardClosed)]
+        replies = self._send(chunks, channel)
+        closed = [(chunk, reply) for chunk, reply in replies if isinstance(reply, ShardClosed)]
         if not closed:
-            return sent
-        others = [(chunk, reply) for chunk, reply in sent if not isinstance(reply, ShardClosed)]
+            return replies
+        others = [(chunk, reply) for chunk, reply in replies if not isinstance(reply, ShardClosed)]
         return [*others, *self._sent_anew(closed, channel, errors)]
 
     def _send(self, chunks: Sequence[Chunk], channel: str) -> list[tuple[Chunk, Reply | LowkiqError]]:
@@ -215,8 +215,8 @@ class Pusher:
         if unheard := sorted(shard.number for shard, notice in noted.items() if notice == _NOT_NOTIFIED):
             self._backend.publish(self._channel, ",".join(map(str, unheard)))
         if self._waker and noted:
-            written = sorted(noted, key=_number)
-            self._waker.pushed(written, {shard for shard, notice in noted.items() if notice})
+            shards = sorted(noted, key=_number)
+            self._waker.pushed(shards, {shard for shard, notice in noted.items() if notice})
 
 
 def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:

@@ -173,8 +173,8 @@ def _begun(backend: Backend, call: _ReadCall) -> Iterator[Answers]:
     else:
         nodes = _nodes(backend, call)
         piggyback = backend.take_piggyback()
-        sent: Iterable[tuple[str, Command]] = chain(piggyback, nodes.values(), call.extra_commands, call.commands())
-        commands = (command for _, command in sent)
+        batch: Iterable[tuple[str, Command]] = chain(piggyback, nodes.values(), call.extra_commands, call.commands())
+        commands = (command for _, command in batch)
         with closing(stream(client, commands)) as coming, closing(_replies(backend, client, call, coming)) as replies:
             for _ in piggyback:
                 next(coming)
@@ -202,12 +202,12 @@ def _replies(backend: Backend, client: SingleClient, call: _ReadCall, coming: Ge
 
 
 def _each_translated(replies: Iterator[Reply], count: int) -> Iterator[Reply]:
-    taken = 0
+    position = 0
     with translated():
         for reply in replies:
-            taken += 1
+            position += 1
             yield reply
-    if taken < count:
+    if position < count:
         raise RuntimeError("The block has ended: take its replies inside it.")
 
 
@@ -215,8 +215,8 @@ def _answers(backend: Backend, call: _ReadCall) -> list[Any]:
     """The answer, or the redis-py error, to each extra command, then to each request."""
     nodes, extra = _nodes(backend, call), len(call.extra_commands)
     piggyback = backend.take_piggyback()
-    sent: list[tuple[str, Command]] = [*piggyback, *nodes.values(), *call.extra_commands, *call.commands()]
-    replies = send_each(backend.client, sent)[len(piggyback) :]
+    commands: list[tuple[str, Command]] = [*piggyback, *nodes.values(), *call.extra_commands, *call.commands()]
+    replies = send_each(backend.client, commands)[len(piggyback) :]
     answers = replies[len(nodes) :]
     for (node, (_, asking)), time in zip(nodes.items(), replies, strict=False):
         if not isinstance(time, Exception):

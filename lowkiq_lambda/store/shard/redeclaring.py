@@ -186,10 +186,10 @@ def carry(
         return [(name, packed, msgspec.msgpack.decode(packed, type=_PlacedRecord)) for name, packed in pairs]
 
     reader = ShardReader(backend, retry_for)
-    found = reader.read("entry_records", dict.fromkeys(with_timetable(old), ()), records)
+    entries = reader.read("entry_records", dict.fromkeys(with_timetable(old), ()), records)
     by_shard = defaultdict[int, list[Argument]](list)
     # Of one name the last one stays.
-    for name, packed, record in sorted((one for of_shard in found for one in of_shard), key=lambda one: one[2].rank):
+    for name, packed, record in sorted((one for of_shard in entries for one in of_shard), key=lambda one: one[2].rank):
         if record.id is not None:
             by_shard[new.number_for(record.id)] += [name, packed]
     for shard in with_timetable(new):

@@ -61,14 +61,14 @@ class Mender:
             self._in_vain[shard] = now
         return damaged > 0
 
-    def read_again(self, error: Exception, shard: ShardRef, read: Callable[[], Result]) -> Result:
-        """The result of `read` after a repair. Raises ShardDamaged, or the error if it is not a sign of damage."""
+    def read_again(self, error: Exception, shard: ShardRef, parse: Callable[[], Result]) -> Result:
+        """The result of `parse` after a repair. Raises ShardDamaged, or the error if it is not a sign of damage."""
         if not isinstance(error, _UNREADABLE):
             raise error
         if not self.mend(shard):
             raise ShardDamaged from error
         try:
-            return read()
+            return parse()
         except LowkiqError:
             raise
         except _UNREADABLE as again:
@@ -95,11 +95,11 @@ class Mender:
                 return damaged
 
 
-def _tell(shard: ShardRef, key: bytes, field: bytes, why: bytes, kept: bytes) -> None:
-    became = "set aside" if kept else "repaired"
-    told = [part.decode(errors="backslashreplace") for part in (key, field, why)]
+def _tell(shard: ShardRef, key: bytes, field: bytes, why: bytes, value: bytes) -> None:
+    became = "set aside" if value else "repaired"
+    texts = [part.decode(errors="backslashreplace") for part in (key, field, why)]
     logger.warning(
         "a damaged record was %s: %s of shard %s of %s, %r: %s",
-        *(became, told[0], shard.number, shard.queue_name, *told[1:]),
-        extra={"queue": shard.queue_name, "shard": shard.number, "key": told[0], "id": told[1], "became": became},
+        *(became, texts[0], shard.number, shard.queue_name, *texts[1:]),
+        extra={"queue": shard.queue_name, "shard": shard.number, "key": texts[0], "id": texts[1], "became": became},
     )

@@ -46,8 +46,8 @@ class Replicas:
 
     def _has_replicas(self, key: str) -> bool:
         # Asked each time: one may come back while ids move.
-        (said,) = self._asked(key, _LOOK)
-        return _NONE not in bytes(said).split()
+        (answer,) = self._asked(key, _LOOK)
+        return _NONE not in bytes(answer).split()
 
     def _acknowledged(self, key: str) -> bool:
         # WAIT counts what its own connection has written: this message, which comes after all that was written before.

@@ -145,12 +145,14 @@ class Linker:
         seldom = [include for each in parts for include in each.marks.get("rarely", ())]
         late = [include for include in self._in_order(seldom, features) if include not in early]
         parts = [*parts[:-1], *map(self.include, late), part]
-        named = {key for each in parts for key in each.own_keys()}
-        keys = tuple(key for key in key_names(features) if key in named)
+        own_keys = {key for each in parts for key in each.own_keys()}
+        keys = tuple(key for key in key_names(features) if key in own_keys)
         marked = {mark for each in parts for mark in each.marks}
-        relevant = [feature for feature, own in FEATURES.items() if named & {*own} or f"with {feature}" in marked]
+        relevant = [feature for feature, own in FEATURES.items() if own_keys & {*own} or f"with {feature}" in marked]
         lacking = [feature for feature in relevant if feature in IN_USE and feature not in features]
-        missing = [key for feature in relevant if feature not in features for key in FEATURES[feature] if key in named]
+        missing = [
+            key for feature in relevant if feature not in features for key in FEATURES[feature] if key in own_keys
+        ]
         constants = [
             "local call = redis.call",
             *(f"local has_{feature} = {str(feature in features).lower()}" for feature in relevant),
@@ -193,8 +195,8 @@ class Linker:
                 raise ValueError(f"The include {name!r} needs itself.")
             if name not in is_placed:
                 is_placed[name] = False
-                for needed in self.include(name).needs(features):
-                    add(needed)
+                for dependency in self.include(name).needs(features):
+                    add(dependency)
                 is_placed[name] = True
                 order.append(name)
 

@@ -150,7 +150,7 @@ class LeaseSession:
         `left` has come to its end, as there are suspects.
         """
         settings, more = self._settings, settlement.next_step == "more"
-        named, errors = _errors_apart(settlement.outcomes)
+        outcomes, errors = _errors_apart(settlement.outcomes)
         args: list[Argument] = [
             settings.merge,
             msgspec.msgpack.encode(limits),
@@ -158,7 +158,7 @@ class LeaseSession:
             settlement.next_step,
             settlement.pace,
             settlement.payloads,
-            msgspec.msgpack.encode(named),
+            msgspec.msgpack.encode(outcomes),
             *errors,
             *([min(settlement.left.values(), default="")] if more else ()),
         ]
@@ -229,7 +229,7 @@ class LeaseSession:
         self.at_risk = None
 
     def _numbered(
-        self, name: str, args: Sequence[Argument], retry_for: float, read: Callable[[Reply], Result]
+        self, name: str, args: Sequence[Argument], retry_for: float, parse: Callable[[Reply], Result]
     ) -> Result:
         end_child_of(self._pid)
         call = [self._nonce, self.token, self._calls + 1, self._settings.ttl, *args]
@@ -237,7 +237,7 @@ class LeaseSession:
         def run() -> Reply:
             return _unless_lost(self._backend.run(name, self.shard, call, retry_for=retry_for), self.shard)
 
-        answer = self._backend.read(run, self.shard, read)
+        answer = self._backend.read(run, self.shard, parse)
         self._calls += 1
         return answer
 
@@ -245,11 +245,11 @@ class LeaseSession:
 def _errors_apart(outcomes: Sequence[OutcomeRecord]) -> tuple[list[list[Any]], list[bytes]]:
     """The outcomes with the position of each error instead of its bytes, which the server's msgpack has no type for."""
     positions: dict[bytes, int] = {}
-    named = [
+    without_errors = [
         [positions.setdefault(part, len(positions)) if isinstance(part, bytes) else part for part in record]
         for record in outcomes
     ]
-    return named, list(positions)
+    return without_errors, list(positions)
 
 
 def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:

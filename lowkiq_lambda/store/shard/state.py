@@ -125,8 +125,8 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -
     reader = ShardReader(backend, retry_for)
     groups = reader.groups(shards)
     replies = reader.try_each(_SCRIPT, groups)
-    found = (_states_or_errors(backend, group, reply) for group, reply in zip(groups, replies, strict=True))
-    return [*chain.from_iterable(found)]
+    states = (_states_or_errors(backend, group, reply) for group, reply in zip(groups, replies, strict=True))
+    return [*chain.from_iterable(states)]
 
 
 def _states_or_errors(

@@ -117,13 +117,13 @@ def fire(backend: Backend, firings: Sequence[Firing]) -> list[FireReply | Lowkiq
 
 
 def _arguments(firing: Firing) -> list[Argument]:
-    named: list[Argument] = [firing.name, firing.digest, repr(firing.planned), firing.let_go]
+    arguments: list[Argument] = [firing.name, firing.digest, repr(firing.planned), firing.let_go]
     job = firing.job
     if job is None:
-        return [*named, MISSED]
+        return [*arguments, MISSED]
     channel = firing.shard.channel
     skips = "1" if firing.skips else ""
-    return [*named, "push", firing.merge, skips, channel, firing.shard.number, job.id, job.packed]
+    return [*arguments, "push", firing.merge, skips, channel, firing.shard.number, job.id, job.packed]
 
 
 def _run(backend: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
