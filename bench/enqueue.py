@@ -20,7 +20,7 @@ class Enqueued:
 def enqueue(url: str, load: Load, admin: redis.Redis) -> Enqueued:
     """Push all jobs of the load from one thread; only the calls of push_many are timed."""
     app, worker = declare(url, load, lambda _batch: None)
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     memory, seconds = used_memory(admin), 0.0
     for jobs in load.pushes():
         began_at = time.perf_counter()

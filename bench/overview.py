@@ -172,7 +172,7 @@ def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:
 
 def _claim_some(app: Lowkiq, workers: Sequence[FunctionWorker], admin: redis.Redis) -> None:
     for worker in workers:
-        leave_in_flight(admin, app.core.queue_of(worker).shards[::6], window=100)
+        leave_in_flight(admin, app.core.queues.agreed(worker).shards[::6], window=100)
 
 
 def _write_history(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
@@ -180,7 +180,7 @@ def _write_history(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
     slots = range(int((now - PAST) // SECONDS.step), int(now // SECONDS.step))
     spread = Counter({bucket: bucket + 1 for bucket in range(BUCKETS // 2)})
     for worker in workers:
-        name = app.core.queue_of(worker).worker.queue_name
+        name = app.core.queues.agreed(worker).worker.queue_name
         done = {(name, slot): Slot(slot % 900, slot % 7, spread, spread) for slot in slots}
         send_each(app.core.backend.client, [*commands(done)])
 

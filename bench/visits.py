@@ -48,7 +48,7 @@ def _seconds(server: Server, shards: int, at_once: int, concurrency: int) -> flo
     seconds = 0.0
     for each in (1, IDS):
         worker.push_many([{"id": job_id} for job_id in _ids(shards, each)])
-        drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=at_once)
+        drain = Loop(app.core.drains.drainer, app.core.drains.drainer.shards, at_once=at_once)
         began_at = time.perf_counter()
         drain.run(Budget(SystemClock()))
         seconds = time.perf_counter() - began_at

@@ -23,9 +23,8 @@ from lowkiq_lambda.declare.worker import (
 )
 from lowkiq_lambda.engine.budget import budget_for
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.settings.config import Config
-from lowkiq_lambda.settings.protocols import ClientMiddleware, Observer, ServerMiddleware
+from lowkiq_lambda.settings.protocols import ClientMiddleware, Jobs, Observer, ServerMiddleware
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -66,11 +65,11 @@ class Lowkiq:
     `clock` is for tests: with one, time is what it says, on the server too.
     """
 
-    server_middlewares = ListOfCore[ServerMiddleware]()
+    server_middlewares = ListOfCore[ServerMiddleware]("drains", "middlewares")
     """Around each batch; the first is outermost."""
-    client_middlewares = ListOfCore[ClientMiddleware]()
+    client_middlewares = ListOfCore[ClientMiddleware]("pushes", "middlewares")
     """Around each push; the first is outermost."""
-    observers = ListOfCore[Observer]()
+    observers = ListOfCore[Observer]("drains", "observers")
     """Told of each settling, once Redis has acknowledged it; what one raises is logged, and stops nothing."""
 
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
@@ -90,7 +89,7 @@ class Lowkiq:
     @property
     def workers(self) -> list[type[Worker[Any]]]:
         """The workers, in order of declaration."""
-        return self.core.workers
+        return self.core.queues.workers
 
     # A worker class can be called too, but the first form that fits counts.
     @overload
@@ -196,26 +195,26 @@ class Lowkiq:
         from lowkiq_lambda.declare.duty import check_duty  # noqa: PLC0415 - imported lazily: cold start
 
         with self._lock:
-            check_duty(duty, self.core.duties)
-            self.core.duties[duty.name] = duty
+            check_duty(duty, self.core.housekeeping.duties)
+            self.core.housekeeping.duties[duty.name] = duty
 
     def push_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """Queue jobs, through the client middlewares; what `push_many` of the worker does."""
-        return self.core.push_many(worker, jobs)
+        return self.core.pushes.push_many(worker, jobs)
 
     async def apush_many(self, worker: AnyWorker, jobs: Jobs) -> list[Pushed]:
         """`push_many` beside the event loop. If cancelled, the push still completes, but its result is lost."""
-        return await self.core.apush_many(worker, jobs)
+        return await self.core.pushes.apush_many(worker, jobs)
 
     def push(self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]) -> Pushed:
         """Queue one job; what `push` of the worker does."""
-        return self.core.push_many(worker, [one_job(id, payload, options)])[0]
+        return self.core.pushes.push_many(worker, [one_job(id, payload, options)])[0]
 
     async def apush(
         self, worker: AnyWorker, id: "Id", payload: object = UNSET, **options: Unpack[JobOptions]
     ) -> Pushed:
         """`push` beside the event loop."""
-        return (await self.core.apush_many(worker, [one_job(id, payload, options)]))[0]
+        return (await self.core.pushes.apush_many(worker, [one_job(id, payload, options)]))[0]
 
     def remote(self, queue_name: str, *, debounce: "Debounce | None" = None) -> "RemoteWorker":
         """A worker that another program declares, to push to by the name of its queue: docs/ways-in.md.
@@ -249,7 +248,7 @@ class Lowkiq:
         Jobs wait where the settings say `when_unavailable="buffer"`. The last attempt is not broken off, so this may
         take `redis_timeout` longer.
         """
-        return self.core.flush(seconds)
+        return self.core.pushes.flush(seconds)
 
     def flushes(self, handler: Flushed) -> Flushed:
         """Around a handler on Lambda, where a frozen process delivers nothing: flush before it returns or raises.
@@ -272,11 +271,11 @@ class Lowkiq:
         KeyboardInterrupt at once; and when the other shards are drained BackendError, QueueMismatch, or what a handler
         exited with (SystemExit).
         """
-        if self.core.drainer.is_on_handlers_loop():
+        if self.core.drains.drainer.is_on_handlers_loop():
             from lowkiq_lambda.engine.event_loop import WOULD_WAIT  # noqa: PLC0415 - imported lazily: cold start
 
             raise RuntimeError(WOULD_WAIT)
-        return self.core.loop().run(budget_for(self.core.clock, seconds, self.config)).totals()
+        return self.core.drains.loop().run(budget_for(self.core.clock, seconds, self.config)).totals()
 
     async def adrain(self, seconds: float | None = None) -> dict[str, int]:
         """As `drain`, for code on an event loop: the loop goes on meanwhile, and coroutine handlers run on it.
@@ -289,7 +288,7 @@ class Lowkiq:
         cancelled = threading.Event()
         budget = budget_for(self.core.clock, seconds, self.config, stopping=cancelled.is_set)
         budget.is_cancelled = cancelled.is_set
-        return await drain_beside(lambda: self.core.loop().run(budget).totals(), cancelled.set)
+        return await drain_beside(lambda: self.core.drains.loop().run(budget).totals(), cancelled.set)
 
     def use_loop(self, loop: "AbstractEventLoop | None") -> None:
         """Run coroutine handlers on this event loop, which runs in another thread; None: on a loop of the app.
@@ -297,7 +296,7 @@ class Lowkiq:
         For handlers that share loop-bound objects with other code. Handlers that run already end on their first loop.
         `adrain` uses its caller's loop in any case. Raises TypeError for an object that is not an event loop.
         """
-        self.core.drainer.slot_pool.loop.use(loop)
+        self.core.drains.drainer.slot_pool.loop.use(loop)
 
     @property
     def operate(self) -> "Operations":
@@ -329,7 +328,7 @@ class Lowkiq:
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
         with self._lock:
             declared = register(self, target, options, self.workers)
-            self.core.add(worker_of(declared))
+            self.core.queues.add(worker_of(declared))
             return declared
 
 

@@ -101,7 +101,7 @@ def nothing(_batch: Batch) -> None:
 
 def visit(app: Lowkiq, clock: ManualClock) -> VisitResult:
     """A visit to the first shard."""
-    return app.core.drainer.visit(app.core.drainer.shards()[0], Budget(clock))
+    return app.core.drains.drainer.visit(app.core.drains.drainer.shards()[0], Budget(clock))
 
 
 @pytest.mark.parametrize("batch_size", [1, 10, 100])
@@ -220,7 +220,7 @@ def test_p8_shards_that_are_visited_at_once_cost_no_call_more(app: Lowkiq, clock
     calls = []
     for more in (jobs(), jobs(1)):
         worker.push_many(more)
-        drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=5)
+        drain = Loop(app.core.drains.drainer, app.core.drains.drainer.shards, at_once=5)
         # Not round trips: connections are made as they are needed.
         calls.append(cost_of(partial(drain.run, Budget(clock))).scripts)
 
@@ -333,7 +333,10 @@ def test_entries_cost_a_push_and_a_drain_nothing(app: Lowkiq, clock: ManualClock
     after = cost_of(push_and_drain)
 
     assert (before.round_trips, before.commands) == (after.round_trips, after.commands)
-    shard, with_entries = app.core.queue_of(worker).shards[0], with_timetable(app.core.queue_of(worker).shards)[0]
+    shard, with_entries = (
+        app.core.queues.agreed(worker).shards[0],
+        with_timetable(app.core.queues.agreed(worker).shards)[0],
+    )
     for name in ("enqueue", "acquire", "settle"):
         plain, with_key = (evalsha(script(name, one.features), one, []) for one in (shard, with_entries))
         assert plain == with_key
@@ -380,11 +383,11 @@ def test_limits_cost_two_calls_a_visit_and_others_nothing(
     for limits in (None, 3):
         worker = app.worker(queue_name=f"at-most-{limits}", shards_count=1, max_running=limits)(nothing)
         worker.push_many(jobs(10))
-        shard = app.core.queue_of(worker).shards[0]
+        shard = app.core.queues.agreed(worker).shards[0]
         app.drain()
         with Monitor(own_server) as monitor:
             worker.push_many(jobs(10))
-            cost = partial(app.core.drainer.visit, shard, Budget(clock))
+            cost = partial(app.core.drains.drainer.visit, shard, Budget(clock))
             costs.append(cost_of(cost))
             sent.append([_without_chance(asked, worker.worker) for asked in monitor.heard() if not asked.by_script])
     plain, limited = sent
@@ -411,7 +414,7 @@ def test_a_queue_that_waits_asks_each_queue_before_it_once_a_visit(
     app.worker(queue_name="set", shards_count=1)(nothing)
     app.operate(app.workers[3]).limits.set(max_running=1)
     for worker in app.workers[2:]:
-        visit = partial(app.core.drainer.visit, app.core.queue_of(worker).shards[0], Budget(clock))
+        visit = partial(app.core.drains.drainer.visit, app.core.queues.agreed(worker).shards[0], Budget(clock))
         worker.push_many(jobs(10))
         visit()
         worker.push_many(jobs(10))

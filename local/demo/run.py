@@ -115,7 +115,7 @@ def _has_room(replay: Replay, pushed: int) -> bool:
 
 def _is_empty(app: Lowkiq) -> bool:
     """Whether no shard has a job that waits or is in flight."""
-    return all(state.next_at is None for state in app.core.drainer.probe(app.core.drainer.shards()))
+    return all(state.next_at is None for state in app.core.drains.drainer.probe(app.core.drains.drainer.shards()))
 
 
 def _wait(stop: Event, replay: Replay, show: Show, condition: Callable[[], bool]) -> None:

@@ -81,7 +81,7 @@ def _ticked_and_drained(warm: Environment, event: object, context: Context) -> d
 
     if ticks_wanted == ALONE:
         return tick_alone(warm.app, warm.settings, context)
-    selection(event, warm.app.core.drainer, warm.settings)
+    selection(event, warm.app.core.drains.drainer, warm.settings)
     done = ticked(warm.app, warm.settings, context, keep=warm.app.config.threads_per_node)
     try:
         answer = _drained(warm, event, context, done)
@@ -97,7 +97,7 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
     telemetry = telemetry_of(warm.settings, context.function_name)
     if is_cold():
         telemetry.cold_start()
-    drainer = warm.app.core.drainer
+    drainer = warm.app.core.drains.drainer
     drainer.observer = telemetry
     loop = Loop(drainer, selection(event, drainer, warm.settings, handed), at_once=warm.app.config.threads_per_node)
     loop.on_first_probe = telemetry.started
@@ -142,7 +142,7 @@ def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
 
     config = warm.app.config
     subscription = Notifications(
-        warm.app.core.redis_url,
+        warm.app.core.connections.url,
         loop.shards,
         timeout=config.redis_timeout,
         credentials=config.credentials,

@@ -32,7 +32,7 @@ def run_duties(tick: Tick) -> dict[str, Any]:
         ran = runner.run_due(lambda: tick.remaining() - keep)
         note_errors(tick, ran)
         results |= ran.results
-    if tick.app.core.fires_schedules and (ticked := results.get(SCHEDULES)):
+    if tick.app.core.housekeeping.fires_schedules and (ticked := results.get(SCHEDULES)):
         publish_schedules(tick, ticked)
     return {name: _as_json(result) for name, result in results.items()}
 

@@ -36,7 +36,7 @@ class Environment:
 
     def before_answer(self, context: Context) -> None:
         """Call the app's hooks with what is left of the reserve; what one raises is logged, and changes no answer."""
-        for hook in self.app.core.before_answer:
+        for hook in self.app.core.drains.before_answer:
             left = context.get_remaining_time_in_millis() / 1_000 - TO_ANSWER
             if left > 0:
                 try:
@@ -47,7 +47,7 @@ class Environment:
 
 @contextmanager
 def answering(context: Context) -> Iterator[None]:
-    """Around an invocation: `app.core.before_answer` is called when it is through, also where it raises."""
+    """Around an invocation: `app.core.drains.before_answer` is called when it is through, also where it raises."""
     try:
         yield
     finally:
@@ -107,4 +107,4 @@ def find_redis(app: Lowkiq, settings: Settings) -> None:
     if not app.config.names_server:
         raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN.", setting="redis_url")
     if app.config.redis is None:
-        _ = app.core.redis_url  # refused here where it is for development
+        _ = app.core.connections.url  # refused here where it is for development

@@ -71,7 +71,7 @@ def _probed(tick: Tick, queues: Sequence[Queue]) -> list[ProbeResult | LowkiqErr
         if isinstance(state, ProbeResult) and not state.is_open:
             by_name[shard.queue_name].doubt_for(shard)
     before = set(shards)
-    doubtful = [tick.app.core.queue_of(queue.worker) for queue in queues if not queue.is_agreed]
+    doubtful = [tick.app.core.queues.agreed(queue.worker) for queue in queues if not queue.is_agreed]
     new = [shard for queue in doubtful for shard in queue.shards if shard not in before]
     return [*states, *(probe_each(tick.app.core.backend, new, tick.retry_for) if new else [])]
 

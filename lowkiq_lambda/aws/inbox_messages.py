@@ -72,7 +72,7 @@ def jobs_in(
             "if all who send to it may push to any queue."
         )
     body = _body_in(incoming)
-    worker = app.core.worker_named(body.queue) if inbox.lets_in(body.queue) else None
+    worker = app.core.queues.worker_named(body.queue) if inbox.lets_in(body.queue) else None
     if worker is None:
         lacking = "which this app does not declare" if inbox.lets_in(body.queue) else "which its inbox is not for"
         raise UnreadableMessage(f"The message is for the queue {body.queue!r}, {lacking}.")

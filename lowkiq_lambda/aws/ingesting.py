@@ -180,7 +180,7 @@ class _Pushing:
             self._fail(left, self._broken)
             return
         worker, is_new = target
-        push = self._app.core.push_or_raise if is_new else self._app.core.push_past_middlewares
+        push = self._app.core.pushes.push_or_raise if is_new else self._app.core.pushes.push_past_middlewares
         try:
             push(worker, [one.job for one in left])
         except BackendError as error:

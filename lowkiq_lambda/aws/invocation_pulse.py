@@ -18,7 +18,7 @@ class InvocationPulse:
     """Beats while the drain has something to do, and ends its tour when somebody orders that."""
 
     def __init__(self, app: Lowkiq, loop: Loop, budget: Budget) -> None:
-        self._pulse = Pulse(app.core.drainer, "lambda", app.config.threads_per_node, self._obey, self._state)
+        self._pulse = Pulse(app.core.drains.drainer, "lambda", app.config.threads_per_node, self._obey, self._state)
         self._interval = app.config.heartbeat_interval
         self._is_told = False
         self._made = 0

@@ -19,8 +19,9 @@ from lowkiq_lambda.base.errors import ConfigError, DeclarationError, JobError, P
 from lowkiq_lambda.declare.worker import HOME, LATEST, AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed, id_text
 from lowkiq_lambda.push.checking import KEY_TTL, Checker
-from lowkiq_lambda.push.middlewares import Jobs, push_through
+from lowkiq_lambda.push.pushes import push_through
 from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.protocols import Jobs
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.worker import Id

@@ -78,7 +78,7 @@ def _declared(tick: Tick) -> list[Queue]:
     queues = []
     for worker in tick.app.workers:
         try:
-            queues.append(tick.app.core.current_queue_of(worker))
+            queues.append(tick.app.core.queues.current(worker))
         except QueueMismatch as error:
             tick.note(error)
     return queues

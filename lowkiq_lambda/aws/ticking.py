@@ -66,16 +66,16 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
     tasks: dict[str, Task] = {}
     if settings.metrics != "none":
         tasks["queues"] = publish_queues if settings.metrics == "queues" else publish_summary
-    if app.core.duties or app.core.fires_schedules:
+    if app.core.housekeeping.duties or app.core.housekeeping.fires_schedules:
         from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["duties"] = run_duties
     # An earlier tick has looked for shards with due work, which tell of them.
-    if app.core.follows_tasks:
+    if app.core.housekeeping.follows_tasks:
         from lowkiq_lambda.aws.duty_task import look_after_tasks  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["tasks"] = look_after_tasks
-    if app.core.follows_moves:
+    if app.core.housekeeping.follows_moves:
         from lowkiq_lambda.aws.duty_task import go_on_with_moves  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["moves"] = go_on_with_moves
@@ -83,7 +83,7 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["drains"] = start_drains
-    if alone and settings.is_punctual and app.core.fires_schedules:
+    if alone and settings.is_punctual and app.core.housekeeping.fires_schedules:
         from lowkiq_lambda.aws.duty_task import fire_punctually  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["punctual"] = fire_punctually

@@ -137,7 +137,7 @@ def _change(  # noqa: PLR0913 - what the three commands are given
         return DONE
     jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
     listed = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
-    where = f"{change.where} {named_queue.name} at {without_password(named_queue.app.core.redis_url)}"
+    where = f"{change.where} {named_queue.name} at {without_password(named_queue.app.core.connections.url)}"
     if not yes and not agreed(f"{change.asked} {jobs}{listed} {where}?"):
         say(NOTHING)
         return NOT_APPLIED

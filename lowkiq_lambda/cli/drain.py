@@ -96,7 +96,7 @@ def drain(
 
 
 def _drained(app: Lowkiq, worker: type[Worker[Any]] | None, seconds: float | None) -> Loop:
-    drainer = app.core.drainer
+    drainer = app.core.drains.drainer
 
     def shards() -> list[ShardRef]:
         return [shard for shard in drainer.shards() if worker is None or shard.queue_name == worker.queue_name]

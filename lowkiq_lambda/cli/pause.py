@@ -94,7 +94,7 @@ def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption =
 def _named(queue: NamedQueue, tenant: str | None) -> str:
     whole = f"all {len(queue.shards)} shards of {queue.name}"
     what = whole if tenant is None else f"tenant {visible(tenant)} of {queue.name}"
-    return f"{what} at {without_password(queue.app.core.redis_url)}"
+    return f"{what} at {without_password(queue.app.core.connections.url)}"
 
 
 def _target(tenant: str | None) -> str:

@@ -102,7 +102,7 @@ def _order(app: Lowkiq, listed: Processes, name: str, order: str, *, yes: bool) 
         return FAILED
     (process,) = matches
     question = f"{_QUESTIONS[order]} {process.id}, a {_KINDS.get(process.kind, process.kind)} at"
-    if not (process.is_gone or yes or agreed(f"{question} {without_password(app.core.redis_url)}?")):
+    if not (process.is_gone or yes or agreed(f"{question} {without_password(app.core.connections.url)}?")):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED
     is_known = listed.stop(process) if order == "stop" else listed.quiet(process)

@@ -124,7 +124,7 @@ def push(  # noqa: PLR0913 - the options of a command line
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
     try:
-        (pushed,) = loaded.core.push_or_raise(worker, [job])
+        (pushed,) = loaded.core.pushes.push_or_raise(worker, [job])
     except JobError as error:
         # Without a position: there is one job.
         raise JobError(error.reason, field=error.field) from error

@@ -78,7 +78,7 @@ def _push(app: Lowkiq, worker: type[Worker[Any]], lines: Sequence[_Line], done: 
     jobs, numbers, wrong = _decoded(lines)
     while True:
         try:
-            done.count(app.core.push_or_raise(worker, jobs) if jobs else ())
+            done.count(app.core.pushes.push_or_raise(worker, jobs) if jobs else ())
             break
         except JobError as error:
             if error.position is None:

@@ -83,7 +83,7 @@ def queue_of(app: Lowkiq, word: str) -> NamedQueue:
         return _as_it_is(app, word, None, there)
     name = worker.queue_name
     try:
-        return NamedQueue(app, name, worker, app.core.current_queue_of(worker).shards, worker.merge, is_agreed=True)
+        return NamedQueue(app, name, worker, app.core.queues.current(worker).shards, worker.merge, is_agreed=True)
     except QueueMismatch as error:
         stored = read_registered(app.core.backend, name, app.config.redis_retry_for)
         if stored is None or error.stored is None:
@@ -105,7 +105,7 @@ def _as_it_is(app: Lowkiq, name: str, worker: type[Worker[Any]] | None, there: R
 
 
 def _worker(app: Lowkiq, name: str) -> type[Worker[Any]] | None:
-    return app.core.worker_named(name) or next((one for one in app.workers if one.__name__ == name), None)
+    return app.core.queues.worker_named(name) or next((one for one in app.workers if one.__name__ == name), None)
 
 
 def _unknown(app: Lowkiq, word: str) -> ConfigError:

@@ -108,7 +108,7 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
-    where = f"{worker.queue_name} at {without_password(loaded.core.redis_url)}"
+    where = f"{worker.queue_name} at {without_password(loaded.core.connections.url)}"
     if not (yes or agreed(_question(runner, action, rate, where))):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED

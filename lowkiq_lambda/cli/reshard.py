@@ -96,7 +96,7 @@ def reshard(  # noqa: PLR0913 - the options
     if dry_run and to is not None:
         return _plan(resharding, to)
     question = _question(resharding.layout, to, forget, announces=announce, turns=abort)
-    where = f"{worker.queue_name} at {without_password(loaded.core.redis_url)}"
+    where = f"{worker.queue_name} at {without_password(loaded.core.connections.url)}"
     if not (question is None or yes or agreed(question.format(where))):
         _say(NOTHING)
         return NOT_APPLIED
@@ -117,7 +117,7 @@ def _note_schedules(app: Lowkiq, queue_name: str, layout: Layout, to: int, stack
             remark(f"note: {name}: {naming(indexes)}.")
         return
     # The queue's own count is its layout's: code that declares another has no shards of it before the announcement.
-    counts = [1 + shard.index for queue in app.core.current_queues()[0].values() for shard in queue.shards]
+    counts = [1 + shard.index for queue in app.core.queues.all_current()[0].values() for shard in queue.shards]
     widest = max(layout.before, layout.after, *counts)
     if to > widest:
         new = f"shard {widest} is new" if to == widest + 1 else f"shards {widest} to {to - 1} are new"

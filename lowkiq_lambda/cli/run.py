@@ -188,7 +188,7 @@ def _run_app(spec: str, options: RunOptions) -> int:
                 "queues": [worker.queue_name for worker in app.workers],
                 "threads": config.threads_per_node,
                 **({} if options.processes is None else {"processes": options.processes}),
-                "redis": without_password(app.core.redis_url),
+                "redis": without_password(app.core.connections.url),
                 "pid": os.getpid(),
             },
         )

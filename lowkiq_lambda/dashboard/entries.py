@@ -26,7 +26,7 @@ NOTED_EVERY: Final = 300.0
 
 def views(context: RequestContext) -> list[ScheduleView]:
     """The entries of all queues that agree with the app. Raises BackendError."""
-    queues, _ = context.app.core.current_queues()
+    queues, _ = context.app.core.queues.all_current()
     return context.app.schedules.all(*(queue.worker for queue in queues.values())) if queues else []
 
 
@@ -93,7 +93,7 @@ def why_unattended(context: RequestContext) -> str:
             "For this dashboard LOWKIQ_SCHEDULES is false: a daemon or a function with that setting fires nothing. "
             "Run one without it."
         )
-    if not app.core.fires_schedules:
+    if not app.core.housekeeping.fires_schedules:
         return (
             "The code declares no entry, so a daemon or a tick fires those made at run time only where "
             "LOWKIQ_SCHEDULES is true."

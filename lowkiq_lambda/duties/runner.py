@@ -126,8 +126,8 @@ class FiresEntries(Protocol):
 
 def runners_of(core: "Core", schedules: Callable[[], FiresEntries], clock: Clock) -> list[DutyRunner]:
     """The runners of an app's duties. Schedules have a runner of their own: they wait for no other duty."""
-    runners = [DutyRunner(core, [*core.duties.values()], clock)] if core.duties else []
-    return [*runners, schedules().duty_runner(clock)] if core.fires_schedules else runners
+    runners = [DutyRunner(core, [*core.housekeeping.duties.values()], clock)] if core.housekeeping.duties else []
+    return [*runners, schedules().duty_runner(clock)] if core.housekeeping.fires_schedules else runners
 
 
 def _seconds_of(duty: Duty, remaining: Callable[[], float]) -> float:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, Final
 
 from lowkiq_lambda.base.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
-from lowkiq_lambda.declare.worker import HOME, Worker, forget_resharded, note_resharded
+from lowkiq_lambda.declare.worker import HOME, AnyWorker, Worker, forget_resharded, note_resharded, worker_of
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import (
     HASH,
@@ -241,31 +241,69 @@ class Queue:
 
 
 class QueueRegistry(dict[str, Queue]):
-    """The queues of an app by name, in order of declaration."""
+    """The queues of an app by name, in order of declaration, whether Redis agrees with them or not.
 
-    def __init__(self) -> None:
+    `redis`: the connections, and for how long a call is retried; `codec`, `prefix`, `advice`: those of each queue.
+    """
+
+    def __init__(
+        self,
+        redis: Callable[[], tuple[Backend, float]],
+        *,
+        codec: Callable[[], str],
+        prefix: Callable[[], str],
+        advice: Callable[[str], str | None],
+    ) -> None:
         super().__init__()
         self.remote: Final[dict[str, Queue]] = {}
         """Those that another program declares, by name: they are pushed to, and nothing else."""
+        self.advice: Final = advice
+        self._redis = redis
+        self._codec = codec
+        self._prefix = prefix
         self._lock = Lock()
 
-    def remembered(self, name: str, make: Callable[[], Queue]) -> Queue:
-        """A remote queue; `make` reads it from Redis, once."""
-        with self._lock:
-            if name not in self.remote:
-                self.remote[name] = make()
-            return self.remote[name]
+    def add(self, worker: type[Worker[Any]]) -> None:
+        """Give the worker its queue."""
+        self[worker.queue_name] = Queue(worker, self._codec, self._prefix, self.advice)
 
     @property
     def workers(self) -> list[type[Worker[Any]]]:
         """The workers that have them."""
         return [queue.worker for queue in self.values()]
 
-    def look_again(self, backend: Backend, retry_for: float) -> dict[str, str]:
-        """Learn which shards the queues have now, in one round trip; and why some cannot be shown, by name.
+    def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:
+        """The worker of the queue; None if the app has no queue of that name."""
+        queue = self.get(queue_name)
+        return None if queue is None else queue.worker
 
-        As `Queue.look_again`, for readers of many queues: it makes no queue that is not there. Raises BackendError.
+    def of(self, worker: AnyWorker) -> Queue:
+        """The queue of a worker of the app. Raises DeclarationError if another app declares it, or none."""
+        declared = worker_of(worker)
+        queue = self.get(declared.queue_name) or self.remote.get(declared.queue_name)
+        if queue is None:
+            raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
+        return queue
+
+    def agreed(self, worker: AnyWorker) -> Queue:
+        """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
+        queue = self.of(worker)
+        if not queue.is_agreed:
+            queue.ensure_declared(*self._redis())
+        return queue
+
+    def current(self, worker: AnyWorker) -> Queue:
+        """As `agreed`, for readers: a queue that has been resharded has the shards that it has now."""
+        queue = self.of(worker)
+        queue.look_again(*self._redis())
+        return queue
+
+    def all_current(self) -> tuple[dict[str, Queue], dict[str, str]]:
+        """All queues, for readers: those that Redis agrees with, and why it does not with the others, by name.
+
+        One round trip, however many there are; it makes no queue that is not there. Raises BackendError.
         """
+        backend, retry_for = self._redis()
         now = backend.clock.monotonic()
         queues = [queue for queue in self.values() if not queue.is_known_at(now)]
         names = [queue.worker.queue_name for queue in queues]
@@ -275,11 +313,11 @@ class QueueRegistry(dict[str, Queue]):
             queue.note_look(now, agrees=error is None)
             if error is not None:
                 refused[queue.worker.queue_name] = str(error)
-        return refused
+        return {name: queue for name, queue in self.items() if name not in refused}, refused
 
-    def of(self, worker: type[Worker[Any]]) -> Queue:
-        """The queue of a worker of the app. Raises DeclarationError if another app declares it, or none."""
-        queue = self.get(worker.queue_name) or self.remote.get(worker.queue_name)
-        if queue is None:
-            raise DeclarationError(f"{worker.__name__} is not a worker of this app: declare it with its @app.worker.")
-        return queue
+    def remembered(self, name: str, make: Callable[[], Queue]) -> Queue:
+        """A remote queue; `make` reads it from Redis, once."""
+        with self._lock:
+            if name not in self.remote:
+                self.remote[name] = make()
+            return self.remote[name]

@@ -73,7 +73,7 @@ class Daemon:
         BackendError if Redis refuses the connection or no node of a cluster is reachable. In the last case the call
         may be repeated. The daemon itself waits for an unreachable server.
         """
-        config, drainer = self._app.config, self._app.core.drainer
+        config, drainer = self._app.config, self._app.core.drains.drainer
         drainer.nonce_prefix = self._nonce_prefix
         shards, layout = drainer.shards(), drainer.layout
         if not shards:
@@ -139,16 +139,16 @@ class Daemon:
 
     def running_jobs(self) -> list[dict[str, object]]:
         """The jobs of the running handlers, each as fields of a log line: queue, shard, count, ids."""
-        return self._app.core.drainer.running_jobs()
+        return self._app.core.drains.drainer.running_jobs()
 
     def give_up_pushes(self) -> None:
         """Report the jobs that wait in this process for Redis as lost, because the process ends at once."""
-        self._app.core.give_up_pushes()
+        self._app.core.pushes.give_up()
 
     def abandon(self) -> None:
         """Give running jobs back unfinished. The process must exit at once: other processes start them very soon."""
         # In its own thread: Redis may hang, and the process must not wait for it then.
-        giving_back = Thread(target=self._app.core.drainer.abandon_all, args=(ABANDONED_LEASE,), daemon=True)
+        giving_back = Thread(target=self._app.core.drains.drainer.abandon_all, args=(ABANDONED_LEASE,), daemon=True)
         giving_back.start()
         giving_back.join(ABANDON_TIMEOUT)
 
@@ -172,7 +172,7 @@ class Daemon:
     @contextmanager
     def _beating(self) -> Iterator[None]:
         config = self._app.config
-        pulse = Pulse(self._app.core.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
+        pulse = Pulse(self._app.core.drains.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
         pulse.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
         self._pulse = pulse
         pulse.begin()
@@ -191,7 +191,7 @@ class Daemon:
             self._pulse.beat_soon()
 
     def _refuse_to_wait(self) -> None:
-        if self._app.core.drainer.is_on_handlers_loop():
+        if self._app.core.drains.drainer.is_on_handlers_loop():
             raise RuntimeError(WOULD_WAIT)
 
     def _warn_of_shards(self, config: Config) -> None:
@@ -207,14 +207,14 @@ class Daemon:
 
     def _deal_anew(self) -> None:
         """Give the boards the shards that there are now."""
-        dealt = self._dealer.boards(self._app.config, self._app.core.drainer.shards(), self._clock, self._rng)
+        dealt = self._dealer.boards(self._app.config, self._app.core.drains.drainer.shards(), self._clock, self._rng)
         for board, like in dict(zip(self._boards, dealt, strict=True)).items():
             board.deal_as(like)
 
     def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         for number, board in enumerate(self._boards):
             scheduler = config.build_scheduler() if config.build_scheduler else None
-            drain = DrainThread(self._app.core.drainer, board, scheduler, outage, config, self._clock)
+            drain = DrainThread(self._app.core.drains.drainer, board, scheduler, outage, config, self._clock)
             yield f"drain-{number}", drain
 
     def _listeners(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
@@ -226,10 +226,10 @@ class Daemon:
         yield (
             "listener",
             Listener(
-                drainer=self._app.core.drainer,
+                drainer=self._app.core.drains.drainer,
                 boards=boards,
                 subscription=Notifications(
-                    self._app.core.redis_url,
+                    self._app.core.connections.url,
                     shards,
                     timeout=config.redis_timeout,
                     credentials=config.credentials,
@@ -246,7 +246,7 @@ class Daemon:
         )
 
     def _duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        if self._app.core.duties or self._app.core.fires_schedules:
+        if self._app.core.housekeeping.duties or self._app.core.housekeeping.fires_schedules:
             from lowkiq_lambda.duties.runner import runners_of  # noqa: PLC0415 - only where an app has duties
             from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - as above
 
@@ -261,12 +261,12 @@ class Daemon:
             yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_runners(self) -> "Iterator[DutyRunner]":
-        if self._app.core.follows_tasks and not self._follows_tasks:
+        if self._app.core.housekeeping.follows_tasks and not self._follows_tasks:
             self._follows_tasks = True
             from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - only where there are tasks
 
             yield task_runner(self._app.core, self._clock)
-        if self._app.core.follows_moves and not self._follows_moves:
+        if self._app.core.housekeeping.follows_moves and not self._follows_moves:
             self._follows_moves = True
             from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only where a queue has moved
 

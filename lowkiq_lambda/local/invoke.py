@@ -64,7 +64,7 @@ def play(spec: str, function: Function, event: object, timeout: float, data_dir:
         server_for(app, data_dir, Path(tempfile.gettempdir()))
         if app.config.redis is None:
             # Found before this plays Lambda, because Lambda refuses the embedded server.
-            os.environ["LOWKIQ_REDIS_URL"] = app.core.redis_url
+            os.environ["LOWKIQ_REDIS_URL"] = app.core.connections.url
     os.environ.setdefault("AWS_LAMBDA_FUNCTION_NAME", f"lowkiq-{function}")
     return _invoke(function, event, timeout)
 

@@ -27,7 +27,7 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
         app.core.configure(redis_url=EMBEDDED)
     if data_dir is not None and app.config.redis is None and (url is None or is_embedded(url)):
         app.core.configure(data_dir=str(data_dir.absolute()))
-    embedded = attached(app.core.redis_url) if app.config.redis is None else None
+    embedded = attached(app.core.connections.url) if app.config.redis is None else None
     return embedded.data_dir if embedded else data_dir or default
 
 
@@ -36,7 +36,7 @@ def redeclare_empty_queues(app: Lowkiq) -> None:
 
     For an embedded server only; whatever cannot be declared anew stays as it is, and is told by its first use.
     """
-    server = attached(app.core.redis_url)
+    server = attached(app.core.connections.url)
     if server is None:
         return
     with server.others() as others, suppress(BackendError):
@@ -47,7 +47,7 @@ def redeclare_empty_queues(app: Lowkiq) -> None:
 
 def _redeclare_if_empty(app: Lowkiq, worker: type[Worker[Any]]) -> None:
     try:
-        app.core.queue_of(worker)
+        app.core.queues.agreed(worker)
     except QueueMismatch as error:
         with suppress(QueueMismatch):
             app.operate(worker).redeclare()

@@ -46,14 +46,14 @@ class Operations:
 
         A queue that was made with another declaration is among the `skipped`. Raises BackendError.
         """
-        return self.inspector.stats(*self.core.current_queues())
+        return self.inspector.stats(*self.core.queues.all_current())
 
     def metrics(self) -> "MetricsByQueue":
         """All that is counted, by queue name.
 
         A queue that was made with another declaration is among the `skipped` of it. Raises BackendError.
         """
-        return self.inspector.metrics(*self.core.current_queues())
+        return self.inspector.metrics(*self.core.queues.all_current())
 
     def overview(self, span: "Span" = "10m", worker: "AnyWorker | None" = None) -> "AbstractContextManager[Overview]":
         """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
@@ -100,7 +100,7 @@ class Operations:
 
         part = ErrorPart(by, limit, after)
         if worker is not None:
-            queue = self.core.current_queue_of(worker)
+            queue = self.core.queues.current(worker)
             return self.inspector.errors({queue.worker.queue_name: queue.shards}, part)
         queues, skipped = self._agreeing()
         return msgspec.structs.replace(self.inspector.errors(queues, part), skipped=skipped)
@@ -110,10 +110,10 @@ class Operations:
         from lowkiq_lambda.operate.queue_operations import QueueOperations  # noqa: PLC0415 - for people
         from lowkiq_lambda.operate.queue_parts import StoredQueue  # noqa: PLC0415 - for people
 
-        declared = self.core.declared_queue(worker).worker
+        declared = self.core.queues.of(worker).worker
 
         def found() -> StoredQueue:
-            queue = self.core.current_queue_of(declared)
+            queue = self.core.queues.current(declared)
             return StoredQueue(queue.shards, queue.worker.merge)
 
         return QueueOperations(self.core, declared, found)
@@ -141,7 +141,7 @@ class Operations:
 
     def _agreeing(self) -> tuple[dict[str, QueueShards], dict[str, str]]:
         """The shards of the queues that were made as they are declared, by name; and of the others, why not."""
-        queues, skipped = self.core.current_queues()
+        queues, skipped = self.core.queues.all_current()
         return {name: queue.shards for name, queue in queues.items()}, skipped
 
     def duties(self) -> "list[DutyState]":
@@ -150,18 +150,18 @@ class Operations:
 
         core = self.core
         # Whether a queue is on its way to other shards, its declaration says.
-        core.current_queues()
-        periods = [(duty.name, duty.every) for duty in core.duties.values()]
-        if core.follows_tasks:
+        core.queues.all_current()
+        periods = [(duty.name, duty.every) for duty in core.housekeeping.duties.values()]
+        if core.housekeeping.follows_tasks:
             from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((TaskDuty.name, TaskDuty.every))
-        if core.follows_moves:
+        if core.housekeeping.follows_moves:
             from lowkiq_lambda.reshard.duty import ReshardDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((ReshardDuty.name, ReshardDuty.every))
         states = duty_states(core.backend, core.queues, periods, core.config.redis_retry_for)
-        return [*states, *self.schedules.duty_states()] if core.fires_schedules else states
+        return [*states, *self.schedules.duty_states()] if core.housekeeping.fires_schedules else states
 
 
 def _inspector(core: "Core") -> "Inspector":

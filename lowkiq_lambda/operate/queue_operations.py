@@ -220,7 +220,7 @@ class QueueOperations:
         another call came between. If a call breaks off half-way, another call finishes it.
         """
         core = self._core
-        core.declared_queue(self._declared).redeclare(core.backend, core.config.redis_retry_for)
+        core.queues.of(self._declared).redeclare(core.backend, core.config.redis_retry_for)
         # The layout has changed.
         QueueOperations(core, self._worker, self._found).limits.keep()
 
@@ -234,7 +234,7 @@ class QueueOperations:
         resharding = self.resharding(unreplicated=unreplicated)
         resharding.begin(to)
         resharding.go_on(lambda *_: None)
-        self._core.declared_queue(self._declared).doubt()
+        self._core.queues.of(self._declared).doubt()
 
     def resharding(self, *, unreplicated: bool = False) -> "Resharding":
         """The moves of the queue, step by step."""

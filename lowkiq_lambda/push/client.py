@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import checker_of
-from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import waves_of
 from lowkiq_lambda.store.shard.layout import QueueShards

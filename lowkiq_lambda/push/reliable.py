@@ -10,11 +10,10 @@ from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, BufferFu
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.buffer import Kept, Parcel
 from lowkiq_lambda.push.checking import checker_of
-from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
 from lowkiq_lambda.settings.config import Config
-from lowkiq_lambda.settings.protocols import Overflow
+from lowkiq_lambda.settings.protocols import Jobs, Overflow
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 from lowkiq_lambda.base.errors import DeclarationError, NoSuchQueue, QueueMismatch
 from lowkiq_lambda.declare.worker import HOME, FunctionWorker, Worker
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
+from lowkiq_lambda.push.pushes import Pushes
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import (
     HASH_OF_TENANT,
@@ -40,12 +41,9 @@ class Owner(Protocol):
         """The queues of the app."""
         ...
 
-    def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:
-        """The worker of the queue; None if the app has no queue of that name."""
-        ...
-
-    def advice(self, queue_name: str) -> str | None:
-        """How to remove the queue if it has another declaration."""
+    @property
+    def pushes(self) -> Pushes:
+        """The pushes of the app."""
         ...
 
 
@@ -65,7 +63,8 @@ class RemoteWorker(FunctionWorker[Any]):
         Raises NoSuchQueue if the queue does not exist, QueueMismatch if its declaration cannot be read, BackendError.
         """
         return (
-            self._core.worker_named(self.queue_name) or remote_queue(self._core, self.queue_name, self._debounce).worker
+            self._core.queues.worker_named(self.queue_name)
+            or remote_queue(self._core, self.queue_name, self._debounce).worker
         )
 
     def __call__(self, _batch: object) -> NoReturn:
@@ -83,7 +82,7 @@ class RemoteQueue(Queue):
         self._core = core
         self._debounce = debounce
         codec, prefix = core.config.codec_name, core.backend.prefix
-        super().__init__(_made_as(core, name, debounce, there), lambda: codec, lambda: prefix, core.advice)
+        super().__init__(_made_as(core, name, debounce, there), lambda: codec, lambda: prefix, core.queues.advice)
         self.learn(there)
 
     def ensure_declared(self, backend: Backend, retry_for: float) -> None:
@@ -127,7 +126,7 @@ def _made_as(core: Owner, name: str, debounce: "Debounce | None", there: Registe
         )
     made_with = there.made_with
     terms = {"shards_count": made_with["shards_count"], "merge": made_with["merge"], "tenants": _tenants(made_with)}
-    body = {**terms, "queue_name": name, "debounce": debounce, "app": core, "__module__": __name__}
+    body = {**terms, "queue_name": name, "debounce": debounce, "app": core.pushes, "__module__": __name__}
     return type(name, (Worker,), body)
 
 

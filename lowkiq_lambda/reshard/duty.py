@@ -63,7 +63,7 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
 
     Raises DeclarationError if it is not a worker of the app.
     """
-    queue, config = core.declared_queue(worker), core.config
+    queue, config = core.queues.of(worker), core.config
     texts = ErrorText(config.format_error, config.dump_error, config.load_error)
     morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
     first = queue.shards[0]

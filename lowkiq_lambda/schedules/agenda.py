@@ -98,9 +98,9 @@ class AgendaReader:
 
     def _queues(self, problems: Problems) -> dict[str, "Queue"]:
         queues = {}
-        for worker in self._core.workers:
+        for worker in self._core.queues.workers:
             try:
-                queues[worker.queue_name] = self._core.queue_of(worker)
+                queues[worker.queue_name] = self._core.queues.agreed(worker)
             except QueueMismatch as error:
                 problems.note(f"queue {worker.queue_name!r}", error)
         return queues

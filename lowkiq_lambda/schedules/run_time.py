@@ -105,7 +105,7 @@ class RunTimeEntries:
         entry = next((view.entry for view in self.all([queue]) if view.name == name), None)
         if entry is None:
             raise _no_such(queue, name)
-        (pushed,) = self._core.push_many(queue.worker, [{"id": entry.id, "payload": entry.payload}])
+        (pushed,) = self._core.pushes.push_many(queue.worker, [{"id": entry.id, "payload": entry.payload}])
         try:
             for row in self._rows([queue], name):
                 self._store.note_run(row.shard, name, RUN_NOW)

@@ -65,7 +65,7 @@ class Schedules:
         from lowkiq_lambda.schedules.toml_entries import read_toml  # noqa: PLC0415 - imported lazily: cold start
 
         for entry in read_toml(Path(path)):
-            if (declared := self._core.worker_named(entry.queue_name)) is None:
+            if (declared := self._core.queues.worker_named(entry.queue_name)) is None:
                 raise DeclarationError(
                     f"The schedule entry {entry.name!r} of {path} names the worker {entry.queue_name!r}: the app has "
                     "no queue of that name."
@@ -133,8 +133,8 @@ class Schedules:
 
     def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
         """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
-        names = [self._queue_name(worker) for worker in workers or self._core.workers]
-        queues, refused = self._core.current_queues()
+        names = [self._queue_name(worker) for worker in workers or self._core.queues.workers]
+        queues, refused = self._core.queues.all_current()
         if unreadable := [name for name in names if name in refused]:
             raise QueueMismatch(refused[unreadable[0]], queue_name=unreadable[0])
         return self._at_run_time.all([queues[name] for name in names])
@@ -189,19 +189,19 @@ class Schedules:
 
     def _add(self, entry: ScheduleEntry) -> None:
         self._timetable.add(entry)
-        self._core.declares_schedules = True
+        self._core.housekeeping.declares_schedules = True
 
     def _new_ticker(self, core: "Core") -> "EntryTicker":
         from lowkiq_lambda.schedules.tick import EntryTicker  # noqa: PLC0415 - imported lazily: cold start
 
-        return EntryTicker(core, self._timetable, core.waker)
+        return EntryTicker(core, self._timetable, core.pushes.waker)
 
     def _duty_scope(self) -> str:
         """Processes that declare the same entries in the same shards share the work of firing them, and only they.
 
         One that a queue has left behind by `redeclare` fires nothing, so it must take no turn from the others.
         """
-        layouts = sorted((worker.queue_name, worker.shards_count, worker.merge) for worker in self._core.workers)
+        layouts = sorted((worker.queue_name, worker.shards_count, worker.merge) for worker in self._core.queues.workers)
         return f"schedules:{self._timetable.digest()}:{digest_of(layouts)}"
 
     @property
@@ -212,7 +212,7 @@ class Schedules:
 
     def _queue_of(self, worker: AnyWorker) -> "Queue":
         self._queue_name(worker)
-        return self._core.current_queue_of(worker)
+        return self._core.queues.current(worker)
 
     def _scheduled(self, worker: AnyWorker) -> str:
         """The queue of a worker whose jobs may have planned times as scores. Raises DeclarationError."""
@@ -222,7 +222,7 @@ class Schedules:
 
     def _queue_name(self, worker: AnyWorker) -> str:
         declared = worker_of(worker)
-        if self._core.worker_named(declared.queue_name) is not declared:
+        if self._core.queues.worker_named(declared.queue_name) is not declared:
             raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
         return declared.queue_name
 

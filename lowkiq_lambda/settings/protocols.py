@@ -14,6 +14,9 @@ Worker = TypeVar("Worker")
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
+Jobs: TypeAlias = Iterable[Mapping[str, Any]]
+"""What a push takes: for each job its id, its payload, and its options."""
+
 
 class Splitter(Protocol):
     """Says which drain thread of this process takes which shards."""

@@ -87,7 +87,7 @@ class Completion:
         worker = self._core.queues[callback.queue_name].worker
         load = self._core.config.load_payload or load_json
         job = {"id": stored.id, "payload": load(b64decode(callback.payload))}
-        return self._core.push_or_raise(worker, [{**job, "key": f"task:{stored.id}", "key_ttl": RECEIPT_TTL}])
+        return self._core.pushes.push_or_raise(worker, [{**job, "key": f"task:{stored.id}", "key_ttl": RECEIPT_TTL}])
 
     def _swapped(self, stored: Stored, *, completed_at: float) -> Stored:
         return self._records.swap(stored, stored.record.changed(completed_at=completed_at)) or self._records.get(

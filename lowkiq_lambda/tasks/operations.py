@@ -111,7 +111,7 @@ class TaskOperations:
         from lowkiq_lambda.tasks.cancelling import withdraw  # noqa: PLC0415 - few processes cancel anything
 
         own_queues = [self.core.queues[name] for name in stored.record.queues if name in self.core.queues]
-        queues = [self.core.queue_of(queue.worker) for queue in own_queues]
+        queues = [self.core.queues.agreed(queue.worker) for queue in own_queues]
         clock = self.core.backend.clock
         stands_since, before = clock.monotonic(), None
         while True:

@@ -53,7 +53,7 @@ class Task:
             raise JobError("push_many takes a list of jobs, not one job: write push_many(worker, [{...}])")
         listed = list(jobs)
         labels = [_label(position, job) for position, job in enumerate(listed)]
-        queue = self._operations.core.queue_of(worker_of(worker))
+        queue = self._operations.core.queues.agreed(worker_of(worker))
         if not listed:
             return []
         # The numbers and the queue stand in the record before any job does: a reader that finds the task complete has
@@ -62,7 +62,7 @@ class Task:
         numbers = range(last - len(listed) + 1, last + 1)
         items = (ItemRef(self._raw, number, label) for number, label in zip(numbers, labels, strict=True))
         # A job that waited in this process would be no item yet: the task could be complete without it.
-        return self._operations.core.push_or_raise(
+        return self._operations.core.pushes.push_or_raise(
             worker, [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
         )
 

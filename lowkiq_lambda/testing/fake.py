@@ -11,7 +11,7 @@ from lowkiq_lambda.declare.payloads import loader, plain_jobs
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import NO_PAYLOAD, checker_of
-from lowkiq_lambda.push.middlewares import Jobs
+from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
 from lowkiq_lambda.testing.assertions import JobId
@@ -67,7 +67,7 @@ class FakeApp:
         """The innermost client middleware, without a server behind it."""
         config = self.app.config
         plain = list(jobs) if worker.payload is None else plain_jobs(worker.payload, jobs)
-        checker = checker_of(config, self.app.core.declared_queue(worker).shards, self.clock.time)
+        checker = checker_of(config, self.app.core.queues.of(worker).shards, self.clock.time)
         load, dump = config.load_payload or load_json, config.dump_payload or dump_json
         if worker.payload is not None:
             load = loader(worker.payload, load)

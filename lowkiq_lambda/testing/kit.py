@@ -12,7 +12,7 @@ from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.acts.forgetting import forget_all_keys
-from lowkiq_lambda.push.middlewares import Jobs
+from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.testing.assertions import Assertions
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.crashes import Crashes, CrashPoint
@@ -54,7 +54,7 @@ class AppUnderTest(Assertions):
         """As `drain`, in a block of `drain_alone`."""
         watcher = Watcher(self._crashes)
         with watcher.watching(self.app):
-            if self.app.core.fires_schedules:
+            if self.app.core.housekeeping.fires_schedules:
                 self.app.schedules.tick()
             try:
                 self.app.drain()
@@ -106,7 +106,7 @@ class AppUnderTest(Assertions):
         return self.drain()
 
     def _queue(self, worker: AnyWorker) -> Queue:
-        return self.app.core.queue_of(worker)
+        return self.app.core.queues.agreed(worker)
 
     def _let_it_be_dead(self, queue: Queue) -> None:
         client = self.app.core.backend.client
@@ -114,7 +114,7 @@ class AppUnderTest(Assertions):
             # It lives by the server's clock, which no test can move.
             client.delete(shard.key("lease"))
         self.clock.advance(self.app.config.lease_ttl + 1.0)
-        self.app.core.drop_drainer()
+        self.app.core.drains.drop()
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class AppWithDaemon(Assertions):
         if any(metrics.in_flight or metrics.lag > 0 for metrics in self.app.operate.metrics().values()):
             return True
         # What Redis has learned the watcher may not have: it is told before the visit ends.
-        return self.app.core.drainer.running > 0
+        return self.app.core.drains.drainer.running > 0
 
     def _told(self) -> str:
         return ", ".join(

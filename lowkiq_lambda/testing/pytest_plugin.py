@@ -111,6 +111,6 @@ def lowkiq_daemon(lowkiq_app: "App", lowkiq_test_server: "OwnServer") -> "Iterat
 
 def _refuse_what_cannot_fire(app: "App") -> None:
     """A declaration takes payloads on trust: the tests are where somebody reads that an entry never fires."""
-    if app.core.declares_schedules and (problems := app.schedules.check()):
+    if app.core.housekeeping.declares_schedules and (problems := app.schedules.check()):
         lines = "\n".join(["The fixture lowkiq: schedule entries of the app cannot fire:", *problems])
         pytest.fail(lines, pytrace=False)

@@ -40,7 +40,7 @@ class Function:
 
     def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Loop:
         """Drain what the event selects, for so long."""
-        drainer = self.app.core.drainer
+        drainer = self.app.core.drains.drainer
         return Loop(drainer, lambda: selected(event, drainer.shards())).run(Budget(self.clock, seconds))
 
     def goes_on(self, event: Mapping[str, Any], drain: Loop) -> bool:
@@ -237,7 +237,7 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
     def compete(_batch: Batch) -> None:
         drain = function.drain({"queue": queue_name})
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
-        drain = Loop(other.core.drainer, other.core.drainer.shards)
+        drain = Loop(other.core.drains.drainer, other.core.drains.drainer.shards)
         drain.counts["done"] = 1
         drain.run(Budget(function.clock, 0.0))
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
@@ -315,7 +315,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
 def test_a_generation_that_is_no_number_is_a_bad_event(function: Function, generation: object) -> None:
     """It is refused before anything is drained."""
     with pytest.raises(BadEvent, match="generation"):
-        selected({"generation": generation}, function.app.core.drainer.shards())
+        selected({"generation": generation}, function.app.core.drains.drainer.shards())
 
 
 def test_the_drain_function_goes_on_where_its_settings_say_so(

@@ -42,7 +42,7 @@ def test_it_drains_and_says_what_came_of_it(drain: DrainFunction, make_app: Make
         "left": 0,
         "queues": {queue_name: {"shards": {"empty": 2}, "lag_at_start": 0.0, "lag_at_end": 0.0}},
     } == drain()
-    assert 0 == app.core.backend.client.exists(*[shard.key("lease") for shard in app.core.queue_of(worker).shards])
+    assert 0 == app.core.backend.client.exists(*[shard.key("lease") for shard in app.core.queues.agreed(worker).shards])
 
 
 @pytest.mark.parametrize("event", [{"shard": 1}, {"queue": "{}-one"}, {"queue": "{}-two", "shard": 0}])
@@ -61,7 +61,7 @@ def test_only_what_is_selected_is_drained(
 
     emptied = {
         (shard.queue_name, shard.index)
-        for shard in app.core.drainer.shards()
+        for shard in app.core.drains.drainer.shards()
         if not app.core.backend.client.exists(shard.key("jobs"))
     }
     assert emptied == {
@@ -112,7 +112,7 @@ def test_p5_it_ends_before_its_time_is_over(
     assert (8, {"done": 2}) == (clock.time() - started, result["counts"])
     assert ("out of time", 1) == (result["reason"], result["left"])
     assert {"due": 4, "jobs": 4} == left_behind(app, worker)
-    assert 0 == app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("lease"))
+    assert 0 == app.core.backend.client.exists(app.core.queues.agreed(worker).shards[0].key("lease"))
 
 
 def test_p5_a_coroutine_that_takes_too_long_is_cancelled(
@@ -136,7 +136,7 @@ def test_p5_a_coroutine_that_takes_too_long_is_cancelled(
 
     assert (["a"], "out of time", {"returned": 1}) == (cleaned, result["reason"], result["counts"])
     assert {"due": 2, "jobs": 2} == {key: left_behind(app, worker)[key] for key in ("due", "jobs")}
-    assert 0 == app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("lease"))
+    assert 0 == app.core.backend.client.exists(app.core.queues.agreed(worker).shards[0].key("lease"))
 
 
 def test_p5_the_reserve_is_a_setting(
@@ -210,7 +210,7 @@ def test_p8_what_is_held_paused_or_empty_takes_one_round_trip(  # noqa: PLR0913,
     drain.install(app)
     drain()
     worker.push_many(jobs_of("a"))
-    obstacle(app, app.core.queue_of(worker).shards[0])
+    obstacle(app, app.core.queues.agreed(worker).shards[0])
     trips = Trips(monkeypatch)
 
     result = drain(event)
@@ -223,7 +223,7 @@ def test_what_others_hold_keeps_nobody_from_the_rest(drain: DrainFunction, make_
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=3)
     worker.push_many(jobs_of("abcdefghi"))
-    shards = app.core.queue_of(worker).shards
+    shards = app.core.queues.agreed(worker).shards
     hold(app, shards[0])
     pause(app, shards[1])
     drain.install(app)
@@ -241,7 +241,7 @@ def test_a_shard_that_is_damaged_is_repaired_amid_the_drain(
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=3)
     worker.push_many(jobs_of("abcdefghi"))
-    damaged = app.core.queue_of(worker).shards[1]
+    damaged = app.core.queues.agreed(worker).shards[1]
     app.core.backend.client.set(damaged.key("due"), "not what it should be")
     drain.install(app)
 
@@ -257,7 +257,7 @@ def test_a_shard_that_refuses_stops_no_other(drain: DrainFunction, make_app: Mak
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=3)
     worker.push_many(jobs_of("abcdefghi"))
-    broken = app.core.queue_of(worker).shards[2]
+    broken = app.core.queues.agreed(worker).shards[2]
     app.core.backend.client.hset(broken.key("meta"), "least_version", 99)
     drain.install(app)
 
@@ -276,7 +276,7 @@ def test_a_queue_that_is_declared_otherwise_stops_no_other(
 ) -> None:
     """The drift guard refuses one queue; the others are drained, and the error says what is wrong."""
     other = make_app()
-    other.core.queue_of(declare(other, f"{queue_name}-drifted", Notes(), shards_count=7))
+    other.core.queues.agreed(declare(other, f"{queue_name}-drifted", Notes(), shards_count=7))
     app, notes = make_app(), Notes()
     declare(app, f"{queue_name}-drifted", notes, shards_count=3)
     declare(app, queue_name, notes).push_many(jobs_of("a"))
@@ -306,8 +306,8 @@ def test_a_node_that_is_down_stops_no_shard_of_another(drain: DrainFunction, clu
     drain()
     ids = [str(n) for n in range(100)]
     worker.push_many(overdue(ids))
-    dead = cluster.node_for(app.core.queue_of(worker).shards[0].keys[0])
-    lost = [shard for shard in app.core.queue_of(worker).shards if cluster.node_for(shard.keys[0]) is dead]
+    dead = cluster.node_for(app.core.queues.agreed(worker).shards[0].keys[0])
+    lost = [shard for shard in app.core.queues.agreed(worker).shards if cluster.node_for(shard.keys[0]) is dead]
     dead.kill()
 
     with pytest.raises(DrainFailed) as raised:
@@ -432,7 +432,7 @@ def test_a_thawed_environment_measures_its_clock_again(drain: DrainFunction, ser
     drain.install(app)
     worker.push_many([{"id": "a", "delay": 0.3}])
     assert "empty" == drain()["reason"]
-    due_at = float(app.core.backend.client.zscore(app.core.queue_of(worker).shards[0].key("due"), "a") or 0.0)
+    due_at = float(app.core.backend.client.zscore(app.core.queues.agreed(worker).shards[0].key("due"), "a") or 0.0)
     clock.freeze()
     eventually(lambda: now_of(server) > due_at)
     clock.thaw()
@@ -462,7 +462,7 @@ def test_a_thawed_environment_trusts_no_old_lease(
         if len(started) == 1:
             # Only the wall clock moves while it is frozen.
             clock.set_wall(clock.time() + app.config.lease_ttl + 1)
-            app.core.backend.client.delete(app.core.queue_of(worker).shards[0].key("lease"))
+            app.core.backend.client.delete(app.core.queues.agreed(worker).shards[0].key("lease"))
             others_did.append(other.drain())
 
     worker = declare(app, queue_name, freeze_once)

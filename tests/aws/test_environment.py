@@ -250,7 +250,7 @@ def test_any_process_reads_the_secret(
         worker.push(1)
 
         assert environment().app is app
-        assert server_url == app.core.redis_url
+        assert server_url == app.core.connections.url
         assert ["secretsmanager.GetSecretValue"] == asked
 
 

@@ -99,7 +99,7 @@ def test_a_beat_behind_the_last_look_is_taken_back(
     worker = app.worker(queue_name="queue", shards_count=1)(print)
     worker.push_many(overdue("a"))
     drain.install(app, idle="end")
-    probe_each = app.core.drainer.probe_each
+    probe_each = app.core.drains.drainer.probe_each
     alive = ProcessesRef().keys[0]
     looks: list[int] = []
 
@@ -110,7 +110,7 @@ def test_a_beat_behind_the_last_look_is_taken_back(
             eventually(lambda: own_server.admin.hlen(alive), what="a beat of the thread")
         return found
 
-    monkeypatch.setattr(app.core.drainer, "probe_each", looked)
+    monkeypatch.setattr(app.core.drains.drainer, "probe_each", looked)
     drain()
     assert [0, 0] == looks
     drain()

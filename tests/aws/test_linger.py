@@ -94,7 +94,7 @@ def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction,
     assert 0.99 <= time.monotonic() - began < 23
     assert ("empty", {"done": 1}) == (result["reason"], result["counts"])
     eventually(lambda: listeners(app) <= before)
-    assert 0 == app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("lease"))
+    assert 0 == app.core.backend.client.exists(app.core.queues.agreed(worker).shards[0].key("lease"))
 
 
 def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
@@ -158,16 +158,16 @@ def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(
     worker = declare(app, queue_name, Notes())
     worker.push_many([{"id": "a", "delay": 2}])
     drain.install(app, idle="linger")
-    probes, probe_each = list[object](), app.core.drainer.probe_each
+    probes, probe_each = list[object](), app.core.drains.drainer.probe_each
 
     def count_and_probe_each(*args: Any) -> Any:
         probes.append(args)
         return probe_each(*args)
 
-    monkeypatch.setattr(app.core.drainer, "probe_each", count_and_probe_each)
+    monkeypatch.setattr(app.core.drains.drainer, "probe_each", count_and_probe_each)
 
     with lingering(drain, app) as invocation:
-        server.admin.hset(app.core.queue_of(worker).shards[0].key("meta"), "least_version", 99)
+        server.admin.hset(app.core.queues.agreed(worker).shards[0].key("meta"), "least_version", 99)
 
         with pytest.raises(DrainFailed, match=f"1 of 1 shards could not be drained: shard 0 of '{queue_name}'"):
             invocation.result()

@@ -35,7 +35,7 @@ def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> Non
     both.worker.push_many(jobs_of(IDS))
     both.there.operate(both.mover).reshard(to=6)
     invocations = Invocations()
-    queue = both.here.core.queue_of(both.worker)
+    queue = both.here.core.queues.agreed(both.worker)
     tick = Tick(
         both.here, Settings(idle="start", drain_function="drain"), invocations, "tick", lambda: 30.0, queues=[queue]
     )
@@ -50,8 +50,8 @@ def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> Non
 def test_an_event_for_a_shard_that_was_announced_is_no_error(both: Both) -> None:
     """A schedule for a shard that the queue gets or had, and does not have now, drains nothing."""
     both.there.operate(both.mover).reshard(to=6)
-    both.there.core.drainer.learn([both.name], 0.0)
-    shards = both.there.core.drainer.shards()
+    both.there.core.drains.drainer.learn([both.name], 0.0)
+    shards = both.there.core.drains.drainer.shards()
     most = {both.name: both.there.core.queues[both.name].shards.layout.most}
 
     assert [] == selected({"shard": 7}, shards, {both.name: 8})

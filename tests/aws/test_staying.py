@@ -89,13 +89,13 @@ def test_an_idle_drain_looks_once(staying: Staying, monkeypatch: pytest.MonkeyPa
     """P8: when the next job is due was told by the look, so nobody asks again."""
     staying.declare().push_many(jobs_of("a", delay=600))
     probes: list[object] = []
-    probe_each = staying.app.core.drainer.probe_each
+    probe_each = staying.app.core.drains.drainer.probe_each
 
     def noted(*args: Any, **options: Any) -> Any:
         probes.append(args)
         return probe_each(*args, **options)
 
-    monkeypatch.setattr(staying.app.core.drainer, "probe_each", noted)
+    monkeypatch.setattr(staying.app.core.drains.drainer, "probe_each", noted)
     staying()
 
     assert 1 == len(probes)

@@ -303,7 +303,7 @@ def test_p6_an_observer_that_raises_stops_nothing(
     """P6: it is logged, and the drain goes on."""
     app, deaf = make_app(), Deaf()
     declare(app, queue_name, Notes()).push_many(jobs_of("abc"))
-    app.core.drainer.observer = deaf
+    app.core.drains.drainer.observer = deaf
     app.observers.append(Deaf())
 
     with caplog.at_level(logging.ERROR):

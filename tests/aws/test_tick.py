@@ -308,7 +308,7 @@ def test_a_shard_that_refuses_hides_no_other(app: Lowkiq, tick: Ticker, server: 
     """One wants a newer library than this environment has: its other shards, and others, have their drains."""
     worker = declare(app, queue_name, Notes(), shards_count=3)
     worker.push_many(jobs_of([str(number) for number in range(30)]))
-    server.admin.hset(app.core.queue_of(worker).shards[1].key("meta"), "least_version", 99)
+    server.admin.hset(app.core.queues.agreed(worker).shards[1].key("meta"), "least_version", 99)
 
     with pytest.raises(TickFailed, match="contract version 99"):
         tick()

@@ -224,7 +224,7 @@ def test_p6_what_may_end_the_process_has_no_visit_beside_it(
 
     def note(batch: Batch) -> None:
         if "x" in batch:
-            alone.append(app.core.drainer.running)
+            alone.append(app.core.drains.drainer.running)
         else:
             gather(batch)
 
@@ -242,7 +242,9 @@ def test_p6_suspects_of_two_shards_run_one_after_the_other(drain: DrainFunction,
 
     def make_way(_batch: Batch) -> None:
         if not met.is_set():
-            eventually(lambda: app.core.drainer.running == 1, timeout=TIMEOUT, what="the other visit to make way")
+            eventually(
+                lambda: app.core.drains.drainer.running == 1, timeout=TIMEOUT, what="the other visit to make way"
+            )
             met.set()
 
     def fail_in_company(batch: Batch) -> None:
@@ -277,7 +279,7 @@ def test_ctrl_c_in_one_visit_waits_for_the_others(drain: DrainFunction, spread: 
     with pytest.raises(KeyboardInterrupt):
         drain()
 
-    assert (0, [True] * (AT_ONCE - 1)) == (app.core.drainer.running, told)
+    assert (0, [True] * (AT_ONCE - 1)) == (app.core.drains.drainer.running, told)
     assert [ids[0]] == [job_id for job_id in ids if look(app, worker, job_id)]
 
 
@@ -367,17 +369,17 @@ def test_a_shard_that_is_visited_at_the_end_is_left(server_url: str, queue_name:
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
         first.push_many([*overdue(["long"]), *jobs_of(["behind"], due_at=time.time() - 0.5)])
         second.push_many(overdue(["short"]))
-        drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=3)
+        drain = Loop(app.core.drains.drainer, app.core.drains.drainer.shards, at_once=3)
         drain.run(Budget(SystemClock(), 60.0, stopping=stop.is_set))
 
-        assert (app.core.queue_of(first).shards, "stopping") == (drain.left, drain.reason)
+        assert (app.core.queues.agreed(first).shards, "stopping") == (drain.left, drain.reason)
 
 
 def test_a_shard_is_left_for_want_of_time_where_another_of_its_queue_was(app: Lowkiq, queue_name: str) -> None:
     """Its turn was over, and no further came as no batch of the queue fits: that is why it is left."""
     declare(app, queue_name, Notes(), shards_count=2)
-    first, second = app.core.drainer.shards()
-    drain = Loop(app.core.drainer, lambda: [first, second], at_once=2)
+    first, second = app.core.drains.drainer.shards()
+    drain = Loop(app.core.drains.drainer, lambda: [first, second], at_once=2)
     for shard in (first, second):
         drain.board.notify([shard])
         drain.board.next()
@@ -414,7 +416,7 @@ def test_a_drain_may_go_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> 
     crowd = Crowd(Gathering(3))
     worker = declare(app, queue_name, crowd, shards_count=3)
     worker.push_many(jobs_of(ids_in(3)))
-    drain = Loop(app.core.drainer, app.core.drainer.shards, at_once=3).run(Budget(clock, 60.0))
+    drain = Loop(app.core.drains.drainer, app.core.drains.drainer.shards, at_once=3).run(Budget(clock, 60.0))
     clock.advance(1)
     worker.push_many(jobs_of(ids_in(3)))
     drain.run(Budget(clock, 60.0))

@@ -306,7 +306,7 @@ def test_one_shard_that_cannot_be_asked_hides_no_other(
     """Each has its answer or its error."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.push_many(jobs_of([str(number) for number in range(20)]))
-    closed, other = app.core.queue_of(worker).shards
+    closed, other = app.core.queues.agreed(worker).shards
     app.drain()
     worker.push_many([{"id": str(number), "delay": 1} for number in range(20)])
     server.admin.hset(closed.key("meta"), "closed", 1)

@@ -39,7 +39,7 @@ def app(server_url: str) -> Iterator[Lowkiq]:
     app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0))
     yield app
     app.core.backend.client.close()
-    app.core.drainer._backend.client.close()
+    app.core.drains.drainer._backend.client.close()
 
 
 @pytest.fixture

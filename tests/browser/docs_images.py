@@ -60,7 +60,7 @@ def history(app: Lowkiq, randomness: Random) -> None:
             pending[name, number] = slot
     send_each(app.core.backend.client, [*commands(pending)])
     for worker in app.workers:
-        meta, name = app.core.queue_of(worker).shards[0].key("meta"), worker.queue_name or ""
+        meta, name = app.core.queues.agreed(worker).shards[0].key("meta"), worker.queue_name or ""
         app.core.backend.client.hincrby(meta, "done", done[name])
         app.core.backend.client.hincrby(meta, "retried", failed[name])
 

@@ -28,7 +28,7 @@ def app(server_url: str) -> Iterator[Lowkiq]:
     app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, morgue_max_entries=2 * MANY))
     yield app
     app.core.backend.client.close()
-    app.core.drainer._backend.client.close()
+    app.core.drains.drainer._backend.client.close()
 
 
 @pytest.fixture

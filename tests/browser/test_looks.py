@@ -129,7 +129,7 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     busy.push_many([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
     busy.push_many([{"id": "a\0b"}])
     busy.push_many([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
-    pulse = Pulse(app.core.drainer, "daemon", 4, print)
+    pulse = Pulse(app.core.drains.drainer, "daemon", 4, print)
     pulse.beats.beat(pulse.told())
     target = "found by: last error contains 'met a closed warehouse'"
     done = PastAction(at=time.time() - 90, who="olga", action="kill", queue=names["queue"], target=target, changed=41)

@@ -36,7 +36,7 @@ def app(durable: Server) -> Iterator[Lowkiq]:
     app = Lowkiq(Config(redis_url=durable.url, redis_timeout=0.2))
     yield app
     app.core.backend.client.close()
-    app.core.drainer._backend.client.close()
+    app.core.drains.drainer._backend.client.close()
 
 
 def watch(visit: Visit) -> Page:
@@ -199,7 +199,7 @@ def test_the_chart_speaks_of_seconds_alone(app: Lowkiq, worker: Any, visit: Visi
     """What stands beside the pointer is a rate, as what stands at the upper edge is."""
     worker.push_many([{"id": number} for number in range(300)])
     app.drain()
-    app.core.drainer.history.flush()
+    app.core.drains.drainer.history.flush()
     page = visit()
     chart = page.locator("[data-chart]")
     most = page.locator(".most").inner_text().removesuffix("/s")

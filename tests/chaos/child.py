@@ -68,7 +68,10 @@ def main(text: bytes, test: Connection) -> None:
 
 def visit(orders: Orders, reach: Reach) -> Ended:
     """Visit the first shard once."""
-    drainer, budget = orders.scenario.app(reach).core.drainer, Budget(SystemClock(), orders.scenario.visit_seconds)
+    drainer, budget = (
+        orders.scenario.app(reach).core.drains.drainer,
+        Budget(SystemClock(), orders.scenario.visit_seconds),
+    )
     budget.is_hard = orders.scenario.is_hard
     return Ended.of(drainer.visit(drainer.shards()[0], budget))
 

@@ -91,7 +91,7 @@ def state_of(server: Server, scenario: Scenario, index: int = 0) -> State:
 
 def visit(app: Lowkiq, seconds: float = 30.0) -> VisitResult:
     """One visit to the first shard."""
-    return app.core.drainer.visit(app.core.drainer.shards()[0], Budget(SystemClock(), seconds))
+    return app.core.drains.drainer.visit(app.core.drains.drainer.shards()[0], Budget(SystemClock(), seconds))
 
 
 def is_empty(state: State) -> bool:
@@ -144,7 +144,7 @@ def disturbed(scenario: Scenario, batches: Sequence[int], act: Callable[[], obje
 def when_waiting(app: Lowkiq, act: Callable[[], object]) -> list[float]:
     """Let something happen each time that a call under a lease is about to be tried again; how long it would wait."""
     waits: list[float] = []
-    connected = app.core.drainer._backend
+    connected = app.core.drains.drainer._backend
     rest = connected._wait
 
     def wait(seconds: float) -> None:

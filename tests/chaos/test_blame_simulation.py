@@ -50,7 +50,7 @@ class Simulation:
         """The worker whose handler takes its time, or dies."""
         fields = {"queue_name": queue_name, "shards_count": 1, "batch_size": WINDOW}
         handler = {"perform": lambda _self, batch: self.perform(batch)}
-        connected = self.app.core.drainer._backend
+        connected = self.app.core.drains.drainer._backend
         run = connected.run
 
         def run_if_alive(*args: Any, **options: Any) -> Any:  # as Backend.run
@@ -74,14 +74,14 @@ class Simulation:
 
     def run(self) -> State:
         """Holder after holder, until nothing is left."""
-        shard = self.app.core.drainer.shards()[0]
+        shard = self.app.core.drains.drainer.shards()[0]
         while not is_empty(state := stored(self.server.admin, shard)):
             self.dies_at = self.clock.time() + self.life * self.rng.expovariate(1.0)
             with suppress(Died):
-                self.app.core.drainer.visit(shard, Budget(self.clock))
+                self.app.core.drains.drainer.visit(shard, Budget(self.clock))
                 continue
             self.deaths += 1
-            self.app.core.drainer._survivors = Survivors()
+            self.app.core.drains.drainer._survivors = Survivors()
             self.clock.advance(TTL + 1.0)
             self.server.admin.delete(shard.key("lease"))
         return state

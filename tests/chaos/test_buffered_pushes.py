@@ -50,7 +50,7 @@ def test_s3_a_producer_pushes_through_a_frozen_server(own_server: Server, queue_
                 by_id.setdefault(job_id, []).extend(payloads)
         pushed = next(numbers)
         assert {str(n): list(range(n, pushed, IDS)) for n in range(IDS)} == by_id
-        redelivery = app.core._redelivery
+        redelivery = app.core.pushes.clients.redelivery
         eventually(lambda: redelivery is not None and redelivery._waiting.thread is None)
 
 

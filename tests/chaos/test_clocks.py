@@ -36,7 +36,9 @@ class ByHand:
 
     def visit(self) -> str:
         """Why a visit ended."""
-        return self.app.core.drainer.visit(self.app.core.drainer.shards()[0], Budget(self.clock, 100 * TTL)).reason
+        return self.app.core.drains.drainer.visit(
+            self.app.core.drains.drainer.shards()[0], Budget(self.clock, 100 * TTL)
+        ).reason
 
     def learn_the_pace(self) -> None:
         """Perform something quick, after which several batches are claimed at once."""
@@ -111,16 +113,16 @@ def test_p3_a_server_clock_that_jumps_back_reverses_nothing(by_hand: ByHand) -> 
 def test_what_a_faster_clock_queued_as_due_is_not_too_early_for_a_slower_one(by_hand: ByHand) -> None:
     """E-6: a probe finds it, and so does a drain; what waits on purpose goes on waiting."""
     clock, worker = by_hand.clock, by_hand.worker
-    (shard,) = by_hand.app.core.drainer.shards()
+    (shard,) = by_hand.app.core.drains.drainer.shards()
     worker.push_many([{"id": "a", "payload": 1}, {"id": "b", "payload": 1, "delay": 0.01}])
     clock.set_wall(clock.time() - 0.1)
-    (state,) = by_hand.app.core.drainer.probe([shard])
+    (state,) = by_hand.app.core.drains.drainer.probe([shard])
     assert (True, None, 0.0) == (state.has_work, state.obstacle, state.lag)
     assert "empty" == by_hand.visit()
     assert [{"a": [1]}] == by_hand.batches
     worker.push_many([{"id": "c", "payload": 1}])
     clock.set_wall(clock.time() - 0.2)
-    assert not by_hand.app.core.drainer.probe([shard])[0].has_work
+    assert not by_hand.app.core.drains.drainer.probe([shard])[0].has_work
     assert "empty" == by_hand.visit()
     assert [] == by_hand.batches[1:]
 

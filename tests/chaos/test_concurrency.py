@@ -127,7 +127,7 @@ def test_p2_a_claim_beside_whose_reply_never_comes_loses_nothing(
         fault_proxy.drop_reply_after(script("settle", (JOURNALLING,)).sha.encode(), times=1_000)
 
     with disturbed(away, [10], leave) as app, pytest.raises(BackendError):
-        app.core.drainer.visit(app.core.drainer.shards()[0], Budget(SystemClock(), 30.0))
+        app.core.drains.drainer.visit(app.core.drains.drainer.shards()[0], Budget(SystemClock(), 30.0))
     fault_proxy.wait_dropped()
     end = drain_to_the_end(server, many)
 

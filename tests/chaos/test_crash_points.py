@@ -158,5 +158,5 @@ def test_nobody_else_gets_the_shard_of_a_killed_holder_before_its_time(server: S
         refused = visit(app)
         assert "held" == refused.reason
         assert refused.until is not None
-        assert 0 < refused.until - app.core.backend.now(app.core.drainer.shards()[0]) <= scenario.lease_ttl
+        assert 0 < refused.until - app.core.backend.now(app.core.drains.drainer.shards()[0]) <= scenario.lease_ttl
     drain_to_the_end(server, scenario)

@@ -97,7 +97,7 @@ def test_people_can_look_at_a_damaged_shard(patient: Patient, group: str) -> Non
 
 def test_a_list_answers_where_its_script_is_new_to_the_server(patient: Patient) -> None:
     """The first run of a script may be the one that meets damage: it is set aside, and the list is read again."""
-    key = patient.app.core.queue_of(patient.worker).shards[0].key("flight")
+    key = patient.app.core.queues.agreed(patient.worker).shards[0].key("flight")
     patient.admin.hset(key, "suspect-1", b"garbage")
     patient.admin.script_flush()
 
@@ -113,7 +113,7 @@ def test_a_push_that_meets_damage_is_applied_once(patient: Patient) -> None:
     worker = declare(patient.app, f"{patient.queue_name} never", performed, merge="never", batch_size=10)
     jobs = [{"id": job_id, "payload": "one"} for job_id in ("new", "old")]
     worker.push_many(jobs[1:])
-    key = patient.app.core.queue_of(worker).shards[0].key("box")
+    key = patient.app.core.queues.agreed(worker).shards[0].key("box")
     patient.admin.rpush(key, "alien")
 
     worker.push_many(jobs)
@@ -173,7 +173,7 @@ def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_damage(
     performed = Notes()
     worker = declare(app, queue_name, performed)
     worker.push_many([{"id": "a", "payload": 1}])
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     if where == "until":
         server.admin.hset(shard.key("meta"), "until", clock.time() + 1e9)
     else:
@@ -197,7 +197,7 @@ def test_a_repair_finds_an_end_that_nobody_can_have_written(
     """It is one record, told and kept; one that a holder of the caller's lease time could have written is none."""
     worker = declare(app, queue_name, Notes())
     worker.push_many([{"id": "a", "payload": 1}])
-    meta = app.core.queue_of(worker).shards[0].key("meta")
+    meta = app.core.queues.agreed(worker).shards[0].key("meta")
     server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl)
     assert 0 == app.operate(worker).repair()
 

@@ -42,10 +42,10 @@ def test_limits_fail_closed_where_only_the_queues_node_is_away(cluster: Cluster,
     with closing_app(Lowkiq(Config(redis_url=cluster.url, lease_ttl=1.5))) as app:
         worker = declare(app, name, outlast_the_place, batch_size=1, max_running=1)
         worker.push_many(jobs_of("abc"))
-        shard = app.core.queue_of(worker).shards[0]
-        result = app.core.drainer.visit(shard, Budget(SystemClock(), 60.0))
+        shard = app.core.queues.agreed(worker).shards[0]
+        result = app.core.drains.drainer.visit(shard, Budget(SystemClock(), 60.0))
         with pytest.raises(BackendUnavailable):
-            app.core.drainer.visit(shard, Budget(SystemClock(), 60.0))
+            app.core.drains.drainer.visit(shard, Budget(SystemClock(), 60.0))
         node.thaw()
         counts = app.drain(60.0)
 

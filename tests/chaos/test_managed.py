@@ -108,7 +108,7 @@ def test_everything_works_for_that_user(
     good, bad = ([f"{kind} {number}" for number in range(50)] for kind in ("good", "bad"))
     managed_cache.admin.config_resetstat()
 
-    shards = app.core.drainer.shards()
+    shards = app.core.drains.drainer.shards()
     with Notifications(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as subscription:
         subscription.open()
         worker.push_many([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])

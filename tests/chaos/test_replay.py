@@ -102,7 +102,7 @@ class Replay:
         """Whether nothing waits or is in flight."""
         if self.app.operate.stats()["total"]["length"]:
             return False
-        shards = self.app.core.queue_of(self.worker).shards
+        shards = self.app.core.queues.agreed(self.worker).shards
         keys = [shard.key(name) for shard in shards for name in ("due", "flight")]
         return not self.server.admin.exists(*keys)
 
@@ -113,7 +113,7 @@ class Replay:
 
     def check_that_nobody_paid(self) -> None:
         """Nothing failed, and nothing was buried."""
-        for state in (stored(self.server.admin, shard) for shard in self.app.core.queue_of(self.worker).shards):
+        for state in (stored(self.server.admin, shard) for shard in self.app.core.queues.agreed(self.worker).shards):
             assert {} == state["morgue"] == state["trouble"] == state["errors"]
             assert 0 == state["counters"]["retried"]
 
@@ -170,7 +170,7 @@ def test_e93_e94_a_history_is_replayed_while_its_queue_moves(replay: Replay, tmp
     for path, applied in replay.all_applied(jobs):
         assert all(one.alone for one in applied), path
         check_order(jobs, path, applied)
-    assert COUNTS[-1] == len(replay.app.core.queue_of(replay.worker).shards)
+    assert COUNTS[-1] == len(replay.app.core.queues.agreed(replay.worker).shards)
     replay.check_that_nobody_paid()
 
 

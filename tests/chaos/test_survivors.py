@@ -117,7 +117,7 @@ def test_p6_a_look_is_enough_to_be_heard(server: Server, scenario: Scenario, fau
         with pytest.raises(BackendUnavailable):
             visit(app)
         fault_proxy.heal()
-        app.core.drainer.probe(app.core.drainer.shards())
+        app.core.drains.drainer.probe(app.core.drains.drainer.shards())
         assert "empty" == visit(other).reason
     assert [False, True] == [line.repeated for line in journal_of(scenario).lines("begin")]
     assert {} == state_of(server, scenario)["trouble"]

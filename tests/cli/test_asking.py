@@ -39,7 +39,7 @@ ARE_THE_ACT: Final = {"run", "drain", "push", "invoke", "new", "upgrade", "cloud
 @pytest.fixture
 def process(shop: ShopOfCommands) -> Iterator[str]:
     """One that drains, as far as is known."""
-    pulse = Pulse(shop.app.core.drainer, "daemon", 5, print)
+    pulse = Pulse(shop.app.core.drains.drainer, "daemon", 5, print)
     pulse.beats.beat(pulse.told())
     yield pulse.id
     assert "" == pulse.beats.beat(pulse.told()), "it was given no order"
@@ -87,7 +87,7 @@ def test_without_a_terminal_and_without_yes_every_change_is_refused(shop: ShopOf
 
     assert [(2, "")] * len(wanted) == [(code, out) for code, out, _ in ended]
     for words, (_, _, told) in zip(wanted, ended, strict=True):
-        assert f" at {shop.app.core.redis_url}" in told, words
+        assert f" at {shop.app.core.connections.url}" in told, words
         assert told.endswith("There is no terminal to ask at: give --yes.\n"), words
     assert before == state(shop)
 
@@ -135,7 +135,7 @@ def test_a_redrive_begins_when_the_answer_is_given(
     answer, answered = sys.stdin.readline, []
 
     def think() -> str:
-        answered.append(shop.app.core.backend.now(shop.app.core.drainer.shards()[0]))
+        answered.append(shop.app.core.backend.now(shop.app.core.drains.drainer.shards()[0]))
         return answer()
 
     monkeypatch.setattr(sys.stdin, "readline", think)

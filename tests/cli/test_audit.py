@@ -46,7 +46,9 @@ def test_a_sound_queue_passes(app: Lowkiq, worker: type[Worker], capsys: pytest.
 
     assert [1, 0, 0] == codes
     assert ["nothing was recorded: give --record SECONDS", "no violation in 5 events of 2 ids in 2 shards"] == told[:2]
-    (meta,) = {app.core.backend.client.hget(shard.key("meta"), "in_use") for shard in app.core.queue_of(worker).shards}
+    (meta,) = {
+        app.core.backend.client.hget(shard.key("meta"), "in_use") for shard in app.core.queues.agreed(worker).shards
+    }
     assert meta is None
 
 
@@ -56,7 +58,7 @@ def test_a_violation_is_told_with_its_rule(
     """A payload that somebody has deleted by hand is missing."""
     app.operate(worker).journal("all")
     worker.push_many(jobs_of("a"))
-    shard = app.core.queue_of(worker).shards.home_of("a")
+    shard = app.core.queues.agreed(worker).shards.home_of("a")
     app.core.backend.client.delete(shard.key("jobs"), shard.key("due"))
 
     codes = [

@@ -29,7 +29,7 @@ def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfComma
     type_in("yes\n")
     done = shop.run("requeue", shop.queue, "bad 1", "bad 2")
 
-    url = shop.app.core.redis_url
+    url = shop.app.core.connections.url
     question = f"Requeue 2 jobs (bad 1, bad 2) in the morgue of {shop.queue} at {url}? Only 'yes' will do: "
     assert (1, f"{question}Nothing was changed.\n", "") == refused
     assert (0, f"{question}requeued 2 jobs\n", "") == done
@@ -125,9 +125,8 @@ def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> N
     still = shop.run("drain")
     ended = [shop.run("pause", shop.queue, "--seconds", "600", "--yes"), shop.run("resume", shop.queue, "--yes")]
 
-    question = (
-        f"Pause all 3 shards of {shop.queue} at {shop.app.core.redis_url}, until it is resumed? Only 'yes' will do: "
-    )
+    url = shop.app.core.connections.url
+    question = f"Pause all 3 shards of {shop.queue} at {url}, until it is resumed? Only 'yes' will do: "
     assert (1, f"{question}Nothing was changed.\n", "") == refused
     assert (0, f"{question}paused until it is resumed\n", "") == paused
     assert (0, f"nothing was performed: a queue is paused ({shop.queue})\n", "") == still

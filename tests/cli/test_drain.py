@@ -76,7 +76,7 @@ def test_a_shard_that_another_process_holds_is_not_told_as_nothing_due(shop: Sho
         began.set()
         may_end.wait(60)
 
-    with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as other:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.core.connections.url))) as other:
         body = {"queue_name": shop.queue, "shards_count": 3, "max_retry_count": 0}
         other.worker(type("SyncOrder", (Worker,), {**body, "perform": lambda _self, batch: hold(batch)}))
         shop.worker.push_many(jobs_of("a"))

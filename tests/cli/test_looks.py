@@ -156,7 +156,7 @@ def test_an_unknown_id_ends_with_1(shop: ShopOfCommands, command: str) -> None:
 def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: ShopOfCommands) -> None:
     """Who has edited a declaration still finds the jobs, and is told of the difference; what is pushed is refused."""
     shop.worker.push_many(jobs_of("abc"))
-    with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as edited:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.core.connections.url))) as edited:
         edited.worker(queue_name=shop.queue, shards_count=2)(print)
         vars(sys.modules[MODULE])["app"] = edited
 
@@ -177,7 +177,7 @@ def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: Sh
 def test_a_queue_that_the_app_does_not_have_is_found_on_the_server(shop: ShopOfCommands) -> None:
     """Of another app on the server, or of a worker that was deleted: what was made can be looked at, and ended."""
     shop.worker.push_many(jobs_of("ab"))
-    with closing_app(Lowkiq(Config(redis_url=shop.app.core.redis_url))) as other:
+    with closing_app(Lowkiq(Config(redis_url=shop.app.core.connections.url))) as other:
         vars(sys.modules[MODULE])["app"] = other
 
         why = shop.run("why", shop.queue, "a")

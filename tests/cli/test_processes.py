@@ -30,7 +30,7 @@ def app(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lowkiq]
 
 def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: pytest.CaptureFixture[str]) -> None:
     """SK-2: the beginning of a name will do; one that fits none, or two, is refused, and nobody is told anything."""
-    first, second = (Pulse(app.core.drainer, "daemon", 5, print) for _ in range(2))
+    first, second = (Pulse(app.core.drains.drainer, "daemon", 5, print) for _ in range(2))
     codes = [main(["processes", SPEC])]
     for pulse in (first, second):
         pulse.beats.beat(pulse.told())
@@ -65,7 +65,7 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
 
 def test_the_list_is_told_as_json(app: Lowkiq, capsys: pytest.CaptureFixture[str]) -> None:
     """For other programs: each process with all that it told."""
-    pulse = Pulse(app.core.drainer, "lambda", 5, print)
+    pulse = Pulse(app.core.drains.drainer, "lambda", 5, print)
     pulse.beats.beat(pulse.told())
 
     code = main(["processes", SPEC, "--json"])

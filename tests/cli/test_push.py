@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import BackendUnavailable, Pushed, PushInterrupted, Worker
-from lowkiq_lambda.core import Core
+from lowkiq_lambda.push.pushes import Pushes
 from tests.cli.conftest import TWO_DAYS, ShopOfCommands
 
 NOTHING_ANSWERS: Final = "Nothing answers at 127.0.0.1:1"
@@ -164,13 +164,13 @@ def test_a_wrong_line_is_named_and_those_before_it_are_written(
 
 def breaking(error: BaseException, after: int) -> Any:
     """The app's push, which raises the error at the call behind so many."""
-    real, calls = Core.push_or_raise, list[int]()
+    real, calls = Pushes.push_or_raise, list[int]()
 
-    def push(core: Core, worker: type[Worker], jobs: Any) -> list[Pushed]:
+    def push(pushes: Pushes, worker: type[Worker], jobs: Any) -> list[Pushed]:
         calls.append(len(jobs))
         if len(calls) > after:
             raise error
-        return real(core, worker, jobs)
+        return real(pushes, worker, jobs)
 
     return push
 
@@ -187,7 +187,7 @@ def test_a_file_that_broke_off_says_where_to_go_on(
 ) -> None:
     """Whatever ends it, what is written is counted, and the first line that may not be is named."""
     monkeypatch.setattr("lowkiq_lambda.cli.push_file.JOBS_AT_ONCE", 2)
-    monkeypatch.setattr(Core, "push_or_raise", breaking(error, after=1))
+    monkeypatch.setattr(Pushes, "push_or_raise", breaking(error, after=1))
     name = lines(tmp_path / "jobs.jsonl", [{"id": job_id} for job_id in "abcd"])
 
     code, out, told = shop.run("push", shop.queue, "--file", name)
@@ -202,7 +202,7 @@ def test_a_call_that_was_written_in_part_is_told_by_lines(
     """What is written behind the first line that is not would be pushed again, and the error says how much that is."""
     error = PushInterrupted("broken", written=[0, 3], not_written=[1], unknown=[2])
     error.__cause__ = BackendUnavailable(NOTHING_ANSWERS)
-    monkeypatch.setattr(Core, "push_or_raise", breaking(error, after=0))
+    monkeypatch.setattr(Pushes, "push_or_raise", breaking(error, after=0))
     name = lines(tmp_path / "jobs.jsonl", ["", *({"id": job_id} for job_id in "abcd")])
 
     code, _, told = shop.run("push", shop.queue, "--file", name)

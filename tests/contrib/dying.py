@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.push.middlewares import Jobs
+from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.testing import ManualClock
 from tests.contrib.shop import OrderShop, engine_for
 
@@ -34,7 +34,7 @@ class Steps:
 
 def die_at_pushes(app: Lowkiq, steps: Steps) -> None:
     """Reach the steps around a push of the relay, and behind a wake-up."""
-    push = app.core.push_past_middlewares
+    push = app.core.pushes.push_past_middlewares
 
     def pushing(worker: type[Worker], jobs: Jobs) -> list[Pushed]:
         is_relay = worker.queue_name.startswith("outbox-")
@@ -44,7 +44,7 @@ def die_at_pushes(app: Lowkiq, steps: Steps) -> None:
         steps.reach("wake" if is_relay else "push")
         return pushed
 
-    app.core.push_past_middlewares = pushing  # type: ignore[method-assign]  # as said above
+    app.core.pushes.push_past_middlewares = pushing  # type: ignore[method-assign]  # as said above
 
 
 def main(point: str, redis_url: str, database_url: str, queue_name: str) -> None:

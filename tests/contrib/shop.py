@@ -94,7 +94,7 @@ class OrderShop:
     def state(self, worker: type[Worker] | None = None) -> State:
         """The first shard of the worker in Redis."""
         client: Any = self.app.core.backend.client
-        return stored(client, self.app.core.queue_of(worker or self.worker).shards[0])
+        return stored(client, self.app.core.queues.agreed(worker or self.worker).shards[0])
 
     @property
     def woken(self) -> bool:

@@ -97,7 +97,7 @@ def test_an_error_that_names_no_job_holds_its_queue(shop: OrderShop, monkeypatch
         raise JobError("of some job")
 
     shop.push(*orders("a", "b"))
-    monkeypatch.setattr(shop.app.core, "push_past_middlewares", refuse)
+    monkeypatch.setattr(shop.app.core.pushes, "push_past_middlewares", refuse)
 
     with pytest.raises(OutboxBlocked, match=f"queue '{shop.worker.queue_name}': JobError: of some job"):
         shop.outbox.sweep()
@@ -128,7 +128,7 @@ def test_p3_nothing_overtakes_what_redis_did_not_take(shop: OrderShop, monkeypat
     """A queue whose push broke off gets nothing more in this run, another one does; of the push the written rows go."""
     other = Notes()
     second = declare(shop.app, f"second-{shop.worker.queue_name}", other)
-    push, calls = shop.app.core.push_past_middlewares, []
+    push, calls = shop.app.core.pushes.push_past_middlewares, []
 
     def broken(worker: Any, jobs: Any) -> list[Pushed]:
         calls.append((worker, [job["id"] for job in jobs]))
@@ -140,7 +140,7 @@ def test_p3_nothing_overtakes_what_redis_did_not_take(shop: OrderShop, monkeypat
     shop.push(*orders("a", "b", "a", "b"))
     with shop.sessions.begin() as session:
         shop.outbox.push_many(session, second, orders("a"))
-    monkeypatch.setattr(shop.app.core, "push_past_middlewares", broken)
+    monkeypatch.setattr(shop.app.core.pushes, "push_past_middlewares", broken)
 
     with pytest.raises(OutboxBlocked, match="broken off"):
         shop.outbox.sweep()
@@ -159,7 +159,7 @@ def test_what_only_waits_in_the_client_keeps_its_row(shop: OrderShop, monkeypatc
         return [Pushed(job["id"], 0, merged=False, due_at=0.0, buffered=job["id"] == "b") for job in jobs]
 
     shop.push(*orders("a", "b"))
-    monkeypatch.setattr(shop.app.core, "push_past_middlewares", buffered)
+    monkeypatch.setattr(shop.app.core.pushes, "push_past_middlewares", buffered)
     with pytest.raises(OutboxBlocked, match="Redis cannot serve now"):
         shop.outbox.sweep()
 
@@ -170,14 +170,14 @@ def test_p5_a_relay_stops_with_its_drain_and_goes_on(
     shop: OrderShop, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
     """A backlog that one drain has no time for is pushed by several, in order, without a failure."""
-    push = shop.app.core.push_past_middlewares
+    push = shop.app.core.pushes.push_past_middlewares
 
     def slow(worker: Any, jobs: Any) -> list[Pushed]:
         clock.advance(2.0)
         return push(worker, jobs)
 
     shop.push(*orders(*"aaaaaaaaaa"))
-    monkeypatch.setattr(shop.app.core, "push_past_middlewares", slow)
+    monkeypatch.setattr(shop.app.core.pushes, "push_past_middlewares", slow)
     counts = shop.app.drain(5.0)
     left = shop.rows
     while shop.rows:

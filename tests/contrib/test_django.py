@@ -216,7 +216,7 @@ def test_a_push_that_fails_behind_the_commit_is_told_or_logged(
     def refuse(*_arguments: object) -> None:
         raise BackendUnavailable
 
-    monkeypatch.setattr(site.app.core, "push_many", refuse)
+    monkeypatch.setattr(site.app.core.pushes, "push_many", refuse)
 
     @transaction.atomic
     def pay() -> None:

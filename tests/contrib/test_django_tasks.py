@@ -142,7 +142,7 @@ def test_signals_tell_how_a_task_goes(site: ModuleType, tasks: ModuleType) -> No
     run(site, tasks)
     tasks.mail.enqueue("nobody")
     run(site, tasks)
-    site.app.operate(site.app.core.worker_named("tasks-default-mail")).waiting.run_now(everything=True)
+    site.app.operate(site.app.core.queues.worker_named("tasks-default-mail")).waiting.run_now(everything=True)
     run(site, tasks)
     for name in ("task_enqueued", "task_started", "task_finished"):
         getattr(interface, name).disconnect(dispatch_uid=name)

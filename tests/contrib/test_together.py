@@ -102,7 +102,7 @@ def test_p3_a_smaller_serial_that_is_committed_later_goes_first(
 def test_a_slow_sweep_that_comes_too_late_changes_nothing(busy: OrderShop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has read rows that the relay pushes, has performed and removes before it pushes them itself."""
     busy.push({"id": "a", "payload": 1}, {"id": "a", "payload": 2})
-    push = busy.app.core.push_past_middlewares
+    push = busy.app.core.pushes.push_past_middlewares
 
     def overtaken(worker: Any, jobs: Any) -> Any:
         monkeypatch.undo()
@@ -111,7 +111,7 @@ def test_a_slow_sweep_that_comes_too_late_changes_nothing(busy: OrderShop, monke
         busy.app.drain()
         return push(worker, jobs)
 
-    monkeypatch.setattr(busy.app.core, "push_past_middlewares", overtaken)
+    monkeypatch.setattr(busy.app.core.pushes, "push_past_middlewares", overtaken)
     busy.outbox.sweep()
     busy.app.drain()
 

@@ -149,7 +149,7 @@ def test_an_error_that_cannot_be_read_hides_no_other(app: Lowkiq, worker: Any) -
 
     reader = ShardReader(app.core.backend, app.config.redis_retry_for)
     found = error_groups.error_groups(
-        reader, {worker.queue_name: app.core.queue_of(worker).shards}, StoredErrors(raising)
+        reader, {worker.queue_name: app.core.queues.agreed(worker).shards}, StoredErrors(raising)
     )
 
     assert "shop.Late: no parcel" == found.groups[0].line

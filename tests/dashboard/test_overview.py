@@ -213,7 +213,7 @@ def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str
     app.operate(worker).pause(3_600.0)
     assert " paused " in browser.get("/").words
     with redis.Redis.from_url(server_url) as admin:
-        admin.hdel(app.core.queue_of(worker).shards[1].key("meta"), "paused_until")
+        admin.hdel(app.core.queues.agreed(worker).shards[1].key("meta"), "paused_until")
     assert "paused: 2 of 3 shards" in browser.get("/").words
 
 

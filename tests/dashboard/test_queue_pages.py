@@ -368,7 +368,7 @@ def test_unreadable_payloads_and_errors_break_no_page(
 ) -> None:
     """E-84: bytes that are neither JSON nor text are shown as what they are."""
     fail(app, worker, handler, "bad")
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     record = server.admin.hget(shard.key("jobs"), "bad")
     server.admin.hset(shard.key("jobs"), "bad", record[:15] + b"\xff\0</pre><script>alert(1)")
     server.admin.hset(shard.key("errors"), "bad", b"\xfe\0<script>alert(2)" + b"z" * 100_000)
@@ -471,7 +471,7 @@ def test_a_value_that_cannot_be_read_is_all_that_is_said(worker: Any, browser: B
 
 def test_what_was_set_aside_is_listed_without_its_bytes(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """The page of shards tells of damaged records, whose bytes a mask could not hide."""
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.core.backend.client.hset(shard.key("trouble"), "an-id", b"secret bytes")
     assert "Damaged records" not in browser.get(link("shards", worker)).words
 

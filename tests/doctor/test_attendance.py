@@ -57,7 +57,7 @@ def test_processes_that_are_quiet_gone_slow_or_of_another_version_are_told() -> 
 def test_an_entry_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """One that nobody fires, one that is switched off, and one whose process has gone; while it fires all is well."""
     worker = declare(app, "orders", Notes())
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     app.every(600, worker, id="x")
     app.every(600, worker, id="off")
     told = [found(app, "schedules")]
@@ -80,7 +80,7 @@ def test_an_entry_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> 
 def test_an_entry_that_cannot_fire_is_told_why(app: Lowkiq) -> None:
     """A declaration that another machine took may not work here."""
     worker = declare(app, "orders", Notes())
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     app.schedules._timetable.add(new_entry("orders", parse_cron("0 0 31 2 *"), id="never"))
     app.schedules.tick()
 
@@ -92,9 +92,9 @@ def test_a_duty_that_nobody_does_is_told(own: Server, clock: ManualClock) -> Non
     """It never ran, it is late, or it fails."""
     works = [True]
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as app:
-        app.core.queue_of(declare(app, "orders", Notes()))
+        app.core.queues.agreed(declare(app, "orders", Notes()))
         app.add_duty(Sweep(lambda: 1 / works[0]))
-        runner = DutyRunner(app.core, [*app.core.duties.values()], clock)
+        runner = DutyRunner(app.core, [*app.core.housekeeping.duties.values()], clock)
         told = [found(app, "duties")]
         runner.run_due(lambda: 60.0)
         told.append(found(app, "duties"))
@@ -113,7 +113,7 @@ def test_a_duty_that_nobody_does_is_told(own: Server, clock: ManualClock) -> Non
 
 def test_a_move_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """While it goes on it is only told how far it is."""
-    app.core.queue_of(declare(app, "orders", Notes(), shards_count=2))
+    app.core.queues.agreed(declare(app, "orders", Notes(), shards_count=2))
     app.operate(app.workers[0]).resharding().begin(4)
     told = found(app, "moves")
     clock.advance(STANDS_STILL + 1)

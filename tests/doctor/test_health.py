@@ -24,7 +24,7 @@ BUSY = {"doing": (Doing(queue="orders", shard=0, since=0.0, count=1, ids=("a",))
 @pytest.fixture
 def beat(app: Lowkiq) -> Callable[..., None]:
     """Has a daemon of this machine tell that it lives, and more of itself."""
-    pulse = Pulse(app.core.drainer, "daemon", 5, str)
+    pulse = Pulse(app.core.drains.drainer, "daemon", 5, str)
 
     def tell(**more: Any) -> None:
         told: Process = msgspec.structs.replace(pulse.told(), **more)

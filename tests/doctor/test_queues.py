@@ -55,7 +55,7 @@ def test_another_type_of_payloads_is_told(own: Server, app: Lowkiq, clock: Manua
 def test_a_resharded_queue_has_another_count_than_the_code(own: Server, app: Lowkiq, clock: ManualClock) -> None:
     """That count holds, and the code may say so when it suits."""
     worker = declare(app, "orders", Notes(), shards_count=2)
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     app.operate(worker).reshard(to=4)
     with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as other:
         declare(other, "orders", Notes(), shards_count=2)
@@ -149,7 +149,7 @@ def test_who_could_have_taken_it_is_told(
     """A daemon that is free, busy or quiet, or an invocation, of which the next comes by a schedule."""
     declare(app, "orders", Notes()).push_many(jobs_of("a"))
     kind, threads, state = process
-    pulse = Pulse(app.core.drainer, kind, threads, print, lambda: state)
+    pulse = Pulse(app.core.drains.drainer, kind, threads, print, lambda: state)
     clock.advance(seconds)
     pulse.beats.beat(pulse.told())
 
@@ -259,7 +259,7 @@ def test_keys_that_the_user_may_not_read_hide_nothing_else(own: Server, app: Low
 
 def test_a_queue_that_is_being_declared_anew_is_told(own: Server, app: Lowkiq) -> None:
     """Its pushes are refused until that has come to its end, which somebody may have to do."""
-    app.core.queue_of(declare(app, "orders", Notes()))
+    app.core.queues.agreed(declare(app, "orders", Notes()))
     stored: Any = own.admin.get(declaration_key("orders"))
     own.admin.set(declaration_key("orders"), stored.replace(b'"changing":false', b'"changing":true'))
 
@@ -275,7 +275,7 @@ def test_nothing_is_written(own: Server, app: Lowkiq, clock: ManualClock, settin
     app.every(600, worker, id="x")
     app.schedules.tick()
     HandMade(own, app, "orders").begin(4)
-    pulse = Pulse(app.core.drainer, "daemon", 5, print)
+    pulse = Pulse(app.core.drains.drainer, "daemon", 5, print)
     pulse.beats.beat(pulse.told())
     clock.advance(3_600.0)
     settings(appendfsync="no")

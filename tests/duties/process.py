@@ -28,7 +28,7 @@ class Report:
 app = Lowkiq(Config(redis_url=URL))
 app.worker(queue_name=QUEUE, shards_count=1)(print)
 app.add_duty(Report())
-runner = DutyRunner(app.core, [*app.core.duties.values()], app.core.backend.clock)
+runner = DutyRunner(app.core, [*app.core.housekeeping.duties.values()], app.core.backend.clock)
 app.operate.duties()
 sys.stdout.write("ready\n")
 sys.stdout.flush()

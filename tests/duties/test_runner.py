@@ -202,13 +202,13 @@ def test_two_duties_of_one_name_are_refused(app: Lowkiq) -> None:
     app.add_duty(Noted())
     with pytest.raises(DeclarationError, match="already"):
         app.add_duty(Noted())
-    assert ["sweep"] == [*app.core.duties]
+    assert ["sweep"] == [*app.core.housekeeping.duties]
 
 
 def test_without_duties_nothing_is_asked(app: Lowkiq) -> None:
     """The list is empty, and no connection was made for it."""
     assert [] == app.operate.duties()
-    assert {} == app.core.duties
+    assert {} == app.core.housekeeping.duties
 
 
 def test_a_short_period_is_kept_beside_a_long_one(app: Lowkiq, clock: ManualClock) -> None:

@@ -151,7 +151,7 @@ def test_an_export_whose_process_is_killed_behind_its_last_item_is_left_to_do(
     """Whoever asks what is left completes it, and its last job tells the ERP."""
     export_catalogue()
     with monkeypatch.context() as killed:
-        killed.setattr(app.core.drainer, "look_at_tasks", None)
+        killed.setattr(app.core.drains.drainer, "look_at_tasks", None)
         lowkiq.drain()
     assert {} == erp.catalogues
 

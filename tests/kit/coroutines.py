@@ -26,7 +26,7 @@ def declare_async(app: Lowkiq, queue_name: str, handle: Handle, **fields: Any) -
 
 def visit(app: Lowkiq, worker: type[Worker], budget: Budget) -> VisitResult:
     """Visit its only shard."""
-    return app.core.drainer.visit(app.core.queue_of(worker).shards[0], budget)
+    return app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[0], budget)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ class Mortal:
 
     def __init__(self, app: Lowkiq) -> None:
         self._app = app
-        self._backend = app.core.drainer._backend
+        self._backend = app.core.drains.drainer._backend
         self._run, self._call = self._backend.run, self._backend.call
         self._dead = False
         self.dies_before: Dies = _never
@@ -51,7 +51,7 @@ class Mortal:
             return self._app.drain(seconds)
         except Died:
             # A process that is gone does not say later that it lives.
-            self._app.core.drainer._survivors = Survivors()
+            self._app.core.drains.drainer._survivors = Survivors()
             return None
         finally:
             self._dead, self.dies_before = False, _never
@@ -84,7 +84,7 @@ def outlive_gone(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> Non
 def _let_pass(app: Lowkiq, clock: ManualClock, seconds: float, workers: Iterable[type[Worker]]) -> None:
     clock.advance(seconds)
     for worker in workers:
-        for shard in app.core.queue_of(worker).shards:
+        for shard in app.core.queues.agreed(worker).shards:
             app.core.backend.client.delete(shard.key("lease"))
 
 
@@ -92,4 +92,4 @@ def stop_renewing(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the thread that renews leases stand still, as it does in a process that is frozen."""
     still = LeaseRenewer()
     monkeypatch.setattr(still, "renew_due", lambda: 3_600.0)
-    monkeypatch.setattr(app.core.drainer._renewers, "of", lambda _shard: still)
+    monkeypatch.setattr(app.core.drains.drainer._renewers, "of", lambda _shard: still)

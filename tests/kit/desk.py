@@ -67,12 +67,12 @@ class Desk:
 
     def renew_leases(self) -> None:
         """Renew those that are due, as the thread does that renews them."""
-        (shard,) = self.app.core.queue_of(self.worker).shards
-        self.app.core.drainer._renewers.of(shard).renew_due()
+        (shard,) = self.app.core.queues.agreed(self.worker).shards
+        self.app.core.drains.drainer._renewers.of(shard).renew_due()
 
     def state(self) -> State:
         """The worker's only shard as it lies in Redis; AssertionError if its keys contradict each other."""
-        (shard,) = self.app.core.queue_of(self.worker).shards
+        (shard,) = self.app.core.queues.agreed(self.worker).shards
         found = stored(self.admin, shard)
         known = found["waiting"].keys() | found["flight"].keys()
         for name in ("errors", "trouble", "suspects"):

@@ -37,7 +37,7 @@ def with_queue(app: Lowkiq, queue_name: str) -> Lowkiq:
 
 def run_due(app: Lowkiq, remaining: Callable[[], float] = lambda: ENOUGH) -> DutiesRun:
     """Run what is due in an app."""
-    return DutyRunner(app.core, [*app.core.duties.values()], app.core.backend.clock).run_due(remaining)
+    return DutyRunner(app.core, [*app.core.housekeeping.duties.values()], app.core.backend.clock).run_due(remaining)
 
 
 def runs_of(app: Lowkiq, duty: Noted, clock: ManualClock, seconds: int) -> list[float]:

@@ -27,7 +27,7 @@ def fired(ticked: Ticked) -> list[tuple[str, float, str]]:
 
 def records(app: Lowkiq, worker: type[Worker]) -> Mapping[str, EntryRecord]:
     """What the queue's shards know of its entries, by name."""
-    shards = with_timetable(app.core.queue_of(worker).shards)
+    shards = with_timetable(app.core.queues.agreed(worker).shards)
     return {row.name: row.record for row in EntryStore(app.core.backend, 5.0).rows(shards)}
 
 

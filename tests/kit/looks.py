@@ -29,7 +29,7 @@ def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
     """The number of entries of each key that holds jobs or notes about them; empty keys are left out."""
     kept = ("due", "jobs", "flight", "retry", "errors", "trouble", "suspects", "groups", "since")
     client, sizes = app.core.backend.client, dict[str, int]()
-    for shard in app.core.queue_of(worker).shards:
+    for shard in app.core.queues.agreed(worker).shards:
         for name in (*kept, "box", "seen"):
             key = shard.key(name)
             size = client.zcard(key) if client.type(key) == b"zset" else client.hlen(key)
@@ -42,7 +42,7 @@ def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
 def counters(app: Lowkiq, worker: type[Worker]) -> Mapping[str, int]:
     """The counters of the worker's shards, in sum."""
     total: dict[str, int] = {}
-    for shard in app.core.queue_of(worker).shards:
+    for shard in app.core.queues.agreed(worker).shards:
         meta: dict[bytes, bytes] = app.core.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]  # no future here
         for field, value in meta.items():
             if re.fullmatch(rb"[0-9]+", value):

@@ -83,4 +83,4 @@ class Both:
         self.notes = Notes()
         self.worker = declare(self.here, queue_name, self.notes, shards_count=4, **fields)
         self.mover = declare(self.there, queue_name, Notes(), shards_count=4, **fields)
-        self.there.core.queue_of(self.mover)
+        self.there.core.queues.agreed(self.mover)

@@ -8,7 +8,7 @@ from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSes
 
 def visit_place(app: Lowkiq, worker: type[Worker], index: int, ttl: float = 30.0) -> PlaceSession:
     """A visit to that shard, which may ask for a place."""
-    rate, shard = worker.rate, app.core.queue_of(worker).shards[index]
+    rate, shard = worker.rate, app.core.queues.agreed(worker).shards[index]
     limits = Limits(worker.max_running) if rate is None else Limits(worker.max_running, rate.ids, rate.per)
     return PlaceSession(app.core.backend, shard, uuid4().hex, limits, ttl)
 

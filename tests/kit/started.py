@@ -13,7 +13,7 @@ class Starter:
     """A holder of the shard of an id, which has claimed what is due there. The id's progress is saved at once."""
 
     def __init__(self, app: Lowkiq, worker: type[Worker], job_id: str, progress: JobProgress | bytes) -> None:
-        shard = app.core.queue_of(worker).shards[shard_for(job_id, worker.shards_count)]
+        shard = app.core.queues.agreed(worker).shards[shard_for(job_id, worker.shards_count)]
         terms = LeaseSettings(60.0, worker.merge, MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
         self._session = LeaseSession(app.core.backend, shard, uuid4().hex, terms)
         self._session.acquire("starter:1", LIMITS, RETRY_FOR)

@@ -33,4 +33,4 @@ def jobs_of(ids: str | Sequence[str], **fields: Any) -> list[dict[str, Any]]:
 
 def shard_of(app: Lowkiq, worker: type[Worker], job_id: str) -> ShardRef:
     """The shard that the id lives in."""
-    return app.core.queue_of(worker).shards[shard_for(job_id, worker.shards_count)]
+    return app.core.queues.agreed(worker).shards[shard_for(job_id, worker.shards_count)]

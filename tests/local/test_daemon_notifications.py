@@ -197,7 +197,10 @@ def test_a_push_is_heard_while_many_shards_are_probed(
     """A poll is made in parts: what is pushed to a shard behind it starts before its end."""
     app, is_heard = make_app(poll_interval=NEVER), threading.Event()
     notes = Runs(app, queue_name, shards_count=10)
-    probe, in_first = app.core.drainer.probe, next(job_id for job_id in map(str, count()) if shard_for(job_id, 10) == 0)
+    probe, in_first = (
+        app.core.drains.drainer.probe,
+        next(job_id for job_id in map(str, count()) if shard_for(job_id, 10) == 0),
+    )
 
     def push_behind(shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
         results = probe(shards, retry_for)
@@ -209,7 +212,7 @@ def test_a_push_is_heard_while_many_shards_are_probed(
         return results
 
     monkeypatch.setattr(listener, "PROBED_AT_ONCE", 1)
-    monkeypatch.setattr(app.core.drainer, "probe", push_behind)
+    monkeypatch.setattr(app.core.drains.drainer, "probe", push_behind)
     with Daemon(app):
         assert is_heard.wait(2 * SOON)
 
@@ -234,14 +237,14 @@ def noting_visits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Lowkiq], Visits]
 
     def note(app: Lowkiq) -> Visits:
         visits: Visits = []
-        visit = app.core.drainer.visit
+        visit = app.core.drains.drainer.visit
 
         def noted(shard: ShardRef, budget: Budget) -> VisitResult:
             result = visit(shard, budget)
             visits.append((shard, threading.current_thread().name, result.token is not None))
             return result
 
-        monkeypatch.setattr(app.core.drainer, "visit", noted)
+        monkeypatch.setattr(app.core.drains.drainer, "visit", noted)
         return visits
 
     return note
@@ -296,4 +299,4 @@ def test_a_push_wakes_a_visit_that_has_a_slot_free(
 
 def has_looked_in_vain(app: Lowkiq) -> bool:
     """Whether the visit with slots has asked for more, and there was none."""
-    return any(isinstance(visit, ConcurrentVisit) and visit._empty_looks for visit in app.core.drainer._running)
+    return any(isinstance(visit, ConcurrentVisit) and visit._empty_looks for visit in app.core.drains.drainer._running)

@@ -91,7 +91,7 @@ def test_what_runs_when_redis_goes_runs_again_when_it_is_back(
         fault_proxy.refuse()
         fault_proxy.cut()
         going.set()
-        eventually(lambda: not app.core.drainer._running, what="the visit to give up")
+        eventually(lambda: not app.core.drains.drainer._running, what="the visit to give up")
         fault_proxy.accept()
         eventually(lambda: len(runs) == 2)
 

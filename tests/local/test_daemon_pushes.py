@@ -23,7 +23,7 @@ def test_a_daemon_that_stops_writes_what_its_handlers_pushed(
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "daemon")
     app = make_app(redis_url=fault_proxy.url, when_unavailable="buffer")
     worker = declare(app, queue_name, Notes())
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     fault_proxy.refuse()
     fault_proxy.cut()
     assert worker.push_many([{"id": "a", "delay": 600}])[0].buffered

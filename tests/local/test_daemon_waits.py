@@ -41,8 +41,8 @@ class Visits:
         self.performed: dict[str, int] = {}
         """In which visit an id was performed, the last time."""
         self._heard: list[int] = []
-        self._visit: Visit = instead or app.core.drainer.visit
-        monkeypatch.setattr(app.core.drainer, "visit", self._noted)
+        self._visit: Visit = instead or app.core.drains.drainer.visit
+        monkeypatch.setattr(app.core.drains.drainer, "visit", self._noted)
         monkeypatch.setattr(ShardBoard, "notify", self._hears(ShardBoard.notify))
 
     def note(self, batch: Batch) -> None:
@@ -179,7 +179,7 @@ def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
         bad.push_many([{"id": "bad", "due_at": time.time() - 1_000}])
-    visit = app.core.drainer.visit
+    visit = app.core.drains.drainer.visit
 
     def refused(shard: ShardRef, budget: Budget) -> VisitResult:
         if shard.queue_name != queue_name:
@@ -206,7 +206,7 @@ def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_o
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
         bad.push_many([{"id": "bad", "due_at": time.time() - 1_000}])
-    visit, failures = app.core.drainer.visit, list[str]()
+    visit, failures = app.core.drains.drainer.visit, list[str]()
 
     def broken(shard: ShardRef, budget: Budget) -> VisitResult:
         if shard.queue_name != queue_name:

@@ -21,10 +21,10 @@ def thread_of(
     app: Lowkiq, clock: ManualClock, *workers: type[Worker], scheduler: Scheduler | None = None
 ) -> DrainThread:
     """A thread that is not started, and a board on which all shards of the workers have work."""
-    shards = [shard for worker in workers for shard in app.core.queue_of(worker).shards]
+    shards = [shard for worker in workers for shard in app.core.queues.agreed(worker).shards]
     board = ShardBoard(shards, clock, 1.0, Rests.of_daemon(1.0))
     board.notify(shards)
-    return DrainThread(app.core.drainer, board, scheduler, Outage(clock, lambda _error: None), app.config, clock)
+    return DrainThread(app.core.drains.drainer, board, scheduler, Outage(clock, lambda _error: None), app.config, clock)
 
 
 def closing(threads: list[DrainThread]) -> Callable[[object], None]:

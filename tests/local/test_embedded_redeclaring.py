@@ -181,7 +181,7 @@ def test_other_tools_get_the_url(project: Project) -> None:
     with redis.Redis.from_url(printed.stdout.strip(), protocol=2) as client:
         assert client.exists("lowkiq:{Greet}:declaration")
     prompt = project.prompt()
-    assert printed.stdout.strip() == prompt.run("app.core.redis_url")
+    assert printed.stdout.strip() == prompt.run("app.core.connections.url")
     prompt.end()
     assert not project.server_lives()
 

@@ -167,14 +167,14 @@ def test_a_server_that_all_have_left_is_found_again(project: Project) -> None:
     """Who comes later starts it with its data, its port and its password."""
     first = project.prompt()
     first.run(PUSH % "Ada")
-    url = first.run("app.core.redis_url")
+    url = first.run("app.core.connections.url")
     first.end()
     assert not project.server_lives()
 
     later = project.prompt()
 
     assert {"done": 1} == later.run("app.drain(60)")
-    assert url == later.run("app.core.redis_url")
+    assert url == later.run("app.core.connections.url")
 
 
 def test_a_killed_server_is_back_for_all_who_use_it(project: Project) -> None:
@@ -182,13 +182,13 @@ def test_a_killed_server_is_back_for_all_who_use_it(project: Project) -> None:
     daemon, prompts = project.daemon(), [project.prompt() for _ in range(3)]
     for number, prompt in enumerate(prompts):
         prompt.run(PUSH % f"before-{number}")
-    before = {(prompt.run("server()"), prompt.run("app.core.redis_url")) for prompt in prompts}
+    before = {(prompt.run("server()"), prompt.run("app.core.connections.url")) for prompt in prompts}
     project.await_greeted("before-0", "before-1", "before-2")
 
     project.kill_server()
     for number, prompt in enumerate(prompts):
         prompt.run(PUSH % f"after-{number}")
-    after = {(prompt.run("server()"), prompt.run("app.core.redis_url")) for prompt in prompts}
+    after = {(prompt.run("server()"), prompt.run("app.core.connections.url")) for prompt in prompts}
 
     assert 1 == len(before) == len(after)
     ((pid, url),), ((new_pid, new_url),) = before, after

@@ -114,7 +114,7 @@ def test_the_sample_events_name_shards_of_the_sample_app(path: Path) -> None:
     app = Lowkiq(Config(redis_url="redis://127.0.0.1:1/0"))
     app.worker(queue_name=ApplyChanges.queue_name, shards_count=ApplyChanges.shards_count)(print)
 
-    assert selected(json.loads(path.read_text()), app.core.drainer.shards())
+    assert selected(json.loads(path.read_text()), app.core.drains.drainer.shards())
 
 
 @pytest.mark.parametrize("path", sorted(EVENTS.glob("ingest-*.json")), ids=lambda path: path.stem)

@@ -247,7 +247,7 @@ def test_sk1_who_is_silent_is_gone_after_a_minute_and_forgotten_after_a_day(own_
     """SK-1: no beat for 60 s shows a process as gone; after 24 h the beats of others remove it."""
     clock = ManualClock()
     app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
-    silent, other = (Pulse(app.core.drainer, "daemon", 1, print) for _ in range(2))
+    silent, other = (Pulse(app.core.drains.drainer, "daemon", 1, print) for _ in range(2))
 
     def shown() -> dict[str, bool]:
         return {process.id: process.is_gone for process in app.operate.processes()}
@@ -274,7 +274,7 @@ def test_sk1_who_is_silent_is_gone_after_a_minute_and_forgotten_after_a_day(own_
 def test_who_is_to_stop_is_not_told_less(own_server: Server) -> None:
     """A later quiet does not take back a stop; what nobody of this version wrote hides no process."""
     app = Lowkiq(Config(redis_url=own_server.url))
-    pulse = Pulse(app.core.drainer, "daemon", 1, print)
+    pulse = Pulse(app.core.drains.drainer, "daemon", 1, print)
 
     with closing_app(app):
         pulse.beats.beat(pulse.told())

@@ -68,7 +68,7 @@ class Shard:
         fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge, **fields}
         body = {"perform": lambda _self, _batch: None, **fields}
         self._worker: type[Worker] = self._app.worker(type("Any", (Worker,), body))
-        self.ref = self._app.core.queue_of(self._worker).shards[0]
+        self.ref = self._app.core.queues.agreed(self._worker).shards[0]
         self._terms = LeaseSettings(ttl, merge, morgue, b"crashed")
         self._morgue = (morgue.entries, morgue.bytes, morgue.age)
 

@@ -23,7 +23,9 @@ def floors(arrival: int, above: int, kin: bytes = b"") -> Floors:
 
 def arrivals(app: Lowkiq, worker: Any, server: Server) -> list[int]:
     """Of all shards."""
-    return [int(server.admin.hget(shard.key("meta"), "arrival") or 0) for shard in app.core.queue_of(worker).shards]
+    return [
+        int(server.admin.hget(shard.key("meta"), "arrival") or 0) for shard in app.core.queues.agreed(worker).shards
+    ]
 
 
 @pytest.mark.parametrize("waits", [pytest.param(False, marks=pytest.mark.nightly("with jobs in each check")), True])
@@ -92,7 +94,7 @@ def test_a_move_that_would_not_fit_changes_nothing(fill: Fill, server: Server) -
     """It is refused before its first write, and the queue goes on as it was."""
     filled = fill(2)
     was = filled.held()
-    for shard in filled.app.core.queue_of(filled.worker).shards:
+    for shard in filled.app.core.queues.agreed(filled.worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS // 2 + 1)
     with pytest.raises(LowkiqError, match=r"would not fit\. Nothing was changed"):
         filled.app.operate(filled.worker).reshard(to=1)
@@ -109,7 +111,7 @@ def test_a_move_that_no_longer_fits_names_the_way_out(
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.push_many([{"id": one} for one in "abcdef"])
     monkeypatch.setattr("lowkiq_lambda.reshard.group.GroupMove.check", lambda _self: None)
-    for shard in app.core.queue_of(worker).shards:
+    for shard in app.core.queues.agreed(worker).shards:
         server.admin.hset(shard.key("meta"), "arrival", MOST_ARRIVALS)
     with pytest.raises(LowkiqError, match=r"would not fit\. Turn the move round \(--abort\)"):
         app.operate(worker).reshard(to=1)

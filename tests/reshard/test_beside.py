@@ -31,7 +31,7 @@ def test_entries_go_to_the_shard_of_their_id(app: Lowkiq, queue_name: str, serve
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE)
     ids = [f"id {number}" for number in range(12)]
     for job_id in ids:
-        shard = app.core.queue_of(worker).shards[shard_for(job_id, BEFORE)].using((TIMETABLE,))
+        shard = app.core.queues.agreed(worker).shards[shard_for(job_id, BEFORE)].using((TIMETABLE,))
         app.core.backend.run("put_entry", shard, [f"entry of {job_id}", "{}", "digest", job_id, ""], retry_for=1.0)
     was = kept(server.admin, queue_name, "timetable", TIMETABLE, BEFORE)
 
@@ -54,7 +54,7 @@ def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
     worker = declare(app, queue_name, notes, shards_count=BEFORE, tenants="spread")
     worker.push_many(jobs_of([f"{tenant}:{number}" for tenant in ("acme", "globex") for number in range(12)]))
     until = clock.time() + 500
-    for shard in app.core.queue_of(worker).shards:
+    for shard in app.core.queues.agreed(worker).shards:
         app.core.backend.run("pause_tenant", shard, ["acme", until], retry_for=1.0)
 
     app.operate(worker).reshard(to=AFTER)
@@ -103,7 +103,7 @@ def test_what_a_new_shard_has_learned_meanwhile_is_not_set_back(
 ) -> None:
     """A time that was decided, a pause, how long a key holds, a count of revivals: the later, whichever comes first."""
     worker = declare(app, queue_name, Notes(), shards_count=BEFORE, tenants="spread")
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     moving = HandMade(server, app, queue_name)
     moving.begin(AFTER)
     moving.close(0)

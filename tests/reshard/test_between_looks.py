@@ -41,7 +41,7 @@ def test_p3_a_push_before_the_shards_are_closed_comes_before_later_ones(
     """P3: the score that it took, as a pusher's clock is ahead, is the least that a push to a new shard takes."""
     app, notes = make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=2, merge="never")
-    shards, ids = app.core.queue_of(worker).shards, "abcdef"
+    shards, ids = app.core.queues.agreed(worker).shards, "abcdef"
     hold_still = GroupMove._hold_still
 
     def push_and_hold(move: GroupMove, told: Sequence[Told], remaining: Remaining) -> bool:

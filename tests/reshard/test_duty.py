@@ -18,10 +18,10 @@ def test_a_move_that_stands_still_goes_on_after_a_minute(fill: Fill, make_app: M
     filled, other = fill(4), make_app()
     was = filled.held()
     worker = declare(other, filled.worker.queue_name, Notes(), shards_count=4)
-    knew = [other.core.follows_moves]
+    knew = [other.core.housekeeping.follows_moves]
     filled.resharding.begin(6)
-    other.core.queue_of(worker)
-    knew.append(other.core.follows_moves)
+    other.core.queues.agreed(worker)
+    knew.append(other.core.housekeeping.follows_moves)
     clock.advance(59.0)
     early = ReshardDuty(other.core).run(lambda: math.inf)
     clock.advance(1.0)
@@ -55,6 +55,6 @@ def test_a_tick_has_the_duty_only_while_a_queue_moves(fill: Fill, make_app: Make
     settings = Settings()
     before = tasks_of(other, settings)
     filled.resharding.begin(3)
-    other.core.queue_of(worker)
+    other.core.queues.agreed(worker)
 
     assert {"moves"} == tasks_of(other, settings).keys() - before.keys()

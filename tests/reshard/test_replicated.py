@@ -45,7 +45,7 @@ def test_a_replica_has_what_has_moved(app: Lowkiq, worker: type[Worker], sentine
     app.operate(worker).reshard(to=3)
 
     (replica,) = sentinel.replicas
-    kept = {key for shard in app.core.queue_of(worker).shards for key in replica.admin.hkeys(shard.key("jobs"))}
+    kept = {key for shard in app.core.queues.agreed(worker).shards for key in replica.admin.hkeys(shard.key("jobs"))}
     assert {b"a", b"b", b"c", b"d", b"e"} == kept
 
 

@@ -52,7 +52,7 @@ def fork(leave: Callable[[], None]) -> None:
     if not child:
         return leave()
     _, status = os.waitpid(child, 0)
-    keys = [shard.key(name) for shard in app.core.drainer.shards() for name in ("flight", "lease")]
+    keys = [shard.key(name) for shard in app.core.drains.drainer.shards() for name in ("flight", "lease")]
     tell("waited", code=os.waitstatus_to_exitcode(status), held=app.core.backend.client.exists(*keys))
     return None
 

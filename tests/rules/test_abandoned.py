@@ -29,7 +29,7 @@ def test_s12_what_was_abandoned_is_repeated_elsewhere_and_says_so(
     leaving = Thread(target=app.drain)
     leaving.start()
     begun.wait(30)
-    app.core.drainer.abandon_all(0.5)
+    app.core.drains.drainer.abandon_all(0.5)
     notes.then = None
     leave.set()
     leaving.join(30)
@@ -59,7 +59,7 @@ def test_s12_a_shard_that_refuses_keeps_no_other_from_being_given_back(
     def leave(_batch: Batch) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(LeaseSession, "abandon", refuse)
-            app.core.drainer.abandon_all(0.5)
+            app.core.drains.drainer.abandon_all(0.5)
 
     queues = {f"{queue_name}-first": drain_the_other, queue_name: leave}
     for name, handler in queues.items():

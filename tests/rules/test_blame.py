@@ -79,7 +79,9 @@ def test_suspicion_is_durable_and_suspects_go_first(make_app: MakeApp, clock: Ma
 
     worker = declare(first, queue_name, stop_and_raise, batch_size=3)
     worker.push_many(jobs_of("abc"))
-    result = first.core.drainer.visit(first.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    result = first.core.drains.drainer.visit(
+        first.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stop.is_set)
+    )
     worker.push_many(jobs_of("de", due_at=clock.time() - 60))
     notes = Notes()
     declare(second, queue_name, notes, batch_size=3)

@@ -90,7 +90,7 @@ def test_retries_exhausted_comes_after_the_settling(app: Lowkiq, queue_name: str
     """E-18: when the hook is called the burial has been written, and what it pushes is queued."""
 
     def retries_exhausted(_self: object, _jobs: object) -> None:
-        shard = app.core.queue_of(worker).shards[0]
+        shard = app.core.queues.agreed(worker).shards[0]
         seen.append(app.core.backend.client.zcard(shard.key("morgue")))
         worker.push_many(jobs_of(["after"]))
 

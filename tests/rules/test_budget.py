@@ -28,7 +28,7 @@ def test_p5_nothing_starts_that_is_not_predicted_to_fit(app: Lowkiq, clock: Manu
     counts = app.drain(seconds=10)
 
     assert (3, 9) == (counts["done"], clock.time() - started)
-    assert 0 == app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("lease"))
+    assert 0 == app.core.backend.client.exists(app.core.queues.agreed(worker).shards[0].key("lease"))
     assert {"due": 5, "jobs": 5} == left_behind(app, worker)
 
 

@@ -81,8 +81,8 @@ def make_producer(
     yield make
     # Else the end of the tests would wait for their servers.
     for app in made:
-        if app.core._redelivery:
-            app.core._redelivery._ours = app.core._redelivery._nothing()
+        if app.core.pushes.clients.redelivery:
+            app.core.pushes.clients.redelivery._ours = app.core.pushes.clients.redelivery._nothing()
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def producer(make_producer: Callable[..., Lowkiq]) -> Lowkiq:
 def opened(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
     """A worker whose queue is declared in Redis."""
     worker = declare(app, queue_name, Notes(), **fields)
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     return worker
 
 
@@ -485,9 +485,9 @@ def test_p3_a_push_that_has_to_be_written_passes_none_that_is_kept(
     worker.push_many(jobs_of("1", payload="kept"))
 
     with pytest.raises(BackendUnavailable):
-        producer.core.push_or_raise(worker, jobs_of("1", payload="rejected"))
+        producer.core.pushes.push_or_raise(worker, jobs_of("1", payload="rejected"))
     outages.end()
-    producer.core.push_or_raise(worker, jobs_of("1", payload="written"))
+    producer.core.pushes.push_or_raise(worker, jobs_of("1", payload="written"))
     producer.drain()
 
     assert [{"1": ["first", "kept", "written"]}] == notes.batches
@@ -506,8 +506,8 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     outages.end()
     there = read_registered(producer.core.backend, queue_name, 1.0)
     assert there is not None
-    producer.core.queue_of(worker).learn(there)
-    send, waiting = redelivery._send, producer.core._redelivery
+    producer.core.queues.agreed(worker).learn(there)
+    send, waiting = redelivery._send, producer.core.pushes.clients.redelivery
     assert waiting is not None
 
     def fail_at_old_shard(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:

@@ -45,7 +45,7 @@ def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualCl
     worker.push_many(jobs_of("ab"))
     stop = threading.Event()
     stop.set()
-    app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stop.is_set))
     notes.then = mortal.die
     mortal.drain()
     outlive(app, clock, worker)

@@ -79,7 +79,9 @@ def test_stopping_follows_the_stop_signal(app: Lowkiq, clock: ManualClock, queue
 
     worker = declare(app, queue_name, stop_in_the_middle)
     worker.push_many(jobs_of("ab"))
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    result = app.core.drains.drainer.visit(
+        app.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stop.is_set)
+    )
 
     assert ([False, True], "stopping", {"done": 1}) == (seen, result.reason, result.counts)
 
@@ -95,7 +97,7 @@ def test_stopping_is_set_when_the_lease_cannot_be_trusted(app: Lowkiq, clock: Ma
 
     worker = declare(app, queue_name, oversleep, batch_size=2)
     worker.push_many(jobs_of("abcd"))
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock))
+    result = app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[0], Budget(clock))
 
     # Nobody else had come, so what was finished is settled; the rest waits for a lease that can be trusted.
     assert ([False, True], "lease lost", {"done": 2, "returned": 2}) == (seen, result.reason, result.counts)

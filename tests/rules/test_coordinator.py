@@ -294,7 +294,7 @@ def test_p1_without_any_thread_nothing_begins(
 
     worker = declare_threads(app, queue_name, crowd)
     worker.push_many(jobs_of("ab"))
-    app.core.drainer._renewers.of(app.core.queue_of(worker).shards[0])._ensure_thread()
+    app.core.drains.drainer._renewers.of(app.core.queues.agreed(worker).shards[0])._ensure_thread()
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         app.drain()
@@ -313,7 +313,7 @@ def test_all_that_runs_is_named(app: Lowkiq, queue_name: str) -> None:
     def tell(batch: Batch) -> None:
         debounce(batch)
         if "a" in batch:
-            told.extend(app.core.drainer.running_jobs())
+            told.extend(app.core.drains.drainer.running_jobs())
             named.set()
         wait_for(named)
 
@@ -323,4 +323,4 @@ def test_all_that_runs_is_named(app: Lowkiq, queue_name: str) -> None:
     app.drain()
 
     assert [(queue_name, 3, ["a", "b", "c"])] == [(one["queue"], one["count"], sorted(one["ids"])) for one in told]
-    assert [] == app.core.drainer.running_jobs()
+    assert [] == app.core.drains.drainer.running_jobs()

@@ -407,7 +407,7 @@ def test_a_group_of_interruptions_is_one(
     worker = declare_async(app, queue_name, handle)
     worker.push_many(jobs_of("a"))
 
-    assert expected in visit(app, worker, Budget(app.core.drainer.clock)).counts
+    assert expected in visit(app, worker, Budget(app.core.drains.drainer.clock)).counts
 
 
 def test_a_handler_that_does_not_heed_its_cancellation_is_logged(
@@ -448,7 +448,7 @@ def test_other_threads_keep_the_lease_of_a_blocked_loop(
     renewals: list[int] = []
     worker = declare_async(app, queue_name, block)
     worker.push_many(jobs_of("a"))
-    renewer = app.core.drainer._renewers.of(app.core.queue_of(worker).shards[0])
+    renewer = app.core.drains.drainer._renewers.of(app.core.queues.agreed(worker).shards[0])
     renew = renewer._renew
 
     def count(*given: Any) -> None:
@@ -520,7 +520,7 @@ def test_an_exit_passes_plain_middlewares(app: Lowkiq, queue_name: str) -> None:
 
     worker = declare_async(app, queue_name, leave)
     worker.push_many(jobs_of("a"))
-    result = visit(app, worker, Budget(app.core.drainer.clock))
+    result = visit(app, worker, Budget(app.core.drains.drainer.clock))
 
     assert ["returned"] == [*result.counts]
     assert isinstance(result.exit, SystemExit)

@@ -223,7 +223,7 @@ def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: M
     mortal, notes = Mortal(app), Notes()
 
     def abandon_and_die(_batch: Batch) -> None:
-        app.core.drainer.abandon_all(0.01)
+        app.core.drains.drainer.abandon_all(0.01)
         mortal.die()
 
     notes.then = abandon_and_die
@@ -232,7 +232,7 @@ def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: M
     mortal.drain()
     notes.then = None
     clock.advance(0.02)
-    app.core.backend.client.delete(app.core.queue_of(worker).shards[0].key("lease"))
+    app.core.backend.client.delete(app.core.queues.agreed(worker).shards[0].key("lease"))
 
     assert {"recovered": 2, "done": 2} == app.drain()
     assert [["a", "b"], ["a", "b"]] == notes.ids
@@ -243,7 +243,7 @@ def test_a_takeover_is_logged_with_its_shard_and_the_owner_that_died(
     app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line for each acquisition that recovers something: which ids, from which holder; repeated or not."""
-    backend = app.core.drainer._backend
+    backend = app.core.drains.drainer._backend
     run = backend.run
 
     def lose_first_reply(name: str, *args: Any, **options: Any) -> Any:
@@ -303,7 +303,7 @@ def test_p6_one_suspect_runs_at_a_time_in_a_process(app: Lowkiq, clock: ManualCl
     def visit_the_other(batch: Batch) -> None:
         if not met:
             (other,) = set(ids) - set(batch)
-            met.append(app.core.drainer.visit(shard_of(app, worker, other), Budget(clock)))
+            met.append(app.core.drains.drainer.visit(shard_of(app, worker, other), Budget(clock)))
 
     notes.clear()
     notes.then = visit_the_other

@@ -97,7 +97,7 @@ def test_what_was_pushed_and_started_after_the_look_stays(
     """LB-11: whoever looked before knows nothing of it, though by now it is a started job that waits."""
     items = stopping(Broken("item 3 is broken"))
     worker = declare_items(app, queue_name, items)
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
 
     def push_and_start() -> None:
         worker.push_many(jobs_of("a", payload="new"))
@@ -109,7 +109,7 @@ def test_what_was_pushed_and_started_after_the_look_stays(
     (waiting,) = app.operate(worker).waiting.fetch(["a"])
     assert waiting.progress is not None
     assert (3, ["new"]) == (waiting.progress.cursor, [payload for payload, _ in waiting.payloads])
-    assert waiting.due_at > app.core.backend.now(app.core.queue_of(worker).shards[0])
+    assert waiting.due_at > app.core.backend.now(app.core.queues.agreed(worker).shards[0])
 
 
 @pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])

@@ -284,7 +284,7 @@ def test_ctrl_c_within_a_save_ends_the_visit(make_app: MakeApp, clock: ManualClo
     items = Items(4)
     worker = declare_items(app, queue_name, items)
     worker.push_many(jobs_of("a"))
-    backend, run = app.core.drainer._backend, app.core.drainer._backend.run
+    backend, run = app.core.drains.drainer._backend, app.core.drains.drainer._backend.run
 
     def interrupted(name: str, *args: Any, **options: Any) -> Any:
         answer = run(name, *args, **options)

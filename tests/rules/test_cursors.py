@@ -24,7 +24,7 @@ def slowly(clock: ManualClock, seconds: float = 1.0) -> Callable[[BatchJob, int]
 
 def calls_of(app: Lowkiq) -> list[str]:
     """The names of the scripts that its drains will call."""
-    backend, names = app.core.drainer._backend, list[str]()
+    backend, names = app.core.drains.drainer._backend, list[str]()
     run = backend.run
 
     def noting(name: str, *args: Any, **options: Any) -> Any:
@@ -68,7 +68,7 @@ def test_saves_take_a_twentieth_of_the_time_at_most(make_app: MakeApp, clock: Ma
     app = make_app(settle_interval=0.5)
     worker = declare_items(app, queue_name, Items(100, slowly(clock, 0.5)))
     worker.push_many(jobs_of("a"))
-    backend, saved_at = app.core.drainer._backend, list[float]()
+    backend, saved_at = app.core.drains.drainer._backend, list[float]()
     run = backend.run
 
     def taking_time(name: str, *args: Any, **options: Any) -> Any:
@@ -157,9 +157,9 @@ def test_a_job_stops_where_it_is_told_to(
     items = Items(10, before)
     worker = declare_items(app, queue_name, items)
     worker.push_many(jobs_of("a"))
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
 
-    result = app.core.drainer.visit(shard, Budget(clock, 60.0, stopping=lambda: bool(stopping)))
+    result = app.core.drains.drainer.visit(shard, Budget(clock, 60.0, stopping=lambda: bool(stopping)))
 
     assert (reason, {"later": 1, "checkpointed": 1}) == (result.reason, dict(result.counts))
     assert [0, 1, 2] == items.of("a")
@@ -278,9 +278,9 @@ def test_a_job_makes_way_for_another_shard(app: Lowkiq, clock: ManualClock, queu
     items = Items(10, slowly(clock))
     worker = declare_items(app, queue_name, items, turn=3)
     worker.push_many(jobs_of("a"))
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
 
-    result = app.core.drainer.visit(shard, Budget(clock, 60.0, turn_over=lambda: True))
+    result = app.core.drains.drainer.visit(shard, Budget(clock, 60.0, turn_over=lambda: True))
 
     # The turn is counted from the first yield: to come back to where the job was may take long.
     assert ("turn over", [0, 1, 2, 3]) == (result.reason, items.of("a"))

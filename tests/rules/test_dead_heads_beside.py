@@ -197,7 +197,7 @@ def test_a_release_leaves_a_head_that_died_after_its_look(
 ) -> None:
     """Nobody has seen why it failed: it stays held for whoever looks next."""
     worker = declare(app, queue_name, Notes(raising()), max_retry_count=0, dead_head="block")
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     run = Backend.run
 
     def die_and_run(backend: Backend, name: str, *args: Any, **options: Any) -> Any:

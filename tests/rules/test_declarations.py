@@ -226,7 +226,7 @@ def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
     for ask in (
         app.operate,
         app.operate.queries,
-        app.core.queue_of,
+        app.core.queues.agreed,
         lambda worker: app.push_many(worker, jobs_of("a")),
     ):
         with pytest.raises(DeclarationError, match=r"Odd is not a worker of this app: declare it"):

@@ -91,7 +91,7 @@ def test_limits_are_taken(app: Lowkiq) -> None:
         """Nothing."""
 
     assert [(None, None), (3, rate), (1, rate)] == [(worker.max_running, worker.rate) for worker in app.workers]
-    assert {"Odd": 2, "send_mail": 0.5} == app.core.drainer.weights
+    assert {"Odd": 2, "send_mail": 0.5} == app.core.drains.drainer.weights
 
 
 @pytest.mark.parametrize(

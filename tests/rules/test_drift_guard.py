@@ -130,13 +130,13 @@ def in_a_drain(app: Lowkiq) -> None:
 
 def in_visits(app: Lowkiq) -> None:
     """What an entrance of one's own does."""
-    for state in app.core.drainer.probe(app.core.drainer.shards()):
-        app.core.drainer.visit(state.ref, Budget(app.core.clock))
+    for state in app.core.drains.drainer.probe(app.core.drains.drainer.shards()):
+        app.core.drains.drainer.visit(state.ref, Budget(app.core.clock))
 
 
 def in_a_daemon(app: Lowkiq) -> None:
     """A daemon that is started only now."""
-    shards = app.core.drainer.shards()
+    shards = app.core.drains.drainer.shards()
     with Daemon(app):
         eventually(
             lambda: not any(app.core.backend.client.exists(one.key("jobs"), one.key("flight")) for one in shards)

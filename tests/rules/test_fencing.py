@@ -35,7 +35,7 @@ def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monk
     worker = declare(late, queue_name, oversleep)
     declare(other, queue_name, lambda batch: tokens.append(batch.token))
     worker.push_many(jobs_of("a"))
-    result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
+    result = late.core.drains.drainer.visit(late.core.queues.agreed(worker).shards[0], Budget(clock))
 
     assert ("lease lost", {}, [True]) == (result.reason, result.counts, stopping)
     assert tokens[0] < tokens[1]
@@ -61,7 +61,7 @@ def test_the_outcomes_that_a_lost_lease_refuses_are_logged(
     worker = declare(late, queue_name, oversleep, batch_size=12)
     declare(other, queue_name, lambda _batch: None)
     worker.push_many(jobs_of([f"{number:02}" for number in range(13)]))
-    late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
+    late.core.drains.drainer.visit(late.core.queues.agreed(worker).shards[0], Budget(clock))
 
     (line,) = (vars(record) for record in caplog.records if record.getMessage().startswith("a lease was lost"))
     assert "a lease was lost: its outcomes are refused, and these jobs will be performed again" == line["msg"]
@@ -92,7 +92,7 @@ def test_a_job_that_loses_the_lease_at_a_save_is_logged(
         workers[job_id] = worker = declare_items(late, name, Items(3, oversleep), concurrency=concurrency)
         declare_items(other, name, Items(3))
         worker.push_many([{"id": job_id}])
-        result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
+        result = late.core.drains.drainer.visit(late.core.queues.agreed(worker).shards[0], Budget(clock))
         assert ("lease lost", {}) == (result.reason, left_behind(other, worker))
 
     lines = [vars(one) for one in caplog.records if one.getMessage().startswith("a lease was lost")]
@@ -152,7 +152,7 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
         refused.append(name)
 
     def try_all(_batch: Batch) -> None:
-        (visit,) = app.core.drainer._running
+        (visit,) = app.core.drains.drainer._running
         holding = visit._shard.session
         app.core.backend.client.hset(shard.key("meta"), "nonce", "another")
         refuse("start", lambda: holding.start("a", 0.0))
@@ -160,7 +160,7 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
         refuse("abandon", lambda: holding.abandon(0.1, 0.0))
 
     worker = declare(app, queue_name, try_all)
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     worker.push_many(jobs_of("a"))
 
     assert {} == app.drain()

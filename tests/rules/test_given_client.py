@@ -106,7 +106,7 @@ def test_l49_a_clusters_client_serves(make_app: MakeApp, cluster: Cluster, queue
     app = make_app(redis_url=None, redis=client)
 
     assert ["a", "b"] == push_and_drain(app, queue_name)
-    assert app.core.redis_url.startswith("redis+cluster://")
+    assert app.core.connections.url.startswith("redis+cluster://")
     client.close()
 
 
@@ -118,7 +118,7 @@ def test_l49_a_client_of_a_sentinel_serves(make_app: MakeApp, sentinel: Sentinel
     app = make_app(redis_url=None, redis=client)
 
     assert ["a", "b"] == push_and_drain(app, queue_name)
-    assert f"redis+sentinel:///{address.service}" == app.core.redis_url
+    assert f"redis+sentinel:///{address.service}" == app.core.connections.url
     client.close()
 
 
@@ -235,7 +235,7 @@ def test_l49_a_server_that_cannot_be_found_is_told() -> None:
     app = Lowkiq(Config(redis=lambda: RedisCluster(host="127.0.0.1", port=1, **GOOD)))
 
     with pytest.raises(BackendUnavailable):
-        _ = app.core.redis_url
+        _ = app.core.connections.url
 
 
 def test_l49_the_place_of_a_client_has_no_password(make_client: MakeClient) -> None:
@@ -246,4 +246,4 @@ def test_l49_the_place_of_a_client_has_no_password(make_client: MakeClient) -> N
         "unix://user:s3cret@/tmp/redis.sock?db=1": "unix:///tmp/redis.sock",
     }
 
-    assert [*places.values()] == [Lowkiq(Config(redis=make_client(url))).core.redis_url for url in places]
+    assert [*places.values()] == [Lowkiq(Config(redis=make_client(url))).core.connections.url for url in places]

@@ -35,7 +35,7 @@ def quick_to_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def calls_of(app: Lowkiq) -> list[LoopCall]:
     """Those that run."""
-    visits = [visit for visit in list(app.core.drainer._running) if isinstance(visit, ConcurrentVisit)]
+    visits = [visit for visit in list(app.core.drains.drainer._running) if isinstance(visit, ConcurrentVisit)]
     calls = [running.call for visit in visits for running in list(visit._running._batches)]
     return [call for call in calls if isinstance(call, LoopCall)]
 
@@ -203,7 +203,7 @@ def test_a_drain_whose_caller_is_gone_says_so(app: Lowkiq, queue_name: str, capl
 
     async def begin() -> "asyncio.Task[dict[str, int]]":
         task = asyncio.create_task(app.adrain())
-        await asyncio.to_thread(eventually, app.core.drainer.running_jobs)
+        await asyncio.to_thread(eventually, app.core.drains.drainer.running_jobs)
         return task
 
     task = loop.run_until_complete(begin())

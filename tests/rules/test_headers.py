@@ -55,7 +55,7 @@ def push(worker: type[Worker], *traces: str, **fields: Any) -> None:
 
 def keys_of(app: Lowkiq, worker: type[Worker]) -> Sequence[tuple[str, int]]:
     """The keys of headers there are, with how many entries each has."""
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     shard = ShardRef(shard.queue_name, shard.shards_count, 0, features=("headers",))
     sizes = [(name, app.core.backend.client.hlen(shard.key(name))) for name in ("headers_even", "headers_odd")]
     return [(name, size) for name, size in sizes if size]
@@ -63,7 +63,7 @@ def keys_of(app: Lowkiq, worker: type[Worker]) -> Sequence[tuple[str, int]]:
 
 def in_use(app: Lowkiq, worker: type[Worker]) -> object:
     """What the shard says of features that it uses."""
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     return app.core.backend.client.hget(shard.key("meta"), "in_use")
 
 
@@ -158,7 +158,7 @@ def test_a_claim_whose_answer_was_lost_tells_them_again(
     """A window that is told once more is the same window."""
     worker = declare(app, queue_name, told)
     push(worker, "1")
-    backend = app.core.drainer._backend
+    backend = app.core.drains.drainer._backend
     once, lost = backend._once, list[str]()
 
     def losing(code: Any, *args: Any, **options: Any) -> Any:

@@ -26,7 +26,7 @@ def test_p1_one_at_a_time(
 
     def try_both_ways() -> None:
         # A drain asks first, and would not even try.
-        seen.append((second.drain(), second.core.drainer.visit(shard, Budget(clock)).reason))
+        seen.append((second.drain(), second.core.drains.drainer.visit(shard, Budget(clock)).reason))
 
     def let_others_try(_batch: Batch) -> None:
         try_both_ways()

@@ -43,7 +43,7 @@ def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualCl
         done.clear()
         budget = Budget(clock, SECONDS)
         budget.is_hard = True
-        drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(budget)
+        drain = Loop(app.core.drains.drainer, lambda: app.core.queues.agreed(worker).shards).run(budget)
         found.append((drain.reason, sum(done.values())))
         app.operate(worker).waiting.delete(["hung"])
         worker.push_many([{"id": f"{number}"} for number in range(300)])
@@ -64,12 +64,12 @@ def test_a_call_that_hangs_keeps_no_ids_of_its_rate(make_app: MakeApp, clock: Ma
         # It has looked for more, and found nothing.
         eventually(lambda: app.operate(worker).limits.explain().ids_left == len(more), TIMEOUT)
         worker.push_many([{"id": id} for id in more])
-        other.core.drainer.visit(other.core.queue_of(worker).shards[shard_for(more[0], 2)], Budget(clock))
+        other.core.drains.drainer.visit(other.core.queues.agreed(worker).shards[shard_for(more[0], 2)], Budget(clock))
 
     worker = declare_threads(app, queue_name, hang, **fields)
     declare(other, queue_name, notes, **fields)
     worker.push_many([{"id": hung}])
-    app.core.drainer.visit(app.core.queue_of(worker).shards[shard_for(hung, 2)], Budget(clock))
+    app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[shard_for(hung, 2)], Budget(clock))
 
     assert sorted(more) == sorted(id for batch in notes.ids for id in batch)
 
@@ -79,7 +79,7 @@ def test_the_end_of_a_drain_names_its_prediction(app: Lowkiq, clock: ManualClock
     notes = Notes(lambda _batch: clock.advance(8))
     worker = declare(app, queue_name, notes)
     worker.push_many(jobs_of("abc"))
-    drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(clock, 10.0))
+    drain = Loop(app.core.drains.drainer, lambda: app.core.queues.agreed(worker).shards).run(Budget(clock, 10.0))
 
     assert ("out of time", {queue_name: 8.0}) == (drain.reason, drain.predictions)
     assert 8.0 == summary(drain)["queues"][queue_name]["predicted"]
@@ -89,7 +89,9 @@ def test_a_drain_that_ends_otherwise_names_none(app: Lowkiq, queue_name: str) ->
     """What is predicted is told where it decided."""
     worker = declare(app, queue_name, Notes())
     worker.push_many(jobs_of("abc"))
-    drain = Loop(app.core.drainer, lambda: app.core.queue_of(worker).shards).run(Budget(app.core.drainer.clock, 10.0))
+    drain = Loop(app.core.drains.drainer, lambda: app.core.queues.agreed(worker).shards).run(
+        Budget(app.core.drains.drainer.clock, 10.0)
+    )
 
     assert {} == drain.predictions
     assert "predicted" not in summary(drain)["queues"][queue_name]

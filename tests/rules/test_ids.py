@@ -198,7 +198,9 @@ def test_e60_queue_names_cannot_forge_each_other(app: Lowkiq, queue_name: str, n
         declare(app, f"{queue_name} {name}", Notes(), shards_count=shards_count)
         for name, shards_count in zip(names, (2, 3), strict=True)
     )
-    keys = [{key for shard in app.core.queue_of(worker).shards for key in shard.keys} for worker in (first, second)]
+    keys = [
+        {key for shard in app.core.queues.agreed(worker).shards for key in shard.keys} for worker in (first, second)
+    ]
 
     assert set() == keys[0] & keys[1]
     assert all(key.count("{") == key.count("}") == 1 for key in keys[0] | keys[1])

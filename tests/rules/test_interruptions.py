@@ -98,14 +98,14 @@ def test_what_breaks_a_visit_off_gives_its_jobs_back_at_once(app: Lowkiq, clock:
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2)
     worker.push_many(jobs_of("abcd"))
-    app.core.drainer.observer = Breaks()
+    app.core.drains.drainer.observer = Breaks()
     with pytest.raises(KeyboardInterrupt):
         app.drain()
-    app.core.drainer.observer = None
+    app.core.drains.drainer.observer = None
     clock.advance(0.1)
 
     # The key of the lease goes by the server's own clock.
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     eventually(lambda: not app.core.backend.client.exists(shard.key("lease")), timeout=1.0)
     assert {"done": 2, "recovered": 2} == app.drain()
     assert [["a", "b"], ["c", "d"]] == notes.ids
@@ -199,7 +199,9 @@ def test_perform_job_comes_to_an_end_at_the_stop_signal(app: Lowkiq, clock: Manu
 
     worker = declare(app, queue_name, print, batch_size=3, perform_job=perform_job)
     worker.push_many(jobs_of("abc"))
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    result = app.core.drains.drainer.visit(
+        app.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stop.is_set)
+    )
 
     assert (["a"], {"done": 1, "returned": 2}) == (ran, result.counts)
     assert ([("", clock.time())], clock.time(), -1.0, None) == look(app, worker, "c")
@@ -215,7 +217,9 @@ def test_e59_a_failure_at_the_stop_is_a_failure(app: Lowkiq, clock: ManualClock,
 
     worker = declare(app, queue_name, stop_and_raise)
     worker.push_many(jobs_of("ab"))
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    result = app.core.drains.drainer.visit(
+        app.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stop.is_set)
+    )
 
     assert {"failed": 1, "retried": 1} == result.counts
     waiting = [look(app, worker, job_id) for job_id in "ab"]

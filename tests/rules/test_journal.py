@@ -49,7 +49,7 @@ def test_a_queue_without_trouble_writes_nothing(app: Lowkiq, queue_name: str, no
     app.drain()
 
     assert [] == entries(app, worker)
-    assert not app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("journal"))
+    assert not app.core.backend.client.exists(app.core.queues.agreed(worker).shards[0].key("journal"))
 
 
 def test_x43_a_dead_holder_is_told_with_what_it_left(
@@ -137,7 +137,7 @@ def test_all_is_told_until_its_time_ends(app: Lowkiq, clock: ManualClock, queue_
         ("done", [[]]),
         ("level", ["trouble"]),
     ] == told(app, worker)
-    assert app.core.backend.client.hget(app.core.queue_of(worker).shards[0].key("meta"), "in_use") is None
+    assert app.core.backend.client.hget(app.core.queues.agreed(worker).shards[0].key("meta"), "in_use") is None
 
 
 def test_the_level_ends_by_hand_and_is_of_the_shards_that_were_named(
@@ -179,7 +179,7 @@ def test_a_clock_that_goes_back_stops_no_journal(
 ) -> None:
     """Entries are numbered, so that the order stays; a level that ends in a far future counts as ended."""
     worker = declare(app, queue_name, notes)
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.operate(worker).journal("all")
     worker.push_many(jobs_of("a"))
     clock.advance(-3_600)
@@ -212,7 +212,7 @@ def test_scripts_that_the_server_forgot_write_the_journal_once(
 def test_a_journal_without_its_numbers_begins_anew(app: Lowkiq, queue_name: str, notes: Notes) -> None:
     """A key of meta that somebody deleted must not stop what the journal tells of."""
     worker = declare(app, queue_name, notes)
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.operate(worker).journal("all")
     worker.push_many(jobs_of("ab"))
     app.core.backend.client.hdel(shard.key("meta"), "journal_seq")
@@ -225,7 +225,7 @@ def test_a_journal_without_its_numbers_begins_anew(app: Lowkiq, queue_name: str,
 def test_a_journal_keeps_some_two_thousand_events(app: Lowkiq, queue_name: str, notes: Notes) -> None:
     """Most of them are dropped as new ones come, and the verdict begins behind the gap."""
     worker = declare(app, queue_name, notes)
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.operate(worker).journal("all")
     worker.push_many([{"id": "a", "payload": number} for number in range(64 * 40)])
     app.core.backend.client.xtrim(shard.key("journal"), 10, approximate=False)

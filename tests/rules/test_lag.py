@@ -117,7 +117,7 @@ def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: 
     """P9: whatever shards are measured together, those that go on are late, and those that rest are not."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.push_many(jobs_of("abcdefgh", due_at=clock.time() - 5))
-    shards = app.core.queue_of(worker).shards
+    shards = app.core.queues.agreed(worker).shards
     app.core.backend.run("pause", shards[0], [clock.time() + 60], retry_for=1)
     clock.advance(2)
     (queue,) = app.operate.metrics().values()

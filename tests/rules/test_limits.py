@@ -30,14 +30,16 @@ def running(app: Lowkiq, worker: type[Worker]) -> VisitsRunning:
 
 def visit(app: Lowkiq, worker: type[Worker], shard: int = 0, patience: float = 0.0) -> VisitResult:
     """One visit to a shard."""
-    budget = Budget(app.core.drainer.clock)
+    budget = Budget(app.core.drains.drainer.clock)
     budget.patience = patience
-    return app.core.drainer.visit(app.core.queue_of(worker).shards[shard], budget)
+    return app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[shard], budget)
 
 
 def drain(app: Lowkiq, seconds: float = 60.0) -> Loop:
     """What a function does in one invocation, but for its waits."""
-    return Loop(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
+    return Loop(app.core.drains.drainer, app.core.drains.drainer.shards).run(
+        Budget(app.core.drains.drainer.clock, seconds)
+    )
 
 
 class BeginTimes:
@@ -290,7 +292,7 @@ def test_a_process_that_abandons_its_jobs_soon_frees_its_place(app: Lowkiq, queu
     during: list[VisitsRunning] = []
 
     def leave_it(_batch: Batch) -> None:
-        app.core.drainer.abandon_all(0.5)
+        app.core.drains.drainer.abandon_all(0.5)
         during.append(running(app, worker))
 
     worker = declare(app, queue_name, leave_it, max_running=1)

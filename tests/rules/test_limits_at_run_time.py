@@ -21,12 +21,16 @@ from tests.rules.together import in_threads
 
 def visit(app: Lowkiq, worker: Any, shard: int = 0) -> VisitResult:
     """One visit to a shard."""
-    return app.core.drainer.visit(app.core.queue_of(worker).shards[shard], Budget(app.core.drainer.clock))
+    return app.core.drains.drainer.visit(
+        app.core.queues.agreed(worker).shards[shard], Budget(app.core.drains.drainer.clock)
+    )
 
 
 def drain(app: Lowkiq, seconds: float = 60.0) -> Loop:
     """What a function does in one invocation, but for its waits."""
-    return Loop(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, seconds))
+    return Loop(app.core.drains.drainer, app.core.drains.drainer.shards).run(
+        Budget(app.core.drains.drainer.clock, seconds)
+    )
 
 
 def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: Lowkiq, queue_name: str) -> None:

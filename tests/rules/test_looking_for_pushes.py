@@ -50,12 +50,12 @@ class Visited:
 
     def ring(self) -> None:
         """A push is heard of, and the visit has taken note of it."""
-        self.app.core.drainer.ring(self.app.core.drainer.shards())
+        self.app.core.drains.drainer.ring(self.app.core.drains.drainer.shards())
         eventually(lambda: not self._visit._is_rung)
 
     @property
     def _visit(self) -> ConcurrentVisit:
-        (visit,) = self.app.core.drainer._running
+        (visit,) = self.app.core.drains.drainer._running
         assert isinstance(visit, ConcurrentVisit)
         return visit
 

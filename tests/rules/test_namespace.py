@@ -85,7 +85,9 @@ def test_what_features_keep(app: Lowkiq, clock: ManualClock, queue_name: str) ->
     assert "d" in [found.id for found in operate.find("d").exact]
     with operate.overview() as seen:
         assert list(seen.queues)
-    assert queue_memory(app.core.backend, limited.queue_name, app.core.queue_of(limited).shards, clock.time()).bytes
+    assert queue_memory(
+        app.core.backend, limited.queue_name, app.core.queues.agreed(limited).shards, clock.time()
+    ).bytes
 
 
 def test_tasks(app: Lowkiq, queue_name: str) -> None:
@@ -145,8 +147,8 @@ def test_the_doctor_looks_at_its_own_queues(app: Lowkiq, queue_name: str) -> Non
 def test_notifications(app: Lowkiq, queue_name: str) -> None:
     """Who listens hears the pushes of its own namespace."""
     worker = declare(app, queue_name, FailingHandler())
-    shards = app.core.queue_of(worker).shards
-    with Notifications(app.core.redis_url, shards, timeout=30.0) as subscription:
+    shards = app.core.queues.agreed(worker).shards
+    with Notifications(app.core.connections.url, shards, timeout=30.0) as subscription:
         subscription.open()
         worker.push_many(jobs_of("a", payload=1))
         eventually(lambda: [*shards] == list(subscription.receive(0.1).shards))
@@ -199,9 +201,9 @@ def test_it_is_read_at_the_first_use(monkeypatch: pytest.MonkeyPatch, server_url
     with closing_app(Lowkiq()) as app:
         worker = declare(app, queue_name, FailingHandler())
         monkeypatch.setenv("LOWKIQ_NAMESPACE", "of-the-environment")
-        assert app.core.declared_queue(worker).shards[0].prefix == "of-the-environment:lowkiq"
+        assert app.core.queues.of(worker).shards[0].prefix == "of-the-environment:lowkiq"
         app.core.configure(redis_url=server_url, namespace="of-the-command")
-        assert app.core.declared_queue(worker).shards[0].prefix == "of-the-command:lowkiq"
+        assert app.core.queues.of(worker).shards[0].prefix == "of-the-command:lowkiq"
 
 
 def test_the_page_has_these_rights() -> None:

@@ -78,7 +78,7 @@ def test_only_what_was_not_written_overflows(
 ) -> None:
     """Each job of a push has its answer in its place."""
     worker = declare(overflowing, queue_name, Notes())
-    overflowing.core.queue_of(worker)
+    overflowing.core.queues.agreed(worker)
     fault_proxy.drop_request(b"the-marked-one")
     fault_proxy.refuse()
     jobs: list[dict[str, Any]] = [{"id": number} for number in range(FRAME)]
@@ -93,7 +93,7 @@ def test_an_overflow_that_takes_a_part_says_which(make_app: MakeApp, fault_proxy
     """PushInterrupted counts in the positions of the push; what Redis was sent and did not answer stays unknown."""
     app = make_app(redis_url=fault_proxy.url, when_unavailable=Attic(most=1))
     worker = declare(app, queue_name, Notes())
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     fault_proxy.drop_request(b"the-marked-one")
     fault_proxy.refuse()
     jobs: list[dict[str, Any]] = [{"id": number} for number in range(FRAME)]
@@ -122,7 +122,7 @@ def test_an_overflow_that_refuses_the_rest_of_a_push_leaves_it_interrupted(
 ) -> None:
     """What Redis has is not to be pushed again, so the error tells of each job, and why in its cause."""
     worker = declare(overflowing, queue_name, Notes())
-    overflowing.core.queue_of(worker)
+    overflowing.core.queues.agreed(worker)
     fault_proxy.drop_request(b"the-marked-one")
     fault_proxy.refuse()
     attic.error = BackendError("The attic is locked.")
@@ -140,7 +140,7 @@ def test_in_an_outage_pushes_go_past_redis_between_two_attempts(
 ) -> None:
     """A push does not wait for an answer that the one before it has not got either, and tries again a little later."""
     worker = declare(overflowing, queue_name, Notes())
-    overflowing.core.queue_of(worker)
+    overflowing.core.queues.agreed(worker)
     fault_proxy.refuse()
     fault_proxy.cut()
     worker.push_many(jobs_of("a"))
@@ -160,7 +160,7 @@ def test_in_an_outage_pushes_go_past_redis_between_two_attempts(
 def cut_off(overflowing: Lowkiq, fault_proxy: FaultProxy, queue_name: str) -> type[Worker]:
     """A worker of that app, whose first push has gone to the attic."""
     worker = declare(overflowing, queue_name, Notes())
-    overflowing.core.queue_of(worker)
+    overflowing.core.queues.agreed(worker)
     fault_proxy.refuse()
     fault_proxy.cut()
     worker.push_many(jobs_of("a"))
@@ -192,7 +192,7 @@ def test_e41_a_full_redis_is_no_outage_for_the_overflow(
     """E-41: no waiting heals that, so each push raises."""
     app = make_app(redis_url=own_server.url, when_unavailable=attic)
     worker = declare(app, queue_name, Notes())
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     own_server.admin.config_set("maxmemory", "1mb")
 
     for _ in range(2):

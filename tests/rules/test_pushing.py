@@ -390,7 +390,7 @@ def test_a_refusal_behind_a_lost_answer_says_nothing_of_that(
     def answered(_pusher: Pusher, chunks: Sequence[Chunk], *_given: object) -> list[tuple[Chunk, LowkiqError]]:
         return [(chunk, left.pop(0) if len(left) > 1 else left[0]) for chunk in chunks]
 
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     monkeypatch.setattr(Pusher, "_sent", answered)
     with pytest.raises(LowkiqError) as raised:
         worker.push_many(jobs_of("a"))

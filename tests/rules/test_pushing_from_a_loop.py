@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, DeclarationError, JobError, Lowkiq, Worker
-from lowkiq_lambda.push import middlewares
+from lowkiq_lambda.push import pushes
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
 
@@ -99,7 +99,7 @@ def test_a_push_that_blocks_a_loop_is_told_once(
     app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`push_many` on a loop's thread works, and a single warning says what to write."""
-    monkeypatch.setattr(middlewares, "_warned_of_loop", False)
+    monkeypatch.setattr(pushes, "_warned_of_loop", False)
     worker = declare(app, queue_name, Notes())
 
     async def push_twice() -> None:

@@ -110,7 +110,7 @@ def test_lb7_any_drain_recovers_what_a_dead_node_left(make_app: MakeApp, clock: 
     worker = declare(dead, queue_name, mortal.die, shards_count=3)
     declare(alive, queue_name, notes, shards_count=3)
     worker.push_many(jobs_of("a"))
-    alive.core.drainer.begin()
+    alive.core.drains.drainer.begin()
     mortal.drain()
     outlive(alive, clock, worker)
 

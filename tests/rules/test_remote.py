@@ -70,7 +70,7 @@ def test_all_ways_to_push_a_job_are_there(app: Lowkiq, producer: Lowkiq, queue_n
     remote.push_many(jobs_of("ab", payload=2))
     asyncio.run(remote.apush("later", 3, delay=60))
     asyncio.run(remote.apush_many(jobs_of("c", payload=4)))
-    producer.core.push_or_raise(remote, jobs_of("d", payload=5))
+    producer.core.pushes.push_or_raise(remote, jobs_of("d", payload=5))
 
     assert ([], {}) == (producer.workers, producer.drain())
     app.drain()

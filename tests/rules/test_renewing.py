@@ -90,8 +90,8 @@ def test_e2_a_visit_that_cannot_renew_its_lease_leaves_no_lease_behind(
         with pytest.raises(RuntimeError, match="can't start new thread"):
             app.drain()
     assert [] == notes.ids
-    (shard,) = app.core.queue_of(worker).shards
-    assert app.core.drainer._renewers.of(shard).renew_due() is None
+    (shard,) = app.core.queues.agreed(worker).shards
+    assert app.core.drains.drainer._renewers.of(shard).renew_due() is None
 
     clock.advance(1)
     eventually(lambda: "done" in app.drain())
@@ -126,8 +126,8 @@ def test_p1_a_node_that_hangs_costs_no_lease_on_another(
         ids = {shard_of(app, worker, str(number)): str(number) for number in range(60)}
         hung, *others = ids
         fine = next(shard for shard in others if app.core.backend.node_of(shard) != app.core.backend.node_of(hung))
-        budget = Budget(app.core.drainer.clock, 60)
-        visits = [Thread(target=app.core.drainer.visit, args=(shard, budget)) for shard in (hung, fine)]
+        budget = Budget(app.core.drains.drainer.clock, 60)
+        visits = [Thread(target=app.core.drains.drainer.visit, args=(shard, budget)) for shard in (hung, fine)]
         for job_id, visit in zip((ids[hung], ids[fine]), visits, strict=True):
             worker.push_many(jobs_of([job_id]))
             visit.start()

@@ -37,7 +37,7 @@ def performed(both: Both) -> dict[str, list[object]]:
 
 def chunk_of(both: Both, token: bytes) -> Chunk:
     """A push of one job, as a process sends it that knows the queue as it is now."""
-    client = both.here.core.push_clients.of(both.here.core.queue_of(both.worker))
+    client = both.here.core.pushes.clients.of(both.here.core.queues.agreed(both.worker))
     checked = client._checker.check_all([{"id": "1", "payload": "once"}])
     ((chunk,),) = waves_of(client.shards, checked.by_shard, checked.features)
     return chunk._replace(token=token)
@@ -46,7 +46,7 @@ def chunk_of(both: Both, token: bytes) -> Chunk:
 def sent(both: Both, chunk: Chunk) -> list[str]:
     """The id of what was written, after one attempt that this process makes."""
     results: list[Any] = [None]
-    client = both.here.core.push_clients.of(both.here.core.queue_of(both.worker))
+    client = both.here.core.pushes.clients.of(both.here.core.queues.agreed(both.worker))
     unwritten = client.pusher.write([[chunk]], results, 0.0)
     assert {} == unwritten.errors
     return [result.id for result in results if result is not None]

@@ -45,7 +45,9 @@ def test_a_push_and_a_drain_that_knew_the_old_shards_go_over(
     pushed = worker.push_many(jobs_of(IDS))
 
     assert len(IDS) == done(app)
-    assert {(queue_name, 12)} == {(shard.queue_name, shard.shards_count) for shard in app.core.queue_of(worker).shards}
+    assert {(queue_name, 12)} == {
+        (shard.queue_name, shard.shards_count) for shard in app.core.queues.agreed(worker).shards
+    }
     assert all(0 <= one.shard < 12 for one in pushed)
 
 
@@ -85,7 +87,9 @@ def test_a_drain_goes_over_while_it_runs(make_app: MakeApp, queue_name: str, mov
             drain.probe(budget)
         return len(waits) == 1
 
-    drain = Loop(app.core.drainer, app.core.drainer.shards).run(Budget(app.core.drainer.clock, 60.0), wait)
+    drain = Loop(app.core.drains.drainer, app.core.drains.drainer.shards).run(
+        Budget(app.core.drains.drainer.clock, 60.0), wait
+    )
 
     assert (2, "empty") == (len(waits), drain.reason)
     assert sorted(IDS) == sorted(job_id for ids in notes.ids for job_id in ids)
@@ -124,4 +128,4 @@ def test_a_daemon_deals_its_shards_anew(
             eventually(partial(has_performed, len(IDS) * (turn + 1)))
 
         # It hears of the end of a move when it looks at a shard that was closed.
-        eventually(lambda: [3, 3, 3] == [shard.shards_count for shard in app.core.drainer.shards()])
+        eventually(lambda: [3, 3, 3] == [shard.shards_count for shard in app.core.drains.drainer.shards()])

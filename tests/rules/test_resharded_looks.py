@@ -131,13 +131,13 @@ def test_a_sweep_that_began_before_is_to_be_begun_again(both: Both, server: Serv
     moving = HandMade(server, both.there, both.name)
     both.worker.push_many(jobs_of(IDS))
     moving.begin(8)
-    both.here.core.queue_of(both.worker).doubt()
+    both.here.core.queues.agreed(both.worker).doubt()
     runner = both.here.operate(both.worker).runner
     action = prepare(runner, "expedite")
     for group in (0, 1):
         moving.close(group)
         moving.open(group)
-    both.here.core.queue_of(both.worker).doubt()
+    both.here.core.queues.agreed(both.worker).doubt()
 
     with pytest.raises(ValueError, match="begin it again"):
         next(steps(both.here.operate(both.worker).runner, action))

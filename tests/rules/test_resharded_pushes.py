@@ -193,7 +193,7 @@ def test_s3_what_a_process_kept_for_the_old_shards_goes_to_the_new_ones_first(
     moving.through(count)
     fault_proxy.heal()
     # Another worker of the process learns of the new shards before anything was delivered.
-    producer.core.queue_of(worker).declare_anew(producer.core.backend, 5.0)
+    producer.core.queues.agreed(worker).declare_anew(producer.core.backend, 5.0)
 
     kept = worker.push_many(jobs(3))
     left = producer.flush()

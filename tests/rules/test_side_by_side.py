@@ -143,7 +143,7 @@ def test_a_failure_that_hits_all_alike_is_charged_to_all(app: Lowkiq, queue_name
 
 def shard_has_work(app: Lowkiq, worker: type[Worker]) -> bool:
     """Whether something waits in its only shard."""
-    return bool(app.core.backend.client.exists(app.core.queue_of(worker).shards[0].key("due")))
+    return bool(app.core.backend.client.exists(app.core.queues.agreed(worker).shards[0].key("due")))
 
 
 def raising_broken(_batch: Batch) -> None:
@@ -214,7 +214,7 @@ def test_p1_a_visit_that_lost_its_lease_waits_for_all_that_run(
     worker = declare(late, queue_name, crowd)
     declare(other, queue_name, notes)
     worker.push_many(jobs_of("abcd"))
-    result = late.core.drainer.visit(late.core.queue_of(worker).shards[0], Budget(clock))
+    result = late.core.drains.drainer.visit(late.core.queues.agreed(worker).shards[0], Budget(clock))
 
     assert ("lease lost", {}, [True] * 4) == (result.reason, result.counts, told)
     assert sorted("abcd") == sorted(crowd.ended)
@@ -241,7 +241,7 @@ def test_a_stop_lets_what_runs_end_and_returns_what_waits(
     worker = declare(app, queue_name, crowd)
     worker.push_many(jobs_of("abcdefgh"))
     stopping = stop.is_set if how == "stopping" else bool
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stopping))
+    result = app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stopping))
 
     assert (how, 4) == (result.reason, result.counts["done"])
     assert 4 == len(crowd.begun)
@@ -265,7 +265,7 @@ def test_p5_nothing_begins_that_is_not_predicted_to_fit(
     crowd = Crowd(take_long)
     worker = declare(app, queue_name, crowd)
     worker.push_many(jobs_of("abcdefgh"))
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, 10.0))
+    result = app.core.drains.drainer.visit(app.core.queues.agreed(worker).shards[0], Budget(clock, 10.0))
 
     assert ("out of time", 4) == (result.reason, result.counts["done"])
     assert 4 == len(crowd.begun)
@@ -338,7 +338,7 @@ def test_a_visit_that_breaks_off_waits_for_all_that_run(make_app: MakeApp, clock
 def test_p8_many_calls_at_once_are_settled_together(make_app: MakeApp, queue_name: str, declare: Declare) -> None:
     """P8: a settling writes what has ended, and claims for all slots; it is not one for each id."""
     app = make_app(settle_interval=10.0)
-    backend, calls = app.core.drainer._backend, list[str]()
+    backend, calls = app.core.drains.drainer._backend, list[str]()
     run = backend.run
 
     def count(name: str, *given: object, **options: object) -> object:
@@ -368,7 +368,9 @@ def test_jobs_with_a_cursor_run_side_by_side(make_app: MakeApp, clock: ManualClo
     items = Items(6, before)
     worker = declare_items(app, queue_name, items, concurrency=3)
     worker.push_many(jobs_of("abc"))
-    result = app.core.drainer.visit(app.core.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    result = app.core.drains.drainer.visit(
+        app.core.queues.agreed(worker).shards[0], Budget(clock, stopping=stop.is_set)
+    )
     assert ("stopping", 3) == (result.reason, result.counts["later"])
     assert {"done": 3} == app.drain()
 
@@ -427,9 +429,9 @@ def test_the_first_try_has_nothing_beside_it(
     crowd = Crowd()
     worker = declare(app, queue_name, crowd, batch_size=2)
     worker.push_many(jobs_of("abcdef"))
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.core.backend.client.hset(shard.key("meta"), "pace", "60.0 60.0 60.0 0.0")
-    result = app.core.drainer.visit(shard, Budget(clock, 10.0))
+    result = app.core.drains.drainer.visit(shard, Budget(clock, 10.0))
 
     assert ("out of time", ["a"]) == (result.reason, crowd.begun)
     assert [None, *[-1.0] * 5] == [job and job.retry_count for job in (look(app, worker, one) for one in "abcdef")]
@@ -453,10 +455,10 @@ def test_p8_what_was_claimed_begins_though_the_turn_is_over(
     crowd, is_over = Crowd(push_more), threading.Event()
     worker = declare(app, queue_name, crowd, concurrency=2)
     worker.push_many(jobs_of("abcdefgh"))
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.core.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0 0.0 0.0")
     while shard_has_work(app, worker):
-        result = app.core.drainer.visit(shard, Budget(clock).for_turn(is_over.is_set))
+        result = app.core.drains.drainer.visit(shard, Budget(clock).for_turn(is_over.is_set))
         reasons.append((result.reason, result.counts["returned"]))
         is_over.clear()
 
@@ -474,7 +476,7 @@ def test_p1_what_is_abandoned_comes_back_begun_or_not(
     def leave(batch: Batch) -> None:
         debounce(batch)
         if "a" in batch:
-            app.core.drainer.abandon_all(1.0)
+            app.core.drains.drainer.abandon_all(1.0)
             mortal.die()
             gone.set()
         wait_for(gone)
@@ -499,7 +501,7 @@ def test_how_long_a_job_waited_ends_at_its_begin(
     app.observers.append(recorder)
     worker = declare(app, queue_name, lambda _batch: clock.advance(5), concurrency=1)
     worker.push_many(jobs_of("ab", due_at=clock.time()))
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     app.core.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0 0.0 0.0")
     app.drain()
 

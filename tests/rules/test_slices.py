@@ -176,7 +176,7 @@ def test_lag_keeps_the_original_time(make_app: MakeApp, clock: ManualClock, queu
 
     def probe(_batch: Batch) -> None:
         clock.advance(1)
-        (state,) = app.core.drainer.probe(app.core.queue_of(worker).shards)
+        (state,) = app.core.drains.drainer.probe(app.core.queues.agreed(worker).shards)
         lags.append(state.lag)
 
     notes = Notes(probe)
@@ -197,7 +197,7 @@ def test_lag_is_told_between_slices_too(make_app: MakeApp, clock: ManualClock, q
     worker.push_many({"id": "a", "payload": n} for n in range(3))
     app.drain(seconds=5)
 
-    (state,) = app.core.drainer.probe(app.core.queue_of(worker).shards)
+    (state,) = app.core.drains.drainer.probe(app.core.queues.agreed(worker).shards)
 
     assert (True, 10) == (state.has_work, state.lag)
 

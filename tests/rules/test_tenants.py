@@ -22,7 +22,7 @@ LANES: Final = ("lines", "lanes", "served")
 
 def left(server: Server, app: Lowkiq, worker: type[Worker]) -> int:
     """How many keys of lanes the queue has."""
-    shards = app.core.queue_of(worker).shards
+    shards = app.core.queues.agreed(worker).shards
     return int(server.admin.exists(*(shard.key(name) for shard in shards for name in LANES)))
 
 
@@ -176,7 +176,7 @@ def test_b12_a_tenant_at_home_has_one_handler_at_a_time(app: Lowkiq, queue_name:
 
     names = ["a", "b"]
     worker = declare(app, queue_name, handle, tenants="home", shards_count=4)
-    shards = {worker.queue_name: app.core.queue_of(worker).shards}
+    shards = {worker.queue_name: app.core.queues.agreed(worker).shards}
     worker.push_many(jobs_of([f"{tenant}:{number}" for tenant in names for number in range(10)]))
     threads = [threading.Thread(target=app.drain) for _ in range(2)]
     for thread in threads:
@@ -244,7 +244,7 @@ def test_b12_a_home_queue_may_be_redeclared_with_other_shards(app: Lowkiq, make_
     anew.operate(worker).redeclare()
     worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
 
-    assert 7 == len(anew.core.queue_of(worker).shards)
+    assert 7 == len(anew.core.queues.agreed(worker).shards)
     assert ["a:1", "a:2"] == [job.id for job in anew.operate(worker).waiting.fetch(["a:1", "a:2"])]
     homes = Counter(crc32(tenant.encode()) % 7 for tenant in ("a", "a", "b"))
     assert homes == {shard.index: shard.length for shard in anew.operate(worker).shards() if shard.length}
@@ -260,7 +260,7 @@ def test_b12_home_refuses_several_handlers_in_a_shard(app: Lowkiq, queue_name: s
 
 def test_a_queue_without_tenants_gets_scripts_without_them(app: Lowkiq, queue_name: str) -> None:
     """Its shards have no key more, and its ids lie where they always did."""
-    (shard,) = app.core.queue_of(declare(app, queue_name, Notes())).shards
+    (shard,) = app.core.queues.agreed(declare(app, queue_name, Notes())).shards
     assert ShardRef(queue_name, 1, 0).keys == shard.keys
     assert not any(key.endswith(LANES) for key in shard.keys)
 
@@ -269,7 +269,7 @@ def test_repair_mends_lanes(app: Lowkiq, server: Server, clock: ManualClock, que
     """What a hand left in the keys of lanes is put right by what is due; an unreadable note is set aside."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
     lines, lanes, served = (shard.key(name) for name in LANES)
     first: Any = server.admin.zrange(lines, 0, 0)[0]
@@ -298,7 +298,7 @@ def test_a_key_of_another_type_stops_no_tenant(
     """A push or a claim that meets it has the shard repaired, and goes on."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     worker.push_many(jobs_of(["a:1", "a:2", "b:1"]))
     server.admin.delete(shard.key(name))
     server.admin.set(shard.key(name), "something else")
@@ -316,7 +316,7 @@ def test_lost_lines_are_missed_by_the_next_claim(
     """A claim that finds a lane with a turn and no ids compares the lines with what is due, and has them mended."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     worker.push_many(jobs_of(["a:1", "b:1"]))
     server.admin.delete(shard.key("lines"))
 

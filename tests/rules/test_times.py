@@ -107,7 +107,7 @@ def test_e67_a_time_in_the_past_is_due_at_once(lowkiq: AppUnderTest) -> None:
     at = lowkiq.clock.time() - 86_400
 
     (pushed,) = worker.push_many([{"id": "a", "due_at": at}])
-    (state,) = lowkiq.app.core.drainer.probe(lowkiq.app.core.queue_of(worker).shards)
+    (state,) = lowkiq.app.core.drains.drainer.probe(lowkiq.app.core.queues.agreed(worker).shards)
     lowkiq.drain()
 
     assert (at, 86_400, at) == (pushed.due_at, state.lag, notes.last.due_at)

@@ -78,9 +78,9 @@ def test_a_threads_turn_is_short_where_another_of_its_shards_has_work(
     """The same for a daemon: after a quarter of a second it claims no more for a shard that keeps others waiting."""
     app = make_app()
     declare(app, queue_name, Notes(), shards_count=2)
-    first, second = app.core.drainer.shards()
+    first, second = app.core.drains.drainer.shards()
     board = board_of(clock, first, second)
-    thread = DrainThread(app.core.drainer, board, None, Outage(clock, print), app.config, clock)
+    thread = DrainThread(app.core.drains.drainer, board, None, Outage(clock, print), app.config, clock)
     board.notify([first])
     assert first == board.next()
     budget = thread._budget()
@@ -167,7 +167,7 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
     risk = Risk(app, clock, queue_name)
     healthy = declare(app, queue_name, risk.notes)
     healthy.push_many(jobs_of("a"))
-    drain, budget = Loop(app.core.drainer, app.core.drainer.shards), Budget(clock)
+    drain, budget = Loop(app.core.drains.drainer, app.core.drains.drainer.shards), Budget(clock)
     drain.board.put_off_risk(math.inf)
     drain.probe(budget)
     taken = list[str]()
@@ -203,7 +203,7 @@ def test_a_shard_that_a_probe_has_reached_again_is_probed_no_more_often(
     worker = declare(app, queue_name, notes, shards_count=12)
     ids = [str(number) for number in range(60)]
     worker.push_many(jobs_of(ids))
-    drainer, failed, visits, probes = app.core.drainer, list[ShardRef](), list[int](), list[int]()
+    drainer, failed, visits, probes = app.core.drains.drainer, list[ShardRef](), list[int](), list[int]()
     probe_each, visit = drainer.probe_each, drainer.visit
 
     def counted(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:
@@ -232,7 +232,7 @@ def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
     """A visit would try for seconds to get it, while others that may be reached wait."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.push_many(jobs_of("ab"))
-    drainer, (lost, _) = app.core.drainer, app.core.queue_of(worker).shards
+    drainer, (lost, _) = app.core.drains.drainer, app.core.queues.agreed(worker).shards
     probe_each, visit, visited = drainer.probe_each, drainer.visit, list[ShardRef]()
 
     def without_one(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:

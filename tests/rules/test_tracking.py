@@ -265,7 +265,7 @@ def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Tra
     assert {"one": "x"} == killed
     messages = ("1 is broken", "killed by an operator", "put back from the morgue")
     assert {"one": Item("e", "1", 1, messages)} == task.items
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     assert b"1" == server.admin.hget(shard.using(("tracking",)).key("rows"), b"v" + task.id)
 
 

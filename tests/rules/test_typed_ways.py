@@ -151,7 +151,7 @@ def test_what_waits_in_the_process_is_json(
     fault_proxy.refuse()
     fault_proxy.cut()
     worker.push("b", PAID)
-    app.core.give_up_pushes()
+    app.core.pushes.give_up()
     fault_proxy.heal()
 
     assert [{"a": [PAID]}] == notes.batches

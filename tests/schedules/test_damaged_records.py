@@ -28,7 +28,7 @@ def test_a_damaged_record_is_set_aside(app: Lowkiq, clock: ManualClock, queue_na
     for name in ("ill", "well"):
         app.every(MINUTE, worker, id=name)
     app.schedules.tick()
-    (shard,) = with_timetable(app.core.queue_of(worker).shards)
+    (shard,) = with_timetable(app.core.queues.agreed(worker).shards)
     clock.advance(60.0)
     app.core.backend.client.hset(shard.key("timetable"), "ill", damage)
     seen = [fired(app.schedules.tick())]
@@ -43,7 +43,7 @@ def test_a_key_of_another_type_is_set_aside(app: Lowkiq, clock: ManualClock, que
     worker = declare(app, queue_name, Notes())
     at_noon(clock)
     app.every(MINUTE, worker, id="poll")
-    (shard,) = with_timetable(app.core.queue_of(worker).shards)
+    (shard,) = with_timetable(app.core.queues.agreed(worker).shards)
     app.core.backend.client.set(shard.key("timetable"), "text")
     app.schedules.tick()
     clock.advance(60.0)
@@ -62,7 +62,7 @@ def test_a_record_that_only_scripts_can_read_is_set_aside(
     at_noon(clock)
     app.every(MINUTE, worker, id="well")
     app.schedules.tick()
-    (shard,) = with_timetable(app.core.queue_of(worker).shards)
+    (shard,) = with_timetable(app.core.queues.agreed(worker).shards)
     app.core.backend.client.hset(shard.key("timetable"), "ill", damage)
     assert ["well"] == [view.name for view in app.schedules.all()]
     assert [("ill", damage)] == [(one.id, one.data) for one in app.operate(worker).damaged()]

@@ -17,7 +17,7 @@ def test_x11_scripts_of_entries_touch_only_keys_of_their_shard(
     """X-11: all of them run as a user who may touch nothing else, on an id that is new, waits, failed and is busy."""
     plain = Lowkiq(Config(redis_url=own_server.url), clock=clock)
     with closing_app(plain):
-        shards = with_timetable(plain.core.queue_of(declare(plain, queue_name, Notes())).shards)
+        shards = with_timetable(plain.core.queues.agreed(declare(plain, queue_name, Notes())).shards)
     keys = [declaration_key(queue_name), *shards[0].keys]
     url = own_server.add_user("shard", "+@all", "&*", *(f"~{key}" for key in keys))
     at_noon(clock)
@@ -30,7 +30,7 @@ def test_x11_scripts_of_entries_touch_only_keys_of_their_shard(
         for _ in range(3):
             clock.advance(60.0)
             assert 3 == len(fired(app.schedules.tick()))
-            app.core.drainer.shards()
+            app.core.drains.drainer.shards()
             app.operate(worker).repair()
         app.schedules.run_now(worker, "made")
         app.schedules.disable_all(worker)

@@ -313,7 +313,7 @@ def test_settings_say_whether_a_process_fires(make_app: MakeApp, clock: ManualCl
             if entries:
                 app.every(MINUTE, worker, id="poll")
             app.schedules.tick()
-            fires[schedules, entries] = app.core.fires_schedules
+            fires[schedules, entries] = app.core.housekeeping.fires_schedules
     assert {(None, 1), (True, 0), (True, 1)} == {asked for asked, answer in fires.items() if answer}
     off = make_app(schedules=False)
     worker = declare(off, f"{queue_name}-None-1", Notes())

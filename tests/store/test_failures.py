@@ -144,7 +144,7 @@ def test_of_a_long_error_the_beginning_and_the_end_are_kept(make_desk: MakeDesk,
 
 def test_what_an_older_version_leaves_does_no_harm(desk: Desk) -> None:
     """It ends ids without ending their failures: these are shown nowhere, count for nothing, and go at last."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     key = shard.key("failures")
     desk.fail([{"id": "a"}, {"id": "b"}])
     left = desk.admin.hgetall(key)

@@ -189,7 +189,7 @@ def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name:
     """What a thread of a daemon did goes along with a later look, five seconds on."""
     worker = declare(app, queue_name, FailingHandler())
     worker.push_many([{"id": 1}])
-    drainer = app.core.drainer
+    drainer = app.core.drains.drainer
     drainer.visit(drainer.shards()[0], Budget(clock))
     drainer.probe(drainer.shards())
     clock.advance(60)
@@ -260,7 +260,7 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
     clock.advance(5)
     handler.meanwhile = lambda: clock.advance(8)
     app.drain()
-    app.core.drainer.history.flush()
+    app.core.drains.drainer.history.flush()
     waited = history_of(app).waited
 
     assert waited is not None

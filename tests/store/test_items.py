@@ -38,13 +38,15 @@ def task(worker: type[Worker], server: Server) -> TaskOfTests:
 
 def tracked_shard(app: Lowkiq, worker: type[Worker]) -> ShardRef:
     """Its shard, with the keys of items."""
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     return shard.using((TRACKING,))
 
 
 def new_holder(app: Lowkiq, server: Server, worker: type[Worker], clock: ManualClock) -> Holder:
     """Somebody who may take its shard, by the test's clock."""
-    return Holders(server.url, app.core.queue_of(worker).shards[0], ttl=30.0, clock=clock, new_time=GivenTime).new()
+    return Holders(
+        server.url, app.core.queues.agreed(worker).shards[0], ttl=30.0, clock=clock, new_time=GivenTime
+    ).new()
 
 
 def test_a_started_job_takes_its_items_along(
@@ -120,7 +122,7 @@ def test_what_an_evicted_holder_had_is_interrupted(
 ) -> None:
     """Its items run until the next holder has recovered them."""
     task.push_many((1, "a", "one"))
-    shard = app.core.queue_of(worker).shards[0]
+    shard = app.core.queues.agreed(worker).shards[0]
     holder = new_holder(app, server, worker, clock)
     holder.take()
     app.operate(worker).in_flight.evict(shard, holder.token)

@@ -19,14 +19,14 @@ JOBS = [{"id": f"{n:02}"} for n in range(40)]
 
 def let_the_lease_end(desk: Desk) -> None:
     """Its time is over, by the clock of the test and by the server's own."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     desk.clock.advance(TTL + 1.0)
     desk.admin.delete(shard.key("lease"))
 
 
 def evict(desk: Desk, token: int | None = None) -> bool:
     """Evict the holder of the only shard: the one there is, or that of a token."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     (seen,) = desk.queue.shards()
     return desk.queue.in_flight.evict(shard, seen.token if token is None else token)
 
@@ -247,9 +247,9 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
     def ask() -> None:
         asked.extend(desk.queue.in_flight.quiet(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
 
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     stopping = during_a_batch(desk, ask)
-    result = desk.app.core.drainer.visit(shard, Budget(desk.clock))
+    result = desk.app.core.drains.drainer.visit(shard, Budget(desk.clock))
 
     assert ([False, True], [False, False, True]) == (asked, stopping)
     assert ("stopping", {"done": 10}, 30) == (result.reason, {**result.counts}, len(desk.state()["waiting"]))
@@ -276,7 +276,7 @@ def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowk
         def perform_job(self, job: BatchJob) -> None:
             performed.append(job.id)
             app.operate(Each).pause()
-            for kept in app.core.drainer._renewers.of(app.core.queue_of(Each).shards[0])._kept:
+            for kept in app.core.drains.drainer._renewers.of(app.core.queues.agreed(Each).shards[0])._kept:
                 kept.renew()
 
     Each.queue_name = queue_name

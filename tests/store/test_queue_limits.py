@@ -33,7 +33,7 @@ def counting(app: Lowkiq, worker: Any) -> tuple[int | None, Rate | None, bool]:
 
 def marked(app: Lowkiq, worker: Any, server: Server) -> list[int]:
     """The shards in which it is noted that visits need a place."""
-    shards = app.core.queue_of(worker).shards
+    shards = app.core.queues.agreed(worker).shards
     return [shard.index for shard in shards if server.admin.hexists(shard.key("meta"), "limited")]
 
 
@@ -185,7 +185,7 @@ def test_x30_a_late_call_undoes_no_later_change(app: Lowkiq, limited: Any, serve
     limits.set(max_running=1)
     limits.reset()
     limits.set(max_running=3)
-    for shard in app.core.queue_of(limited).shards:
+    for shard in app.core.queues.agreed(limited).shards:
         app.core.backend.run("mark_limited", shard, [2, ""], retry_for=0.0)
 
     assert [0, 1, 2, 3] == marked(app, limited, server)
@@ -217,7 +217,7 @@ def test_limits_that_cannot_be_read_count_as_not_set(
 
 def test_a_damaged_mark_is_a_mark(app: Lowkiq, limited: Any, server: Server) -> None:
     """Where nobody can read it, visits ask rather than that limits are not kept."""
-    (shard, *_) = app.core.queue_of(limited).shards
+    (shard, *_) = app.core.queues.agreed(limited).shards
     server.admin.hset(shard.key("meta"), "limited", "nonsense")
     limits = app.operate(limited).limits
     limits.set(max_running=1)

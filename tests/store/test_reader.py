@@ -189,7 +189,7 @@ def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
     """One call of the script reads it together with others, and these have their state all the same."""
     worker = declare(app, queue_name, FailingHandler(), shards_count=30)
     worker.push_many([{"id": job_id} for job_id in range(100)])
-    shards = app.core.queue_of(worker).shards
+    shards = app.core.queues.agreed(worker).shards
     sound = probe(app.core.backend, shards, retry_for=0.0)
     (command, name), values = unreadable[:2], unreadable[2:]
     server.admin.delete(shards[7].key(name))
@@ -211,7 +211,7 @@ def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
 ) -> None:
     """What a call has left that met damage half-way is mended too, and a call does not go on with that for ever."""
     desk.push([{"id": "a"}])
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     mender, mended = desk.app.core.backend.mender, list[bool]()
     mend = mender.mend
 

@@ -207,7 +207,7 @@ def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypa
 
 def shard_of(desk: Desk) -> ShardRef:
     """The only shard."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     return shard
 
 

@@ -186,7 +186,7 @@ def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeyp
     monkeypatch.setattr(reader_module, "script", shorter)
 
     with pytest.raises(ShardDamaged):
-        probe(desk.app.core.backend, desk.app.core.queue_of(desk.worker).shards, retry_for=0.0)
+        probe(desk.app.core.backend, desk.app.core.queues.agreed(desk.worker).shards, retry_for=0.0)
 
 
 def test_each_script_has_room_for_ten_names_more_on_shards_that_use_everything(server: Server) -> None:

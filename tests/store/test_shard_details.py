@@ -66,7 +66,7 @@ def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
 def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
     """What a dead holder left comes before all else, one by one, and is told so."""
     desk = make_desk()
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     desk.push([{"id": "a"}, {"id": "b"}, {"id": "c", "delay": 500}])
     with Holders(server.url, shard, ttl=30, clock=desk.clock, new_time=desk.app.core.connections.new_time) as holders:
         holders.new().take()
@@ -88,7 +88,7 @@ def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
 
 def test_pauses_and_wakes_are_told(desk: Desk) -> None:
     """As long as they count."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     now = desk.clock.time()
     desk.admin.hset(shard.key("meta"), mapping={"paused_until": now + 60, "woken_until": now + 5, "woken_token": ""})
     assert (now + 60, now + 5, True) == (only(desk).paused_until, only(desk).woken_until, only(desk).is_paused)

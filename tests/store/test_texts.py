@@ -21,13 +21,13 @@ def desk(make_desk: Callable[..., Desk]) -> Desk:
 
 def texts(desk: Desk) -> int:
     """How many texts lie in the shard that ids refer to."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     return int(desk.admin.hlen(shard.key("texts"))) // 2
 
 
 def memory(desk: Desk) -> int:
     """Bytes that the shard takes up."""
-    (shard,) = desk.app.core.queue_of(desk.worker).shards
+    (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     return sum(desk.admin.memory_usage(key, samples=0) or 0 for key in shard.keys)
 
 

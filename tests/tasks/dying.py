@@ -36,7 +36,7 @@ class Calls:
 def watched(app: Lowkiq, calls: Calls) -> Iterator[None]:
     """Have the calls of the app go through these; that it dies is no error of the test."""
     with pytest.MonkeyPatch.context() as patch:
-        for backend in (app.core.backend, app.core.drainer._backend):
+        for backend in (app.core.backend, app.core.drains.drainer._backend):
             run, call, run_each = backend.run, backend.call, backend.run_each
             patch.setattr(backend, "run", lambda *a, _run=run, **k: calls.make(a[0], lambda: _run(*a, **k)))
             patch.setattr(backend, "call", lambda *a, _call=call, **k: calls.make(a[0].name, lambda: _call(*a, **k)))

@@ -31,7 +31,9 @@ def test_a_task_goes_over_the_nodes_of_a_cluster(cluster: Cluster, queue_name: s
         pages = [task.items(status="failed", limit=7)]
         pages.append(task.items(status="failed", after=pages[0].next, limit=7))
 
-        nodes = {app.core.backend.node_of(shard) for worker in workers for shard in app.core.queue_of(worker).shards}
+        nodes = {
+            app.core.backend.node_of(shard) for worker in workers for shard in app.core.queues.agreed(worker).shards
+        }
         assert 3 == len(nodes)
         assert app.core.backend.node_of(TasksRef()) in nodes
         assert ({"done": 48, "failed": 12}, "completed") == (counts(task), task.progress().state)

@@ -135,7 +135,7 @@ def test_a_dead_item_that_was_put_back_and_died_again_between_the_two_reads_keep
     with monkeypatch.context() as patch:
         patch.setattr(TaskItems, "counts", count)
         # Nobody else looks at the task meanwhile.
-        patch.setattr(app.core.drainer, "look_at_tasks", None)
+        patch.setattr(app.core.drains.drainer, "look_at_tasks", None)
         task.close()
 
     # Not by `progress`, which looks once more.
@@ -158,7 +158,7 @@ def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
     counted = TaskItems.counts
 
     def move_and_count(items: TaskItems) -> ItemCounts:
-        if mover.core.queue_of(moved).shards.layout.after == 2:
+        if mover.core.queues.agreed(moved).shards.layout.after == 2:
             mover.operate(moved).reshard(to=3)
         return counted(items)
 
@@ -185,7 +185,7 @@ def test_a_task_is_not_complete_while_a_queue_is_known_to_move(
     moves.begin(3)
     clock.advance(KNOWN_FOR)
     app.operate(worker).waiting.fetch(["a"])
-    assert app.core.queue_of(worker).shards.layout.is_moving
+    assert app.core.queues.agreed(worker).shards.layout.is_moving
 
     task.close()
     assert ("closed", {"done": 6}) == (task.progress().state, counts(task))
@@ -208,19 +208,19 @@ def test_tasks_are_looked_at_once_others_may_have_the_shard(
     declare(other, queue_name, notes)
     with app.task("export", on_complete=(callback, None)) as task:
         task.push_many(worker, jobs_of("a"))
-    look = app.core.drainer.look_at_tasks
+    look = app.core.drains.drainer.look_at_tasks
     assert look is not None
 
     running: list[object] = []
 
     def drain_and_look(tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         monkeypatch.undo()
-        running.append(app.core.drainer.running_jobs())
+        running.append(app.core.drains.drainer.running_jobs())
         worker.push_many(jobs_of("b"))
         other.drain()
         look(tasks, remaining)
 
-    monkeypatch.setattr(app.core.drainer, "look_at_tasks", drain_and_look)
+    monkeypatch.setattr(app.core.drains.drainer, "look_at_tasks", drain_and_look)
     app.drain()
 
     assert ([[]], [["b"]], 1) == (running, notes.ids, len(told.batches))

@@ -222,7 +222,7 @@ def test_a40_items_of_equal_payloads_all_end(app: Lowkiq, queue_name: str) -> No
 def test_a_large_push_registers_once(app: Lowkiq, queue_name: str) -> None:
     """Ten thousand jobs: the record is read and replaced once, and each shard gets its jobs by a few calls."""
     worker = declare(app, queue_name, Notes(), shards_count=5)
-    app.core.queue_of(worker)
+    app.core.queues.agreed(worker)
     task, calls = app.task("import"), Calls()
 
     with watched(app, calls):

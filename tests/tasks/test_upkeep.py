@@ -43,7 +43,7 @@ def shard_keys(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
 
 def unlooked(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have drains end without a look at the tasks whose items ended: as if they died there."""
-    monkeypatch.setattr(app.core.drainer, "look_at_tasks", None)
+    monkeypatch.setattr(app.core.drains.drainer, "look_at_tasks", None)
 
 
 def test_a_task_whose_drain_died_before_it_looked_completes_within_a_minute(
@@ -166,7 +166,7 @@ def test_an_item_whose_job_is_gone_ends_as_lost(
     worker = declare(app, queue_name, Notes())
     with app.task("export", on_complete=(callback, None)) as task:
         task.push_many(worker, [*jobs_of("a"), {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
-    (shard,) = app.core.queue_of(worker).shards
+    (shard,) = app.core.queues.agreed(worker).shards
     app.core.backend.client.delete(shard.using((TRACKING,)).key(key))
     if key == "jobs":
         app.core.backend.client.delete(shard.key("box"))
@@ -251,7 +251,7 @@ def test_a_process_that_has_seen_no_task_does_nothing_for_tasks(app: Lowkiq, que
     worker.push_many(jobs_of("ab"))
     app.drain()
 
-    assert not app.core.follows_tasks
+    assert not app.core.housekeeping.follows_tasks
     assert ["queues"] == [*tasks_of(app, Settings())]
 
 
@@ -267,13 +267,13 @@ def test_a_tick_that_has_seen_a_task_looks_after_tasks(
     with app.task("export", on_complete=(callback, None)) as task:
         task.push_many(worker, jobs_of("ab"))
     app.drain()
-    before = ticking.core.follows_tasks
-    ticking.core.drainer.probe(ticking.core.drainer.shards())
+    before = ticking.core.housekeeping.follows_tasks
+    ticking.core.drains.drainer.probe(ticking.core.drains.drainer.shards())
 
     tick = Tick(ticking, Settings(), None, "dispatch", enough)
     summaries = [look_after_tasks(tick) for _ in range(2)]
 
-    assert (False, True) == (before, ticking.core.follows_tasks)
+    assert (False, True) == (before, ticking.core.housekeeping.follows_tasks)
     assert "tasks" in tasks_of(ticking, Settings())
     assert [{"looked": 1, "completed": 1}, None] == summaries
     assert ["tasks"] == [duty.name for duty in ticking.operate.duties()]

@@ -182,7 +182,12 @@ def test_ids_are_told_only_where_that_is_asked_for(app: Lowkiq, collected: Colle
 
 def test_an_app_is_instrumented_once_and_as_it_was_again(app: Lowkiq, collected: Collected) -> None:
     """A second call changes nothing, and `uninstrument` takes all of it off."""
-    lists: list[list[Any]] = [app.server_middlewares, app.client_middlewares, app.observers, app.core.before_answer]
+    lists: list[list[Any]] = [
+        app.server_middlewares,
+        app.client_middlewares,
+        app.observers,
+        app.core.drains.before_answer,
+    ]
     collected.instrument(app)
     collected.instrument(app)
     assert [1, 2, 1, 1] == [len(each) for each in lists]

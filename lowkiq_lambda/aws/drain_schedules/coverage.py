@@ -41,7 +41,7 @@ def coverage_of(app: Lowkiq, stack: str, counts: Mapping[str, int] | None = None
 
 def _shards(app: Lowkiq, counts: Mapping[str, int]) -> list[ShardRef]:
     """Those that there are, and those that there will be."""
-    there, _ = app.core.current_queues()
+    there, _ = app.core.queues.all_current()
     shards = [shard for queue in there.values() for shard in queue.shards]
     declared = {name: queue.worker.shards_count for name, queue in app.core.queues.items() if name not in there}
     coming = {**declared, **counts}

@@ -80,7 +80,7 @@ class LowkiqBackend(BaseTaskBackend):
         fields = {name: value for name, value in self.options.items() if name != "keys"}
         for queue in sorted(self.queues):
             name = self._queue_name(queue)
-            if app.core.worker_named(name) is None:
+            if app.core.queues.worker_named(name) is None:
                 body = {**fields, "queue_name": name, "backend": self}
                 app.worker(type("PerformTask", (PerformTask,), body))
 
@@ -93,7 +93,7 @@ class LowkiqBackend(BaseTaskBackend):
         job_id = self._id(task, args, kwargs) or call.result
         # As the result has them: what JSON cannot hold was refused there.
         call.args, call.kwargs = result.args, result.kwargs
-        worker = lowkiq_app().core.worker_named(self._queue_name(task.queue_name))
+        worker = lowkiq_app().core.queues.worker_named(self._queue_name(task.queue_name))
         if worker is None:
             raise InvalidTask(f"No worker is declared for the queue {task.queue_name!r} of TASKS[{self.alias!r}].")
         worker.push(job_id, call, due_at=call.run_after)

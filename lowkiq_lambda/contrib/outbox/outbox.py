@@ -17,7 +17,8 @@ from lowkiq_lambda.contrib.outbox.relay import Relay
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Waiting, row_of
 from lowkiq_lambda.declare.worker import AnyWorker, JobOptions, Worker, one_job, shard_index, worker_of
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.push.middlewares import Jobs, push_within
+from lowkiq_lambda.push.pushes import push_within
+from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.store.shard.codec import dump_json
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Outbox:
             raise JobError("push_many takes a list of jobs, not one job: write push_many(session, worker, [{...}])")
         session = _plain(session)
         declared = worker_of(worker)
-        if self._app.core.worker_named(declared.queue_name) is not declared:
+        if self._app.core.queues.worker_named(declared.queue_name) is not declared:
             raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
         session.flush()
         pushed = push_within(self._app.client_middlewares, partial(self._write, session), declared, jobs)
@@ -152,7 +153,7 @@ class Outbox:
         if self._clock.monotonic() < self._rests_until:
             return
         try:
-            self._app.core.push_past_middlewares(self.worker, [{"id": RELAY_ID}])
+            self._app.core.pushes.push_past_middlewares(self.worker, [{"id": RELAY_ID}])
         except Exception as error:  # noqa: BLE001 - the transaction has committed, and its caller must not learn otherwise
             self._rests_until = self._clock.monotonic() + REST
             logger.warning("the relay of an outbox could not be woken, and will run at its next time: %s", error)

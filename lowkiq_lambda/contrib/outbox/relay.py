@@ -126,7 +126,7 @@ class Relay:
         worker = self._app.core.queues[queue].worker
         while entries:
             try:
-                results = self._app.core.push_past_middlewares(worker, [entry.job for entry in entries])
+                results = self._app.core.pushes.push_past_middlewares(worker, [entry.job for entry in entries])
             except JobError as error:
                 # Settings have changed since it was written. Nothing of the call was pushed.
                 if error.position is None:

@@ -90,7 +90,7 @@ def show(context: RequestContext) -> Response:
         total=_total(overview.at, queues),
         rows=rendered if queues else "",
         servers=overview.servers,
-        address=without_password(context.app.core.redis_url),
+        address=without_password(context.app.core.connections.url),
         span=span,
         spans=SPANS,
         span_links=span_links(context, "", **sort.fields),
@@ -108,7 +108,7 @@ def _title(context: RequestContext, queues: Sequence[QueueOverview]) -> str:
 
 def _unseen(context: RequestContext) -> float | None:
     """For how many seconds nobody has looked at the app's schedule entries, if it has any and that is too long."""
-    if not (context.app.core.declares_schedules or context.app.core.fires_schedules):
+    if not (context.app.core.housekeeping.declares_schedules or context.app.core.housekeeping.fires_schedules):
         return None
     from lowkiq_lambda.dashboard.entries import unattended  # noqa: PLC0415 - imported lazily: cold start
 

@@ -71,7 +71,7 @@ def show(context: RequestContext) -> Response:
         queues=[*_by_queue(context, entries)],
         unseen=unseen,
         why_unseen=why_unattended(context) if unseen else "",
-        skipped=context.app.core.current_queues()[1],
+        skipped=context.app.core.queues.all_current()[1],
     )
 
 

@@ -114,7 +114,9 @@ class DeadLeases:
         app = self._app
         try:
             # Later it would be of no use: the leases have ended by themselves.
-            freed = release_dead(app.core.backend, app.core.drainer.shards(), child.nonce_prefix, app.config.lease_ttl)
+            freed = release_dead(
+                app.core.backend, app.core.drains.drainer.shards(), child.nonce_prefix, app.config.lease_ttl
+            )
         except LowkiqError as error:
             logger.warning("the leases that a child left end by themselves: %s", error)
             return

@@ -51,7 +51,7 @@ def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
     findings += move_findings(own)
     findings += more
     return CheckUp(
-        server=without_password(core.redis_url),
+        server=without_password(core.connections.url),
         mark=worst(finding.mark for finding in findings),
         promises=promise_views(findings),
         findings=tuple(findings),

@@ -66,7 +66,7 @@ def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueS
         name,
         there,
         shards,
-        _metrics(ShardReader(backend, retry_for), shards, core.worker_named(name)),
+        _metrics(ShardReader(backend, retry_for), shards, core.queues.worker_named(name)),
         probe_each(backend, [shards[number] for number in shards.layout.live], retry_for),
         backend.now(shards[0]),
     )

@@ -120,4 +120,4 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
 
 
 def _has_tenant_rate(core: Core, name: str) -> bool:
-    return any(worker.queue_name == name and worker.tenant_rate is not None for worker in core.workers)
+    return any(worker.queue_name == name and worker.tenant_rate is not None for worker in core.queues.workers)

@@ -196,7 +196,7 @@ def test_of_a_push_that_breaks_off_the_rest_comes_again(
     def break_off(*_arguments: object) -> None:
         raise PushInterrupted(written=[0], not_written=[2], unknown=[1])
 
-    monkeypatch.setattr(ingest.app.core, "push_or_raise", break_off)
+    monkeypatch.setattr(ingest.app.core.pushes, "push_or_raise", break_off)
     event = shapes.sqs(*(shapes.message(number, {"order": name}) for number, name in enumerate("abc")))
 
     assert [shapes.message_id(number) for number in failed] == shapes.failed(ingest(event))
@@ -230,7 +230,7 @@ def test_the_function_calls_what_the_app_wants_called_before_it_answers(ingest: 
     """An app's hooks come before the environment is frozen, as with the other functions."""
     ingest.app.ingest(by_order(ingest.worker))
     called = list[float]()
-    ingest.app.core.before_answer.append(called.append)
+    ingest.app.core.drains.before_answer.append(called.append)
 
     ingest(shapes.sqs(shapes.message(1, {"order": "a"})))
 

@@ -157,7 +157,7 @@ def test_of_an_inbox_what_a_push_has_written_comes_not_again_whatever_the_apps_m
     def break_off(*_arguments: object) -> None:
         raise PushInterrupted(written=[0], not_written=[2], unknown=[1])
 
-    monkeypatch.setattr(ingest.app.core, "push_past_middlewares", break_off)
+    monkeypatch.setattr(ingest.app.core.pushes, "push_past_middlewares", break_off)
     assert [record["messageId"] for record in event["Records"][1:]] == shapes.failed(ingest(event))
 
 

@@ -86,7 +86,7 @@ class Fleet:
                 del self._busy[environment]
                 self._idle.append(environment)
         served = {index for index, _ in self._busy.values()}
-        for state in self.app.core.drainer.probe(self.shards):
+        for state in self.app.core.drains.drainer.probe(self.shards):
             if state.has_work and state.ref.index not in served:
                 self._begin(state.ref.index)
                 if rng.random() < 0.1:

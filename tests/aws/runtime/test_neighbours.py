@@ -51,8 +51,8 @@ class Neighbours:
 
     def ages(self) -> dict[str, float]:
         """What the alarm watches, of each queue, by a tick: once no lease of a dead holder lasts."""
-        shards = [self.app.core.queue_of(worker).shards[0] for worker in self.workers.values()]
-        eventually(lambda: "held" not in {state.obstacle for state in self.app.core.drainer.probe(shards)})
+        shards = [self.app.core.queues.agreed(worker).shards[0] for worker in self.workers.values()]
+        eventually(lambda: "held" not in {state.obstacle for state in self.app.core.drains.drainer.probe(shards)})
         ticked = self._ticking.invoke(TICK, timeout=PLENTY)
         assert isinstance(ticked, Result)
         queues: dict[str, Any] = ticked.value["queues"]

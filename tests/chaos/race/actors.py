@@ -161,5 +161,5 @@ def drain(track: Track) -> None:
 
 def _leave(app: Lowkiq, leaving: threading.Event) -> None:
     leaving.wait()
-    app.core.drainer.abandon_all(1.0)
+    app.core.drains.drainer.abandon_all(1.0)
     os._exit(9)

@@ -51,7 +51,7 @@ class Race:
         self._shards = [ShardRef(track.queue_name, SHARDS, index) for index in range(SHARDS)]
         self._pushed: dict[str, int] = {}
         self._pause = threading.Event()
-        self._app.core.queue_of(self._worker)
+        self._app.core.queues.agreed(self._worker)
         self._drains = [self._start() for _ in range(processes)]
         self.faults = 0
 

@@ -97,7 +97,10 @@ def push(scene: Scene, seed: int) -> None:
         _pause.wait(rng.uniform(0.0, 0.03))
         with suppress(LowkiqError, RedisError):
             if (
-                sum(int(app.core.backend.client.zcard(shard.key("box"))) for shard in app.core.queue_of(worker).shards)
+                sum(
+                    int(app.core.backend.client.zcard(shard.key("box")))
+                    for shard in app.core.queues.agreed(worker).shards
+                )
                 > BACKLOG
             ):
                 continue
