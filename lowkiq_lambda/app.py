@@ -262,9 +262,9 @@ class Lowkiq:
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `visit_seconds`) are over.
 
-        Returns how many ids had each outcome: done, retried, buried, refused (ended with `Rejected`), returned (as they
+        Returns how many ids had each outcome: done, retried, dead, refused (ended with `Rejected`), returned (as they
         were before the claim), suspected (to be run alone before it counts), later (to go on later). Also failed, which
-        is retried and buried together, checkpointed (of later, those whose cursor had moved), and recovered, which a
+        is retried and dies together, checkpointed (of later, those whose cursor had moved), and recovered, which a
         dead holder had left.
 
         Raises ValueError for NaN; RuntimeError on the thread of the loop on which coroutine handlers of the app run;

@@ -34,7 +34,7 @@ def test_a_removed_include_is_found() -> None:
 
 def test_an_include_of_an_include_has_to_be_declared_too() -> None:
     """What another include happens to bring along is no declaration."""
-    found = planted("include/bury.lua", " put ", " ")
+    found = planted("include/morgue.lua", " put ", " ")
 
     assert any("'box_prefix' is not defined, but in include/put.lua" in fault for fault in found)
 

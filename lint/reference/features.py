@@ -15,7 +15,7 @@ _MOST: Final = 12
 _FEATURES: Final[Mapping[str, str]] = {
     "retries and the morgue": r"retry_in|retry_count|max_retry_count|morgue\w*|retries_exhausted",
     "suspects: ids that run alone": r"suspects?|suspect_\w+|claim_suspects|probation|strikes?|blame\w*",
-    "dead heads": r"dead_heads?|held_head|held_since",
+    "dead heads": r"dead_heads?|blocked_head|blocked_since",
     "limits and rates": r"max_running|rate|ids_left|admission|admit\w*|QueueLimits",
     "tenants": r"tenants?|tenant_rate|lanes?",
     "debouncing": r"[Dd]ebounc\w*",

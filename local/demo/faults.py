@@ -50,7 +50,7 @@ class NotOnPurpose(logging.Filter):
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Keeps the injected faults out of the log, where they would bury what is not on purpose."""
+    """Keeps the injected faults out of the log, where they would hide what is not on purpose."""
     handlers = [*logging.getLogger().handlers, *logging.getLogger("lowkiq_lambda").handlers, logging.lastResort]
     not_on_purpose = NotOnPurpose()
     for handler in handlers:

@@ -137,8 +137,8 @@ METRICS: Final = {
     "dead": CloudMetric(
         _TICK, "Ids that failed for the last time since it was told last, on Lambda and in daemons.", level="summary"
     ),
-    "held": CloudMetric(
-        _TICK, "Ids that are held, of queues that may hold some; a summary has it above 0.", level="summary"
+    "blocked": CloudMetric(
+        _TICK, "Ids that are blocked, of queues that may block some; a summary has it above 0.", level="summary"
     ),
     "trimmed": CloudMetric(
         _TICK, "Payloads that a bound of the morgue ever removed, of queues that lost some.", level="summary"
@@ -158,9 +158,9 @@ METRICS: Final = {
     "length": CloudMetric(_TICK, "Ids that wait."),
     "morgue": CloudMetric(_TICK, "Ids in the morgue."),
     "done": CloudMetric(_DRAIN, "Ids that were done, after each settling."),
-    "failed": CloudMetric(_DRAIN, "Ids that failed, after each settling: `retried` and `buried` together."),
+    "failed": CloudMetric(_DRAIN, "Ids that failed, after each settling: `retried` and `dead` together."),
     "retried": CloudMetric(_DRAIN, "Ids that failed and are to be tried again."),
-    "buried": CloudMetric(_DRAIN, "Ids that failed for the last time."),
+    "dead": CloudMetric(_DRAIN, "Ids that failed for the last time."),
     "rejected": CloudMetric(_DRAIN, "Ids that ended with `Rejected`, which is not a failure."),
     "checkpointed": CloudMetric(_DRAIN, "Runs of a job with a cursor that came further and ended before their job."),
     "recovered": CloudMetric(_DRAIN, "Ids that a dead holder had left, and that wait again."),

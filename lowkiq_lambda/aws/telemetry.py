@@ -17,7 +17,7 @@ from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-_COUNTED: Final = ("done", "failed", "retried", "buried", "rejected", "checkpointed", "recovered")
+_COUNTED: Final = ("done", "failed", "retried", "dead", "rejected", "checkpointed", "recovered")
 
 
 @dataclass(slots=True)

@@ -38,11 +38,11 @@ _OF_ALL: Final[dict[str, Callable[[Iterable[float]], float]]] = {
     "morgue": sum,
 }
 """What is published, and how queues are taken together."""
-HELD: Final = "held"
-"""Published only of queues that hold ids, or may: each metric of a queue costs."""
+BLOCKED: Final = "blocked"
+"""Published only of queues that block ids, or may: each metric of a queue costs."""
 TRIMMED: Final = "trimmed"
 """Published only of queues whose morgue has lost payloads, as many as it ever has."""
-_SOME: Final = (HELD, TRIMMED)
+_SOME: Final = (BLOCKED, TRIMMED)
 DEAD: Final = "dead"
 """Published of the app as a whole."""
 
@@ -164,10 +164,10 @@ class _Seen(NamedTuple):
         names = [queue.worker.queue_name for queue in tick.queues]
         reader = ShardReader(tick.app.core.backend, tick.retry_for)
         untold_numbers = untold(reader, tick.queues, tick.function_name)
-        holds = [queue.worker.dead_head == "block" for queue in tick.queues]
+        blocks = [queue.worker.dead_head == "block" for queue in tick.queues]
         numbers = {
-            name: _published(one.metrics, may_hold)
-            for name, one, may_hold in zip(names, untold_numbers, holds, strict=True)
+            name: _published(one.metrics, may_block)
+            for name, one, may_block in zip(names, untold_numbers, blocks, strict=True)
         }
         return cls(numbers, dict(zip(names, untold_numbers, strict=True)))
 
@@ -177,20 +177,20 @@ class _Seen(NamedTuple):
 
     def note(self, tick: Tick) -> None:
         """Note the published counts as told, after they have left the process."""
-        changed = {name: one.metrics.buried for name, one in self.untold.items() if one.is_changed}
+        changed = {name: one.metrics.dead for name, one in self.untold.items() if one.is_changed}
         if changed:
             note_told(tick.app.core.backend, tick.retry_for, changed, tick.function_name)
 
 
-def _published(metrics: Metrics, may_hold: bool) -> Published:  # noqa: FBT001 - of the queue
-    held = {HELD: metrics.held} if may_hold or metrics.held else {}
+def _published(metrics: Metrics, may_block: bool) -> Published:  # noqa: FBT001 - of the queue
+    blocked = {BLOCKED: metrics.blocked} if may_block or metrics.blocked else {}
     trimmed = {TRIMMED: metrics.trimmed} if metrics.trimmed else {}
     return {
         "lag": metrics.lag,
         "oldest_due_age": metrics.oldest_due_age,
         "length": metrics.length,
         "morgue": metrics.morgue_length,
-        **held,
+        **blocked,
         **trimmed,
     }
 

@@ -55,9 +55,8 @@ COMMANDS: Final = {
         "push": Listed("push:command", "Push a job, or all jobs of a file."),
         "show": Listed("show:command", "Show a job: where it is, its payloads and its failures."),
         "why": Listed("why:command", "Tell in a sentence why a job runs, or does not."),
-        "requeue": Listed("change:requeue", "Have jobs of the morgue wait again, due now."),
-        "redrive": Listed("redrive:command", "Have them wait again so many a second; or tell what would happen."),
-        "expedite": Listed("change:expedite", "Make waiting jobs due now."),
+        "requeue": Listed("requeue:command", "Have them wait again so many a second; or tell what would happen."),
+        "run-now": Listed("change:run_now", "Make waiting jobs due now."),
         "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
     },
     "Queues": {

@@ -1,4 +1,4 @@
-"""`lowkiq requeue`, `expedite` and `delete`: changes of jobs, each after a question."""
+"""`lowkiq requeue`, `run-now` and `delete`: changes of jobs, each after a question."""
 
 import sys
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ class JobChange(NamedTuple):
 
 
 REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
-EXPEDITE: Final = JobChange("expedite", "Make due now", "waiting for a later time in", "made due")
+RUN_NOW: Final = JobChange("run_now", "Make due now", "waiting for a later time in", "made due")
 DELETE: Final = JobChange("delete", "Delete for good", "waiting in", "deleted")
-DELETE_BURIED: Final = JobChange("delete_buried", "Delete for good", "in the morgue of", "deleted")
+DELETE_DEAD: Final = JobChange("delete_dead", "Delete for good", "in the morgue of", "deleted")
 _LOOKED_UP: Final = 100
 """Of how many ids the end says whether they run."""
 _COUNT_FOR: Final = 5.0
@@ -74,15 +74,15 @@ requeue: Final = _command(
     "Have jobs of the morgue of QUEUE wait again, due now, as if they had never failed.\n",
     """  Two jobs:
     lowkiq requeue SyncOrder 17 18
-  All of them; `lowkiq redrive` does so with a filter, and so many a second:
+  All of them; `lowkiq requeue` does so with a filter, and so many a second:
     lowkiq requeue SyncOrder --all
 """,
 )
-expedite: Final = _command(
-    "expedite",
+run_now: Final = _command(
+    "run-now",
     "Make jobs of QUEUE that wait for a later time due now, in their order: retries, and delayed jobs.\n",
     """  A job that would be retried in an hour:
-    lowkiq expedite SyncOrder 17
+    lowkiq run-now SyncOrder 17
 """,
 )
 delete: Final = _command(
@@ -102,10 +102,10 @@ def requeue_jobs(queue: QueueName, /, *ids: Id, all_: All = False, app: AppOptio
     return _change(queue, REQUEUE, ids, app, every=all_, yes=yes)
 
 
-@expedite.default
-def expedite_jobs(queue: QueueName, /, *ids: Id, all_: All = False, app: AppOption = None, yes: Yes = False) -> int:
-    """Expedite; the exit code."""
-    return _change(queue, EXPEDITE, ids, app, every=all_, yes=yes)
+@run_now.default
+def run_jobs_now(queue: QueueName, /, *ids: Id, all_: All = False, app: AppOption = None, yes: Yes = False) -> int:
+    """Run now; the exit code."""
+    return _change(queue, RUN_NOW, ids, app, every=all_, yes=yes)
 
 
 @delete.default
@@ -119,7 +119,7 @@ def delete_jobs(
     yes: Yes = False,
 ) -> int:
     """Delete; the exit code."""
-    return _change(queue, DELETE_BURIED if morgue else DELETE, ids, app, every=all_, yes=yes)
+    return _change(queue, DELETE_DEAD if morgue else DELETE, ids, app, every=all_, yes=yes)
 
 
 def _change(  # noqa: PLR0913 - what the three commands are given

@@ -25,7 +25,7 @@ Tell which promises hold on the app's server, and which work nobody looks after.
 
 It looks at the server (eviction, memory, persistence, replicas, version, rights, clocks) and at what takes memory. It \
 compares the queues of the code with those of the server. It finds due work that nobody took for twice the poll \
-interval, paused queues and held ids, and processes, schedule entries, duties and moves that stand still. \
+interval, paused queues and blocked ids, and processes, schedule entries, duties and moves that stand still. \
 Each line has a mark, and says what to do.
 """
 _EPILOGUE: Final = """

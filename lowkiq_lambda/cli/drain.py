@@ -28,8 +28,8 @@ _EPILOGUE: Final = """
 OUTCOMES are counted in ids
   done      performed to its end
   retried   failed, and waits for its next try
-  buried    failed for the last time: its oldest payload went to the morgue
-  held      failed for the last time, and waits until somebody releases it
+  dead      failed for the last time: its oldest payload went to the morgue
+  blocked      failed for the last time, and waits until an operator unblocks it
   refused   ended with Rejected, which is no failure
   returned  given back as it was before
   later     stopped on its way, and goes on at a later time
@@ -38,7 +38,7 @@ OUTCOMES are counted in ids
 
 EXIT CODES
   0    All that was due was performed, or the time is over.
-  1    A job died (buried or held), a handler ended the drain, or a queue was
+  1    A job died or is blocked, a handler ended the drain, or a queue was
        made with another declaration.
   2    The command line, the settings or the app cannot work.
   3    Redis cannot be reached.
@@ -54,7 +54,7 @@ EXAMPLES
 _LONGEST: Final = 366 * 86_400
 _SUMS: Final = ("failed", "checkpointed")
 """Counts of what other outcomes count, too."""
-_DEATHS: Final = ("buried", "held")
+_DEATHS: Final = ("dead", "blocked")
 _KEPT_AWAY: Final = {
     "out of time": "the time was over",
     "lease lost": "another process took a shard over",

@@ -103,7 +103,7 @@ def remove_queue(
         if erased is None:
             return _no_queue(folder, queue)
         sys.stdout.write(
-            f"removed the queue {queue!r} from {folder}: {erased.waiting} waiting, {erased.buried} in the morgue\n"
+            f"removed the queue {queue!r} from {folder}: {erased.waiting} waiting, {erased.dead} in the morgue\n"
         )
         return DONE
 

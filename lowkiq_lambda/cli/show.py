@@ -15,7 +15,7 @@ from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB, times
 from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
 from lowkiq_lambda.operate.presentation.jobs import (
-    BuriedJob,
+    DeadJob,
     JobDetails,
     JobSerializer,
     Payload,
@@ -75,7 +75,7 @@ def show(
 
 
 def _lines(details: JobDetails, now: float) -> Iterator[str]:
-    waiting, processing, buried = details.waiting, details.processing, details.morgue
+    waiting, processing, dead = details.waiting, details.processing, details.morgue
     if processing is not None:
         yield f"in flight, in shard {processing.shard}"
         yield from _rest(processing)
@@ -83,9 +83,9 @@ def _lines(details: JobDetails, now: float) -> Iterator[str]:
         due = _moment(waiting.due_at, now)
         yield f"waiting in shard {waiting.shard}, due {due}, {_failed(waiting.retry_count)}"
         yield from _rest(waiting)
-    if buried is not None:
-        yield f"in the morgue of shard {buried.shard}, since {_moment(buried.updated_at, now)}"
-        yield from _rest(buried)
+    if dead is not None:
+        yield f"in the morgue of shard {dead.shard}, since {_moment(dead.updated_at, now)}"
+        yield from _rest(dead)
     if details.failures:
         yield "failures, the newest first"
     for failure in details.failures:
@@ -93,7 +93,7 @@ def _lines(details: JobDetails, now: float) -> Iterator[str]:
     yield f"why: {details.why}"
 
 
-def _rest(job: WaitingJob | BuriedJob) -> Iterator[str]:
+def _rest(job: WaitingJob | DeadJob) -> Iterator[str]:
     for payload in job.payloads:
         yield f"  score {plain(payload.score)}: {_payload(payload)}"
     if job.more_payloads:

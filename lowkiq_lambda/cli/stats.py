@@ -115,5 +115,5 @@ def _remarks(queue: QueueOverview) -> Iterator[str]:
         yield f"limited for {duration(queue.now.limited_lag)}"
     if queue.moves_to:
         yield f"moves to {queue.moves_to} shards, so up to {short(queue.twice)} may count twice"
-    if queue.now.held:
-        yield f"{short(queue.now.held)} held"
+    if queue.now.blocked:
+        yield f"{short(queue.now.blocked)} blocked"

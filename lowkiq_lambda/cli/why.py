@@ -34,8 +34,8 @@ EXAMPLES
 _SHOW: Final = "show it", "show"
 _NEXT: Final[Mapping[str, tuple[str, str]]] = {
     "in the morgue": ("run it again", "requeue"),
-    "retry later": ("run it now", "expedite"),
-    "due later": ("run it now", "expedite"),
+    "retry later": ("run it now", "run-now"),
+    "due later": ("run it now", "run-now"),
 }
 """What helps, by the kind of the answer."""
 
@@ -77,7 +77,7 @@ def _commands(queue_of_job: NamedQueue, job_id: str, kind: str, tenant: str | No
         yield _typed("end the pause", "resume", *queue)
     elif kind == "tenant paused" and tenant is not None:
         yield _typed("end the pause", "resume", *queue, f"--tenant={tenant}")
-    elif kind == "head held":
+    elif kind == "head blocked":
         worker = queue_of_job.name if queue_of_job.worker is None else queue_of_job.worker.__name__
         yield visible(
             "-> unblock it: on its page of the dashboard, or in Python: "

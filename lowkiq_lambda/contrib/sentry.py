@@ -22,32 +22,32 @@ from lowkiq_lambda.jobs.job import Outcome
 from lowkiq_lambda.jobs.retry import Later
 from lowkiq_lambda.settings.protocols import SettledEvent
 
-Capture: TypeAlias = Literal["burial", "failure"]
+Capture: TypeAlias = Literal["death", "failure"]
 Error: TypeAlias = BaseException | str
 Shard: TypeAlias = tuple[str, int]
 """A queue's name, and the number of its shard."""
 CONTEXT: Final = "lowkiq"
 SHOWN: Final = 20
 """So many ids a context names."""
-_UNSEEN: Final = {"buried": "a job went to the morgue", "held": "a job is held", "retried": "a job failed"}
+_UNSEEN: Final = {"dead": "a job went to the morgue", "blocked": "a job is blocked", "retried": "a job failed"}
 """What is told of ids whose error was not seen here: of a process that crashed, or of a payload that cannot be read."""
 _FAILURES: Final[dict[Capture, frozenset[Outcome]]] = {
-    "burial": frozenset({"buried", "held"}),
-    "failure": frozenset({"buried", "held", "retried"}),
+    "death": frozenset({"dead", "blocked"}),
+    "failure": frozenset({"dead", "blocked", "retried"}),
 }
 
 
 class LowkiqIntegration(Integration):
     """Tells Sentry of the failures of all apps of the process.
 
-    `capture`: "burial" sends an event when an id has failed for the last time, "failure" each time that it fails.
+    `capture`: "death" sends an event when an id has failed for the last time, "failure" each time that it fails.
     """
 
     identifier = "lowkiq"
 
-    def __init__(self, capture: Capture = "burial") -> None:
+    def __init__(self, capture: Capture = "death") -> None:
         if capture not in _FAILURES:
-            raise ValueError(f"capture must be 'burial' or 'failure', not {capture!r}.")
+            raise ValueError(f"capture must be 'death' or 'failure', not {capture!r}.")
         self.captured = _FAILURES[capture]
 
     @staticmethod

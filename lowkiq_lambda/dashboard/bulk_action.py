@@ -28,7 +28,7 @@ LONGEST_ADDRESS: Final = 3_500
 
 LONGEST_REASON: Final = 200
 Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-Run: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}\Z")]
+ActionId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}\Z")]
 Packed = TypeVar("Packed", bound=msgspec.Struct)
 
 LARGEST_STATE: Final = 512 * 1024
@@ -36,14 +36,14 @@ LARGEST_STATE: Final = 512 * 1024
 _RETRY_FOR: Final = 2.0
 
 
-def _new_run() -> str:
+def _new_action_id() -> str:
     return secrets.token_hex(4)
 
 
 class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An action on the ids in `chosen`, or, if that is None, on all jobs of the list with the fields `back`.
 
-    `changed`: the ids that earlier steps changed, if the action is resumed. `run` is as in `BulkActionState`.
+    `changed`: the ids that earlier steps changed, if the action is resumed. `action_id` is as in `BulkActionState`.
     """
 
     queue: str
@@ -53,7 +53,7 @@ class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     is_lost: bool = False
     """Whether the selected ids were too long for an address."""
     changed: Count = 0
-    run: Run = msgspec.field(default_factory=_new_run)
+    action_id: ActionId = msgspec.field(default_factory=_new_action_id)
     reason: Reason = ""
 
     @property
@@ -63,7 +63,7 @@ class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A bulk action in progress. `back`: the fields of its list. `run`: an id that its lines in the log share.
+    """A bulk action in progress. `back`: the fields of its list. `action_id`: an id that its lines in the log share.
 
     `before`: the ids that were changed before the action was resumed. `is_large`: the operator has to type the name of
     the queue before it begins. `reason`: in the operator's words, for the log.
@@ -72,7 +72,7 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     queue: str
     action: BulkAction
     back: dict[str, str] = {}
-    run: Run = msgspec.field(default_factory=_new_run)
+    action_id: ActionId = msgspec.field(default_factory=_new_action_id)
     before: Count = 0
     is_large: bool = False
     reason: Reason = ""
@@ -91,7 +91,7 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             back=self.back,
             chosen=self.action.chosen,
             changed=self.changed,
-            run=self.run,
+            action_id=self.action_id,
             reason=self.reason,
         )
 
@@ -193,6 +193,6 @@ def _note(context: RequestContext, state: BulkActionState, after: BulkAction, fa
             changed,
             state=status,
             in_all=state.before + after.changed,
-            run=state.run,
+            action_id=state.action_id,
             **({"reason": state.reason} if state.reason else {}),
         )

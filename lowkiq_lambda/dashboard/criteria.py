@@ -11,7 +11,7 @@ from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
 from lowkiq_lambda.operate.presentation.formatting import iso, plain
 
-_OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_buried"})
+_OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_dead"})
 
 _IN_ORDER: Final = (("after", "at or after"), ("before", "at or before"))
 _OF_NUMBERS: Final = (("more than", "at least"), ("less than", "at most"))
@@ -34,7 +34,7 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
 
 def criteria(id_filter: IdFilter, act: ActionName, alike: str = "") -> list[Criterion]:
     """The conditions that a job must meet; none for a whole list. `alike`: what errors of the fingerprint share."""
-    time = "buried" if act in _OF_MORGUE else "due"
+    time = "died" if act in _OF_MORGUE else "due"
     return [
         *([Criterion(words="id begins with", text=id_filter.prefix)] if id_filter.prefix else []),
         *([Criterion(words="last error contains", text=id_filter.error)] if id_filter.error else []),

@@ -214,7 +214,7 @@ class Worker(Pushable[Q]):
         return default_retry_in(retry_count, _rng)
 
     def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
-        """Called with the jobs that just went to the morgue, or are held; what it raises is logged, no more."""
+        """Called with the jobs that just went to the morgue, or are blocked; what it raises is logged, no more."""
 
 
 def one_job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload

@@ -94,23 +94,23 @@ class CountedFailure(msgspec.Struct, frozen=True):
     blamed: bool = False
 
 
-class Burial(msgspec.Struct, frozen=True):
-    """Reads what was buried of one worker."""
+class Deaths(msgspec.Struct, frozen=True):
+    """Reads what died of one worker."""
 
     worker: type[Worker[Any]]
     load_payload: Callable[[bytes], object]
     texts: ErrorText
     clock: Clock
 
-    def tell(self, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
+    def tell(self, dead: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Log the ids and call the worker's hook; an error of the hook does not take jobs out of the morgue.
 
-        `buried`: (id, entry, error) of each.
+        `dead`: (id, entry, error) of each.
         """
-        message = "jobs are held" if self.worker.dead_head == "block" else "jobs went to the morgue"
-        logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in buried]))
+        message = "jobs are blocked" if self.worker.dead_head == "block" else "jobs went to the morgue"
+        logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in dead]))
         try:
-            jobs = [self._morgue_job(*one) for one in buried]
+            jobs = [self._morgue_job(*one) for one in dead]
             with InParentAlone():
                 self.worker().retries_exhausted(jobs)
         except hook_errors() as error:

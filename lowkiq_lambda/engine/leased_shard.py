@@ -167,8 +167,8 @@ class LeasedShard:
         self.lease.renewed(started)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
-        if pending.buried:
-            self.settings.after_burial(pending.buried)
+        if pending.dead:
+            self.settings.after_death(pending.dead)
         return Claim.of(window)
 
     def warn_of_trimmed(self) -> None:
@@ -181,18 +181,18 @@ class LeasedShard:
     def _note_recovery(self, acquired: Acquired) -> None:
         if acquired.pace:
             self.settings.timing.adopt(acquired.pace)
-        if not (acquired.recovered or acquired.buried):
+        if not (acquired.recovered or acquired.dead):
             return
         if acquired.recovered:
             fields = {**about(self.settings.worker, acquired.recovered_ids), "count": acquired.recovered}
             left_by = {"shard": self.session.shard.number, "owner": acquired.recovered_from}
             logger.warning("took over what another holder left in flight", extra=fields | left_by)
-        outcome: Outcome = "held" if self.settings.worker.dead_head == "block" else "buried"
-        failed = len(acquired.buried)
+        outcome: Outcome = "blocked" if self.settings.worker.dead_head == "block" else "dead"
+        failed = len(acquired.dead)
         counts = Counter({"recovered": acquired.recovered, outcome: failed, "failed": failed})
-        self._count(counts, lambda: [(job_id, outcome) for job_id, _ in acquired.buried])
-        if acquired.buried:
-            self.settings.after_burial([(job_id, entry, self.session.crashed) for job_id, entry in acquired.buried])
+        self._count(counts, lambda: [(job_id, outcome) for job_id, _ in acquired.dead])
+        if acquired.dead:
+            self.settings.after_death([(job_id, entry, self.session.crashed) for job_id, entry in acquired.dead])
 
     def _count(self, counts: Counter[str], name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]]) -> None:
         """Take in what Redis has just acknowledged."""

@@ -45,7 +45,7 @@ class PendingOutcomes:
         self._suspect_batches = 0
         self.payloads = 0
         """How many payloads were performed to their end."""
-        self.buried: list[tuple[str, bytes, bytes]] = []
+        self.dead: list[tuple[str, bytes, bytes]] = []
         """Id, entry and error of what has failed for the last time."""
 
     @property
@@ -103,7 +103,7 @@ class PendingOutcomes:
         if counts["later"]:
             counts["checkpointed"] = sum(record[3] for record in self._records if record[1] == "later")
         counts["done"] = len(self._done)
-        counts["failed"] = counts["retried"] + counts["buried"] + counts["held"]
+        counts["failed"] = counts["retried"] + counts["dead"] + counts["blocked"]
         return +counts
 
     def _add_each(self, batch: Sequence[Delivery], result: BatchResult, now: float) -> None:
@@ -149,7 +149,7 @@ class PendingOutcomes:
         record = failure_record(self._worker, delivery, failure, now, has_moved=has_moved)
         self._records.append(record)
         if record[1] != "retried":
-            self.buried.append((delivery.id, delivery.entries[0], failure.dumped))
+            self.dead.append((delivery.id, delivery.entries[0], failure.dumped))
 
     def _reject(self, delivery: Delivery, rejected: Mapping[int | None, Rejected]) -> None:
         reasons: list[object] = []
@@ -230,9 +230,9 @@ def failure_record(
 def _last_failure(dead_head: str, delivery: Delivery, failure: CountedFailure) -> OutcomeRecord:
     """As include/outcomes.lua reads it."""
     if dead_head == "block":
-        return delivery.id, "held", failure.dumped, failure.signature, failure.brief
+        return delivery.id, "blocked", failure.dumped, failure.signature, failure.brief
     rest = () if dead_head == "skip" else (dead_head,)
-    return delivery.id, "buried", failure.dumped, failure.signature, failure.brief, *rest
+    return delivery.id, "dead", failure.dumped, failure.signature, failure.brief, *rest
 
 
 def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone: bool) -> OutcomeRecord | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
-from lowkiq_lambda.engine.failure import Burial, ErrorText
+from lowkiq_lambda.engine.failure import Deaths, ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
@@ -45,7 +45,7 @@ class VisitSettings:
     shutdown_timeout: float
     alone: threading.Lock
     """Of the process: held while a suspect runs, from its start to its settling."""
-    after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
+    after_death: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
     """Told of (id, entry, error) that just failed for the last time."""
     slots: "Slots | None"
     """The slots of batches that run side by side; None if each runs in the visit's own thread."""
@@ -119,7 +119,7 @@ class VisitSettingsFactory:
             alone=self._alone,
             slots=self._slots_for(performer),
             limits=self._limits_for(worker),
-            after_burial=partial(self._tell_buried, worker),
+            after_death=partial(self._tell_dead, worker),
             after_settling=self._after_settling,
         )
 
@@ -143,8 +143,8 @@ class VisitSettingsFactory:
         morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
         return LeaseSettings(config.lease_ttl, worker.merge, morgue, self._texts.dump(CRASHED), worker.dead_head)
 
-    def _tell_buried(self, worker: type[Worker[Any]], buried: Sequence[tuple[str, bytes, bytes]]) -> None:
-        Burial(worker, self._loader(worker), self._texts, self._clock).tell(buried)
+    def _tell_dead(self, worker: type[Worker[Any]], dead: Sequence[tuple[str, bytes, bytes]]) -> None:
+        Deaths(worker, self._loader(worker), self._texts, self._clock).tell(dead)
 
     def _loader(self, worker: type[Worker[Any]]) -> LoadPayload:
         load = self._config.load_payload

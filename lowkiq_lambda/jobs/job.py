@@ -126,7 +126,7 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
     """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
 
     `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload was
-    buried, else None.
+    dead, else None.
     """
 
     id: str
@@ -138,11 +138,13 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
     progress: ProgressView | None = None
 
 
-Outcome: TypeAlias = Literal["done", "retried", "buried", "held", "rejected", "returned", "suspected", "later", "saved"]
+Outcome: TypeAlias = Literal[
+    "done", "retried", "dead", "blocked", "rejected", "returned", "suspected", "later", "saved"
+]
 """The outcome of an id that was claimed, in one word from the handler's mark to the counters.
 
-`done`; `retried`: it failed, and waits for its retry; `buried`: it failed for the last time, and its oldest payload
-went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `rejected`: it ended with
+`done`; `retried`: it failed, and waits for its retry; `dead`: it failed for the last time, and its oldest payload
+went to the morgue; `blocked`: it failed for the last time, and waits until an operator unblocks it; `rejected`: it ended with
 a business failure (`Rejected`), which no retry would change; `returned`: as it was before the claim, because it did not
 come to its end; `suspected`: it failed in a batch, and runs alone before that counts; `later`: it goes on later.
 `saved` is not an outcome by itself: it comes before another, and shows how far the job has come.

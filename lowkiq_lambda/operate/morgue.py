@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias, overload
 
 from lowkiq_lambda.jobs.job import MorgueJob
-from lowkiq_lambda.operate.acts import redriving
+from lowkiq_lambda.operate.acts import requeueing
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen, count_wanted
-from lowkiq_lambda.operate.acts.redrive_terms import RedriveOptions, RedriveOrder
-from lowkiq_lambda.operate.acts.redriving import RedrivePreview
+from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
+from lowkiq_lambda.operate.acts.requeueing import RequeuePreview
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
 from lowkiq_lambda.operate.inspect.jobs import JobReader
@@ -68,7 +68,7 @@ class MorgueIds:
 
     def count(self, filter: Wanted | None = None) -> int:  # noqa: A002 - it is one
         """How many ids are dead; with a filter those that it wants, which takes a walk through the list."""
-        return count_wanted(self._runner, "delete_buried", filter)
+        return count_wanted(self._runner, "delete_dead", filter)
 
     def delete(
         self,
@@ -78,7 +78,7 @@ class MorgueIds:
         everything: bool = False,
     ) -> int:
         """Delete dead ids with all their payloads; how many were deleted."""
-        return act_on(self._runner, "delete_buried", chosen(ids, filter, everything=everything))
+        return act_on(self._runner, "delete_dead", chosen(ids, filter, everything=everything))
 
     @overload
     def requeue(
@@ -88,7 +88,7 @@ class MorgueIds:
         filter: Wanted | None = None,
         everything: bool = False,
         rate: float | None = None,
-        order: RedriveOrder = "score",
+        order: RequeueOrder = "score",
         start: float | None = None,
         dry_run: Literal[False] = False,
     ) -> int: ...
@@ -100,10 +100,10 @@ class MorgueIds:
         filter: Wanted | None = None,
         everything: bool = False,
         rate: float | None = None,
-        order: RedriveOrder = "score",
+        order: RequeueOrder = "score",
         start: float | None = None,
         dry_run: Literal[True],
-    ) -> Iterator[RedrivePreview]: ...
+    ) -> Iterator[RequeuePreview]: ...
     def requeue(  # noqa: PLR0913 - a choice, and a pace
         self,
         ids: Iterable[object] | None = None,
@@ -111,10 +111,10 @@ class MorgueIds:
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
         rate: float | None = None,
-        order: RedriveOrder = "score",
+        order: RequeueOrder = "score",
         start: float | None = None,
         dry_run: bool = False,
-    ) -> int | Iterator[RedrivePreview]:
+    ) -> int | Iterator[RequeuePreview]:
         """Requeue dead ids, with all their retries; returns how many were requeued.
 
         By default all are due at once. With a `rate`, at most so many are due in each second, the first at `start`
@@ -126,7 +126,7 @@ class MorgueIds:
         choice = chosen(ids, filter, everything=everything)
         if not dry_run and rate is None and start is None and order == "score":
             return act_on(self._runner, "requeue", choice)
-        terms: RedriveOptions = {"rate": rate, "order": order, "start": start}
+        terms: RequeueOptions = {"rate": rate, "order": order, "start": start}
         id_filter = None if choice.ids is not None else choice.filter
-        action = redriving.begin(self._runner, choice.ids, id_filter, terms)
-        return redriving.previews(self._runner, action) if dry_run else redriving.carry_out(self._runner, action)
+        action = requeueing.begin(self._runner, choice.ids, id_filter, terms)
+        return requeueing.previews(self._runner, action) if dry_run else requeueing.carry_out(self._runner, action)

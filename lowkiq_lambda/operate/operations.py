@@ -88,7 +88,7 @@ class Operations:
         limit: int = 100,
         after: str | None = None,
     ) -> "ErrorGroups":
-        """The last errors of ids that are retried or buried, in groups of those that are alike.
+        """The last errors of ids that are retried or dead, in groups of those that are alike.
 
         `by`: "fingerprint" is the first line without the values that differ each time, such as numbers; "line" is all
         of it, "type" the type alone. `app.operate(worker).morgue.requeue(filter={"fingerprint": group.fingerprint})`

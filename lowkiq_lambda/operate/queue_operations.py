@@ -119,7 +119,7 @@ class QueueOperations:
         if choice.ids is None:
             # Only blocked ids are due as late as FAR.
             choice = choice._replace(filter=choice.filter.from_time(FAR))
-        return act_on(self.runner, "release" if how == "retry" else "release_skipping", choice)
+        return act_on(self.runner, "unblock" if how == "retry" else "unblock_skipping", choice)
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.

@@ -107,7 +107,7 @@ class WaitingIds:
         everything: bool = False,
     ) -> int:
         """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number."""
-        return act_on(self._runner, "expedite", chosen(ids, filter, everything=everything))
+        return act_on(self._runner, "run_now", chosen(ids, filter, everything=everything))
 
     def kill(
         self,
@@ -128,4 +128,4 @@ class WaitingIds:
         value: object = error
         if not isinstance(value, str):
             raise TypeError(f"error must be a text, not {type(value).__name__}.")
-        return act_on(self._runner, "bury", choice, error=self._runner.dump_error(error))
+        return act_on(self._runner, "kill_delayed", choice, error=self._runner.dump_error(error))

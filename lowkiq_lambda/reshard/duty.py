@@ -10,7 +10,7 @@ from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.survivors import CRASHED
 from lowkiq_lambda.reshard.group import Moved, Postponed, QueueFacts
 from lowkiq_lambda.reshard.resharding import Resharding
-from lowkiq_lambda.store.shard.moving import Burials
+from lowkiq_lambda.store.shard.moving import DeathTerms
 
 if TYPE_CHECKING:
     from lowkiq_lambda.base.clock import Clock
@@ -72,7 +72,7 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
         queue.worker.merge,
         first.by_tenant,
         first.features,
-        Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
+        DeathTerms(morgue, texts.dump(CRASHED), queue.worker.dead_head),
         core.backend.prefix,
     )
     return Resharding(core.backend, facts, config.redis_retry_for, core.backend.clock, unreplicated=unreplicated)

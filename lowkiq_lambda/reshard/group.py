@@ -17,8 +17,8 @@ from lowkiq_lambda.store.shard.layout import Home, Layout
 from lowkiq_lambda.store.shard.moving import (
     MARGIN,
     MOST_ARRIVALS,
-    Burials,
     Cargo,
+    DeathTerms,
     Floors,
     Load,
     MovingShards,
@@ -65,7 +65,7 @@ class QueueFacts(NamedTuple):
     merge: str
     by_tenant: bool
     features: tuple[str, ...]
-    burials: Burials
+    death_terms: DeathTerms
     prefix: str
     """Of the app's keys."""
 
@@ -164,7 +164,7 @@ class GroupMove:
 
     def _seal(self, shard: ShardRef) -> Sealed:
         while True:
-            if sealed := self._shards.seal(shard, self._queue.burials):
+            if sealed := self._shards.seal(shard, self._queue.death_terms):
                 return sealed
             # A drain took the shard after its stillness had run out, because this process was frozen.
             (answer,) = self._shards.tell([shard], STILL)

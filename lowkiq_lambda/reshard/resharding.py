@@ -75,7 +75,7 @@ class Resharding:
                 return self.layout
 
     def ids_by_group(self, to: int) -> list[int]:
-        """How many ids wait or are buried in each group of a move to so many shards. Raises BackendError."""
+        """How many ids wait or are dead in each group of a move to so many shards. Raises BackendError."""
         layout = self.layout
         move = layout if layout.is_moving else layout.begun(to, 0)
         client, counts = self._backend.client, []

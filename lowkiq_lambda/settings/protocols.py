@@ -121,7 +121,7 @@ class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=Tru
     at: float
     """Unix seconds by the clock of the shard's server."""
     counts: Mapping[str, int]
-    """Ids by outcome, as `Lowkiq.drain` returns them; `failed` is the sum of `retried` and `buried`.
+    """Ids by outcome, as `Lowkiq.drain` returns them; `failed` is the sum of `retried` and `dead`.
 
     `checkpointed` are those of `later` whose cursor had moved.
     """

@@ -25,8 +25,8 @@ _REASONS: Final = {
     3: "its process ended",
     4: "goes on later",
     5: "killed by an operator",
-    6: "put back from the morgue",
-    7: "held",
+    6: "requeued",
+    7: "blocked",
     8: "went to the morgue with the oldest of its id",
 }
 """What scripts keep as a number, as include/mark_items.lua names them."""

@@ -43,13 +43,13 @@ class Assertions:
             if dead := self._dead(worker, None):
                 raise AssertionError(f"{self._where(worker, None)}: expected an empty morgue, found {_told(dead)}")
 
-    def assert_buried(self, worker: AnyWorker, *, id: JobId | None = None, error: str | None = None) -> None:
+    def assert_dead(self, worker: AnyWorker, *, id: JobId | None = None, error: str | None = None) -> None:
         """A job is in the morgue, of this id if one is given, with an error that has this text if one is given."""
         dead = self._dead(worker, id)
         if not any(error is None or error in (job.error or "") for job in dead):
-            expected = "a job in the morgue" if error is None else f"a job in the morgue with {error!r}"
-            instead = _told(dead) if dead else f"none there; what waits: {_told(self._waiting(worker, id))}"
-            raise AssertionError(f"{self._where(worker, id)}: expected {expected}, found {instead}")
+            wanted = "a job in the morgue" if error is None else f"a job in the morgue with {error!r}"
+            found = _told(dead) if dead else f"none there; what waits: {_told(self._waiting(worker, id))}"
+            raise AssertionError(f"{self._where(worker, id)}: expected {wanted}, found {found}")
 
     def assert_order(self, worker: AnyWorker, id: JobId, payloads: Iterable[Any]) -> None:
         """Exactly these payloads wait under the id, in this order. They are compared as the handler would get them."""

@@ -25,7 +25,7 @@ class JobFailed(AssertionError):
 class Drained:
     """What a drain did: lists of ids in the order in which it happened; one that had an outcome twice stands twice.
 
-    `done`; `retried`: failed, and waits to be tried again; `buried`: failed for the last time; `held` for a dead head;
+    `done`; `retried`: failed, and waits to be tried again; `dead`: failed for the last time; `blocked` for a dead head;
     `rejected`: ended with `Rejected`; `interrupted`: went back as they were; `later`: go on later; `suspected`: run
     alone before a failure counts. `recovered`: a dead process had them, and handlers were given them again. `calls`:
     what handlers were given, (id, payloads) for each.
@@ -33,8 +33,8 @@ class Drained:
 
     done: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
-    buried: list[str] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+    blocked: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     later: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Watcher:
         """Note the outcomes."""
         for job_id, outcome in event.outcomes.items():
             self.drained.note(job_id, outcome)
-            if outcome in ("retried", "buried", "held"):
+            if outcome in ("retried", "dead", "blocked"):
                 self.failed.append((event.queue_name, job_id))
 
     def __call__(self, worker: Worker[Any], batch: Batch[Any], call_next: Callable[..., Any]) -> Any:  # noqa: ANN401 - what the handler returns

@@ -8,7 +8,7 @@ class PastAction(msgspec.Struct, frozen=True, kw_only=True):
 
     `at`: when it ended, Unix seconds. `target`: on what, in words; of a bulk action its filter. `changed`: how many
     ids, shards or entries it changed. `state` is "in progress" while the steps of a bulk action go on, or for ever if
-    nobody went on; "failed" if Redis did not answer to the last. `run`: the same for all steps.
+    nobody went on; "failed" if Redis did not answer to the last. `action_id`: the same for all steps.
     """
 
     at: float
@@ -18,4 +18,4 @@ class PastAction(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     changed: int = 0
     state: str = "done"
-    run: str = ""
+    action_id: str = ""

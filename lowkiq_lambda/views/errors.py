@@ -12,7 +12,7 @@ SLOTS = 24
 
 
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Last errors of ids of one queue that are alike: `waiting` of ids that are retried, `buried` of ids in the morgue.
+    """Last errors of ids of one queue that are alike: `waiting` of ids that are retried, `dead` of ids in the morgue.
 
     `line`: their common text: the first line without the values that differ each time, the first line, or the type.
     `example`: the first line of one of them. `fingerprint`: 16 hex digits, by which a filter finds these alone; None
@@ -27,7 +27,7 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     example: str
     fingerprint: str | None = None
     waiting: int
-    buried: int
+    dead: int
     first_at: float | None
     last_at: float | None
     hours: tuple[int, ...]
@@ -35,7 +35,7 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def count(self) -> int:
         """How many ids that are retried, and in the morgue, have such an error: one that is in both counts in each."""
-        return self.waiting + self.buried
+        return self.waiting + self.dead
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ class Recovered(msgspec.Struct, frozen=True):
 
     `owner` took the shard at `held_since` under this token, and `how` tells how it ended: it died, or stood still for
     longer than its lease; it stopped, and said so; or an operator evicted it. `ids`: the first 64 of what it left, and
-    `more`, how many others. `struck`: those of them that are suspected of its death. `buried`: those that went to the
+    `more`, how many others. `struck`: those of them that are suspected of its death. `dead`: those that went to the
     morgue for it. `now`: where the ids are.
     """
 
@@ -52,7 +52,7 @@ class Recovered(msgspec.Struct, frozen=True):
     ids: list[str]
     more: int
     struck: list[str]
-    buried: list[str]
+    dead: list[str]
     now: dict[str, Whereabouts]
 
 

@@ -27,14 +27,14 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """A queue, or one shard of it, in numbers. The numbers count ids, except `payloads`. `lag` is in seconds.
 
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). Among them: `started`, those
-    that go on from a cursor, and `held`, those that wait for an operator to release them (`Worker.dead_head`).
+    that go on from a cursor, and `blocked`, those that wait for an operator to unblock them (`Worker.dead_head`).
     `in_flight`: ids in flight; `in_flight_lag`: since when the first of them was due.
     `lag`: how long the oldest due id has waited, ids in flight included; 0 if no id is due. `oldest_due_age`: the same
     of the ids without a holder, which wait or were left by a dead holder; it grows while no process drains. Neither
     counts ids that are kept back: `paused_lag` is the lag of paused shards and tenants, `limited_lag` the lag of ids
     that wait for a limit of their queue or for the rate of their tenant. `paused`: the number of paused shards;
     `limited`: the number of shards whose limits an operator has set.
-    Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an id's last),
+    Counted since the queue was made: `done`, `failed` (failures that counted, of which `dead` were an id's last),
     `rejected` (ended with `Rejected`, which is not a failure), `checkpointed` (runs that ended before their job, with
     progress; the job goes on later), `payloads` (handed to the handler and done), `superseded` (payloads that a newer
     one of their id replaced), and `trimmed` (payloads that a bound of the morgue removed: they are gone).
@@ -51,14 +51,14 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     oldest_due_age: float
     done: int
     failed: int
-    buried: int
+    dead: int
     rejected: int
     checkpointed: int
     payloads: int
     paused: int
     paused_lag: float
     damaged: int
-    held: int = 0
+    blocked: int = 0
     superseded: int = 0
     trimmed: int = 0
     limited: int = 0
@@ -355,12 +355,12 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     `due_at`: when it is due; None if no payload waits. `ahead`: ids that come before it. `suspects_ahead`: suspects
     that come before it; None if it is not a suspect. `strikes`: how often its process died or fell silent while it ran
     alone. `probation`: it is in flight or a suspect, and nothing but a first crash tells against it: as a suspect of a
-    worker with `concurrency` it runs once more, side by side with others like it. `buried_at`: the time of its last
-    burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
+    worker with `concurrency` it runs once more, side by side with others like it. `dead_since`: the time of its last
+    death; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
     come, if it is a started job that waits or is in flight. `debounced_until`: while the id
-    waits for more pushes, when it is due at the latest; else None. `held_since`: since when its head is held, until
-    somebody releases it (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
+    waits for more pushes, when it is due at the latest; else None. `blocked_since`: since when its head is blocked, until
+    somebody unblocks it (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: the turn of its tenant, if it waits and its queue has tenants. `failures`: the last five since the id was
     last done, newest first.
     """
@@ -373,12 +373,12 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     strikes: int = 0
     probation: bool = False
     in_flight: bool = False
-    buried_at: float | None = None
+    dead_since: float | None = None
     closed: bool = False
     least_version: int | None = None
     progress: ProgressView | None = None
     debounced_until: float | None = None
-    held_since: float | None = None
+    blocked_since: float | None = None
     limited: bool = False
     tenant: TenantTurn | None = None
     failures: tuple[Failure, ...] = ()
@@ -386,4 +386,4 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_unknown(self) -> bool:
         """Whether the id has no payload: not waiting, in flight or in the morgue."""
-        return self.due_at is None and not self.in_flight and self.buried_at is None
+        return self.due_at is None and not self.in_flight and self.dead_since is None

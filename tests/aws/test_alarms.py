@@ -23,7 +23,7 @@ Alarms = dict[str, dict[str, Any]]
 QUIET = ("FailureAlarm", "SilenceAlarm", "OldestDueAlarm", "DeadAlarm")
 DEPLOYED = {"HasAlarmTopic": True, "PublishesMetrics": True}
 """A stack with a topic, with metrics, and with a standard inbox."""
-WATCHED = ("SilenceAlarm", "OldestDueAlarm", "DeadAlarm", "HeldIdsAlarm", "MissedScheduleAlarm")
+WATCHED = ("SilenceAlarm", "OldestDueAlarm", "DeadAlarm", "BlockedIdsAlarm", "MissedScheduleAlarm")
 """The alarms on one metric, of a stack that takes nothing from elsewhere."""
 
 
@@ -259,7 +259,7 @@ def test_a_stack_without_metrics_tells_of_invocations_that_stop(resources: dict[
 def test_what_died_while_ticks_were_away_rings_with_the_first_of_them(
     alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
 ) -> None:
-    """A daemon buries it meanwhile; the counters of Redis know."""
+    """A daemon kills it meanwhile; the counters of Redis know."""
     app, daemon = make_app(), make_app()
     worker = declare(app, queue_name, Notes())
     declare(daemon, queue_name, failing("a"), max_retry_count=0)
@@ -275,7 +275,7 @@ def test_what_died_while_ticks_were_away_rings_with_the_first_of_them(
 
 
 def test_a_deploy_rings_nothing(alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str) -> None:
-    """A minute without a tick, a new environment, and a queue more that has buried jobs long ago."""
+    """A minute without a tick, a new environment, and a queue more that has killed jobs long ago."""
     before, after, elsewhere = make_app(), make_app(), make_app()
     old = declare(elsewhere, f"{queue_name}-old", failing("a"), max_retry_count=0)
     old.push_many(jobs_of("a"))
@@ -448,7 +448,7 @@ def test_planned_times_that_are_missed_ring_each_time(alarms: Alarms) -> None:
     assert ["OK", "ALARM", "OK", "ALARM", "OK"] == rings(alarms, "MissedScheduleAlarm", minutes)
 
 
-def test_e79_held_ids_ring_until_they_are_released(
+def test_e79_blocked_ids_ring_until_they_are_unblocked(
     alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
 ) -> None:
     """E-79: an app whose workers hold nothing publishes nothing, and rings nothing."""
@@ -462,5 +462,5 @@ def test_e79_held_ids_ring_until_they_are_released(
     app.operate(worker).unblock(["a"], "skip")
     minutes.go_on(5)
 
-    assert [None] * 4 == minutes["held"][:4]
-    assert ["OK", "ALARM", "OK"] == told(alarms, minutes)["HeldIdsAlarm"]
+    assert [None] * 4 == minutes["blocked"][:4]
+    assert ["OK", "ALARM", "OK"] == told(alarms, minutes)["BlockedIdsAlarm"]

@@ -75,7 +75,7 @@ def test_a_warm_function_obeys_an_event_for_a_shard_that_the_queue_was_given_sin
     assert len(IDS) == sum(each["counts"]["done"] for each in told)
 
 
-def test_burials_are_told_once_though_a_mover_died_between_two_counts(
+def test_deaths_are_told_once_though_a_mover_died_between_two_counts(
     drain: DrainFunction, make_app: MakeApp, queue_name: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For as long as nobody goes on, what a group has counted stands in its old shards and in its new ones."""

@@ -97,10 +97,10 @@ def test_an_idle_tick_writes_nothing(
     assert ({b"shop-drain": b"0"}, []) == (told, written)
 
 
-def test_each_burial_is_told_once_whoever_drained(
+def test_each_death_is_told_once_whoever_drained(
     drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
-    """This function, a daemon beside it, and a process that dies right behind the burial."""
+    """This function, a daemon beside it, and a process that dies right behind the death."""
     app, daemon, dying = make_app(), make_app(), make_app()
     worker = declare(app, queue_name, failing("a"), max_retry_count=0)
     declare(daemon, queue_name, failing("b"), max_retry_count=0)
@@ -122,7 +122,7 @@ def test_each_burial_is_told_once_whoever_drained(
     assert [0.0, 0.0, 3.0, 0.0, 0.0] == drain.values("dead")
 
 
-def test_a_tick_that_dies_before_it_has_told_loses_no_burial(
+def test_a_tick_that_dies_before_it_has_told_loses_no_death(
     drain: DrainFunction, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was told is written behind the line, so that a death between the two tells twice, and never not at all."""
@@ -150,8 +150,8 @@ def test_a_tick_that_dies_before_it_has_told_loses_no_burial(
     assert [0.0, 1.0, 1.0, 0.0] == drain.values("dead")
 
 
-def test_burials_of_a_killed_process_are_told_by_a_later_one(server_url: str, queue_name: str, tmp_path: Path) -> None:
-    """With real processes and a real SIGKILL: the tick is of a process that has never seen the burials."""
+def test_deaths_of_a_killed_process_are_told_by_a_later_one(server_url: str, queue_name: str, tmp_path: Path) -> None:
+    """With real processes and a real SIGKILL: the tick is of a process that has never seen the deaths."""
     (tmp_path / "dying.py").write_text(
         "import os, signal, sys, time\n"
         "from lowkiq_lambda import Lowkiq\n"

@@ -99,11 +99,11 @@ def test_counts_are_those_of_the_result(
 
     counts = drain()["counts"]
 
-    assert {"done": 3, "failed": 3, "retried": 2, "buried": 1} == counts
-    assert {"done": 3, "failed": 3, "retried": 2, "buried": 1} == drain.sums(
-        "done", "failed", "retried", "buried", "recovered"
+    assert {"done": 3, "failed": 3, "retried": 2, "dead": 1} == counts
+    assert {"done": 3, "failed": 3, "retried": 2, "dead": 1} == drain.sums(
+        "done", "failed", "retried", "dead", "recovered"
     )
-    assert [1] == drain.values("buried", f"{queue_name}-dead")
+    assert [1] == drain.values("dead", f"{queue_name}-dead")
     assert ([2], [2]) == tuple(drain.values(name, f"{queue_name}-slow") for name in ("batch_duration", "slowest_batch"))
 
 
@@ -125,7 +125,7 @@ def test_what_a_dead_holder_left_is_told_as_recovered(
     assert [1] == recovered[:1] == drain.values("recovered")
 
 
-def test_what_was_buried_for_crashes_is_told_as_failed(
+def test_what_died_for_crashes_is_told_as_failed(
     drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
     """`failed` is the sum of `retried` and `dead`, whatever an id died of."""
@@ -139,8 +139,8 @@ def test_what_was_buried_for_crashes_is_told_as_failed(
         died.drain()
         outlive(app, clock, worker)
 
-    assert {"recovered": 1, "failed": 1, "buried": 1} == drain()["counts"]
-    assert {"failed": 1, "buried": 1} == drain.sums("failed", "retried", "buried")
+    assert {"recovered": 1, "failed": 1, "dead": 1} == drain()["counts"]
+    assert {"failed": 1, "dead": 1} == drain.sums("failed", "retried", "dead")
 
 
 def test_only_what_was_acknowledged_is_told(

@@ -362,7 +362,7 @@ def test_alarms_watch_metrics_that_there_are(
     """Alarms and dashboard look at names that the functions publish and explain, in dimensions that they have."""
     published = {
         *ticking._OF_ALL,
-        ticking.HELD,
+        ticking.BLOCKED,
         ticking.DEAD,
         ticking.TRIMMED,
         *duty_task.SCHEDULE_METRICS,
@@ -374,7 +374,9 @@ def test_alarms_watch_metrics_that_there_are(
     ours = [one for one in watched(resources) if one["Namespace"] == {"Ref": "MetricsNamespace"}]
     shown = [metrics_shown(templates["cloudwatch-dashboard"], with_queues) for with_queues in (False, True)]
 
-    assert {"oldest_due_age", "dead", "held", "schedules_missed", FAILED_RECORDS} == {one["MetricName"] for one in ours}
+    assert {"oldest_due_age", "dead", "blocked", "schedules_missed", FAILED_RECORDS} == {
+        one["MetricName"] for one in ours
+    }
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
     assert {"oldest_due_age", "dead"} == shown[0] < shown[1] <= published
 
@@ -401,12 +403,12 @@ def metrics_shown(template: dict[str, Any], with_queues: bool) -> set[str]:  # n
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Failures, silence, age, dead, held, missed, failed, late, set aside: a topic is told of each, and of its end."""
+    """Failures, silence, age, dead, blocked, missed, failed, late, set aside: a topic is told of each, and of its end."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
     lambdas = {"Errors", "Throttles", "AsyncEventsDropped", "IteratorAge"}
-    ours = {"oldest_due_age", "dead", "held", "schedules_missed", FAILED_RECORDS}
+    ours = {"oldest_due_age", "dead", "blocked", "schedules_missed", FAILED_RECORDS}
     of_queues = {
         "NumberOfMessagesSent",
         "NumberOfMessagesDeleted",

@@ -112,21 +112,21 @@ def test_each_queue_is_published_in_numbers(
     } == published(capsys.readouterr().out)
 
 
-def test_e79_held_ids_are_published_where_a_worker_may_hold(
+def test_e79_blocked_ids_are_published_where_a_worker_may_block(
     app: Lowkiq, tick: Ticker, queue_name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """E-79: of other queues nothing more is published than ever, as each metric costs."""
-    holding = declare(app, queue_name, Notes(failing("a", "b")), batch_size=2, max_retry_count=0, dead_head="block")
+    blocking = declare(app, queue_name, Notes(failing("a", "b")), batch_size=2, max_retry_count=0, dead_head="block")
     other = declare(app, f"{queue_name}-other", Notes())
-    holding.push_many(jobs_of("ab"))
+    blocking.push_many(jobs_of("ab"))
     other.push_many(jobs_of("c"))
     app.drain()
 
     tick(QUEUES)
 
     seen = published(capsys.readouterr().out)
-    assert [2, 2] == [seen["shop-drain", name]["held"] for name in ("", holding.queue_name)]
-    assert "held" not in seen["shop-drain", other.queue_name]
+    assert [2, 2] == [seen["shop-drain", name]["blocked"] for name in ("", blocking.queue_name)]
+    assert "blocked" not in seen["shop-drain", other.queue_name]
 
 
 def test_what_somebody_works_on_is_lag_but_not_left_alone(

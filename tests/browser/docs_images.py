@@ -67,7 +67,7 @@ def history(app: Lowkiq, randomness: Random) -> None:
 
 @contextmanager
 def busy(url: str, site: Lowkiq) -> Iterator[None]:
-    """Queues with jobs that wait, that are in flight, that have failed, and that were buried; `site` shows them."""
+    """Queues with jobs that wait, that are in flight, that have failed, and that died; `site` shows them."""
     go_on = Event()
     with ExitStack() as stack:
 

@@ -33,7 +33,7 @@ def app(server_url: str) -> Iterator[Lowkiq]:
 
 @pytest.fixture
 def worker(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
-    """A worker that has buried twelve thousand ids."""
+    """A worker that has killed twelve thousand ids."""
     worker = declare(app, queue_name, handler, shards_count=3, max_retry_count=0, batch_size=1000)
     handler.failing = {str(number) for number in range(MANY)}
     worker.push_many([{"id": name} for name in handler.failing])

@@ -5,8 +5,8 @@ from typing import Any
 from playwright.sync_api import expect
 
 from lowkiq_lambda import Lowkiq
-from tests.browser.burying import bury
 from tests.browser.conftest import Visit
+from tests.browser.killing import kill
 from tests.browser.looks import look_around
 from tests.kit.handlers import FailingHandler
 
@@ -38,7 +38,7 @@ def test_what_is_ticked_keeps_its_actions_in_sight(
     app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
 ) -> None:
     """Far down in a long list the heads of its columns and the actions on the ticked rows are still there."""
-    bury(app, worker, handler, [{"id": f"dead-{number:02}"} for number in range(60)])
+    kill(app, worker, handler, [{"id": f"dead-{number:02}"} for number in range(60)])
     page = visit(f"morgue?queue={worker.queue_name}")
     rows = page.locator("tbody tr")
     actions = page.get_by_role("group", name="Actions on the selected jobs")
@@ -49,7 +49,7 @@ def test_what_is_ticked_keeps_its_actions_in_sight(
     expect(actions).to_contain_text("4 selected")
     rows.nth(30).scroll_into_view_if_needed()
     expect(actions).to_be_in_viewport(ratio=0.9)
-    expect(page.get_by_role("columnheader", name="Buried")).to_be_in_viewport(ratio=0.9)
+    expect(page.get_by_role("columnheader", name="Died")).to_be_in_viewport(ratio=0.9)
     # A row that is half under what stays in sight would count as too small.
     page.evaluate("document.querySelectorAll('.selection, thead th').forEach((part) => part.style.position = 'static')")
     assert [] == look_around(page, "ticked")

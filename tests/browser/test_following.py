@@ -43,13 +43,13 @@ def button(page: Page, name: str) -> Locator:
 
 
 def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
-    """A push, a new due time, a failure, a burial and the end: badge, times, payloads and buttons follow."""
+    """A push, a new due time, a failure, a death and the end: badge, times, payloads and buttons follow."""
     worker.push_many([{"id": "a", "payload": "first", "score": 1, "delay": 3_600}])
     page = watch(visit, worker, "a")
     due = page.locator("main h2 + p time")
     expect(page.locator("article")).to_have_count(1)
     expect(page.get_by_role("heading", name="Waiting")).to_contain_text("fresh")
-    expect(button(page, "Perform now")).to_be_visible()
+    expect(button(page, "Run now")).to_be_visible()
     before = due.get_attribute("datetime")
 
     worker.push_many([{"id": "a", "payload": "second", "score": 2}])
@@ -57,7 +57,7 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
     pass_time(page)
     expect(page.locator("article")).to_have_count(2)
     expect(page.get_by_role("heading", name="2 payloads")).to_be_visible()
-    expect(button(page, "Perform now")).to_have_count(0)
+    expect(button(page, "Run now")).to_have_count(0)
     assert before != due.get_attribute("datetime")
 
     handler.failing = {"a"}
@@ -66,14 +66,14 @@ def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingH
     expect(page.get_by_role("heading", name="Waiting")).to_contain_text("retry 1")
     expect(page.get_by_role("region", name="Last error")).to_have_text("a is broken")
     expect(page.get_by_role("region", name="Table of errors").locator("tbody tr")).to_have_count(1)
-    expect(button(page, "Bury")).to_be_visible()
+    expect(button(page, "Kill")).to_be_visible()
 
     app.operate(worker).waiting.kill(everything=True)
     pass_time(page)
     expect(page.get_by_role("heading", name="In the morgue")).to_be_visible()
     expect(page.get_by_role("heading", name="Waiting")).to_have_count(0)
     expect(button(page, "Requeue")).to_be_visible()
-    expect(button(page, "Bury")).to_have_count(0)
+    expect(button(page, "Kill")).to_have_count(0)
 
     handler.failing = set()
     app.operate(worker).morgue.requeue(["a"])

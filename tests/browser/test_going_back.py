@@ -47,7 +47,7 @@ def walk_back_and_forth(page: Page, first: Locator, last: Locator) -> None:
             expect(last).to_be_visible()
 
 
-def bury(app: Lowkiq, worker: Any, handler: FailingHandler, ids: list[str]) -> None:
+def kill(app: Lowkiq, worker: Any, handler: FailingHandler, ids: list[str]) -> None:
     """Let jobs fail for good."""
     handler.failing = set(ids)
     worker.push_many([{"id": one} for one in ids])
@@ -81,7 +81,7 @@ def test_a_question_may_be_loaded_again(app: Lowkiq, worker: Any, visit: Visit, 
     """It is asked anew, of what is there now; with scripts or without, each way leads back to the list."""
     worker.push_many([{"id": "a", "due_at": 4e9}])
     page = visit(f"waiting?queue={worker.queue_name}", java_script_enabled=scripts)
-    page.get_by_role("button", name="Perform all now").click()
+    page.get_by_role("button", name="Run all now").click()
     question = page.get_by_text("1 id of the queue")
     expect(question).to_be_visible()
     walk_back_and_forth(page, page.get_by_role("link", name="a", exact=True), question)
@@ -89,7 +89,7 @@ def test_a_question_may_be_loaded_again(app: Lowkiq, worker: Any, visit: Visit, 
 
     page.reload()
     expect(page.get_by_text("2 ids of the queue")).to_be_visible()
-    confirm(page, "Perform now")
+    confirm(page, "Run now")
     expect_done(page, "2 ids were")
     with nothing_sent(page):
         for _ in range(2 if scripts else 1):
@@ -110,7 +110,7 @@ def test_an_action_of_many_steps_is_asked_for_again_half_way(  # noqa: PLR0913, 
 ) -> None:
     """Loaded again, left and come back to, it goes on only when it is told to; each id is put back once."""
     monkeypatch.setattr("lowkiq_lambda.dashboard.pages.actions.IDS_IN_A_STEP", 1)
-    bury(app, worker, handler, [f"dead-{number}" for number in range(60)])
+    kill(app, worker, handler, [f"dead-{number}" for number in range(60)])
     page = visit(f"morgue?queue={worker.queue_name}")
     ask(page, "Requeue all")
     steps = iter(["confirmed"])
@@ -138,7 +138,7 @@ def test_a_selection_that_no_address_can_keep_is_not_sent_again(
     """Loaded again before it was confirmed it has to be made again; afterwards it says what was done."""
     random = Random(1)
     ids = ["".join(random.choices("0123456789abcdef", k=100)) for _ in range(100)]
-    bury(app, worker, handler, ids)
+    kill(app, worker, handler, ids)
     page = visit(f"morgue?queue={worker.queue_name}")
     for _ in range(2):
         page.get_by_label("Select all on this page").check()
@@ -211,14 +211,14 @@ def test_a_session_that_ends_before_an_action_leads_back_to_the_question(
     """What was not confirmed is asked again after signing in, and nothing was done; what was is done once."""
     worker.push_many([{"id": "a", "due_at": 4e9}])
     page = visit(f"waiting?queue={worker.queue_name}")
-    page.get_by_role("button", name="Perform all now").click()
+    page.get_by_role("button", name="Run all now").click()
     for _ in range(2):
         expect(page.get_by_text("1 id of the queue")).to_be_visible()
         page.context.clear_cookies()
-        confirm(page, "Perform now")
+        confirm(page, "Run now")
         page.get_by_label("Password").fill(OPERATOR)
         page.get_by_role("button", name="Sign in").click()
 
-    confirm(page, "Perform now")
+    confirm(page, "Run now")
     expect_done(page, "1 id was")
     assert (1, 0) == lengths(app, worker)

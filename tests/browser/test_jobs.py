@@ -5,21 +5,21 @@ from typing import Any
 from playwright.sync_api import expect
 
 from lowkiq_lambda import Batch, Lowkiq
-from tests.browser.burying import bury
 from tests.browser.conftest import Visit
+from tests.browser.killing import kill
 from tests.browser.pictures import picture
 from tests.kit.handlers import FailingHandler
 from tests.kit.steering import confirm, expect_done, tab_to
 
 
-def test_a_failed_job_is_found_put_back_and_seen_done(
+def test_a_failed_job_is_found_requeued_and_seen_done(
     app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
 ) -> None:
     """From the overview: its morgue, the search, the job with its error, putting it back, and the count of done."""
     handler.words = "met a closed warehouse"
-    bury(app, worker, handler, [{"id": f"order-{number}", "payload": {"no": number}} for number in range(120)])
+    kill(app, worker, handler, [{"id": f"order-{number}", "payload": {"no": number}} for number in range(120)])
     handler.words = "has no such customer"
-    bury(app, worker, handler, [{"id": "order-77", "payload": {"no": 77}}])
+    kill(app, worker, handler, [{"id": "order-77", "payload": {"no": 77}}])
     page = visit()
 
     page.get_by_role("row", name=worker.queue_name).locator("td[data-name=Morgue] a").click()
@@ -43,9 +43,9 @@ def test_a_failed_job_is_found_put_back_and_seen_done(
     expect(row.locator("td[data-name=Morgue]")).to_have_text("119")
 
 
-def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
+def test_a_job_is_requeued_without_a_pointer(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
     """Tab, Space and Enter are enough, and each place that they lead to is seen to have the focus."""
-    bury(app, worker, handler, [{"id": "first"}, {"id": "second"}])
+    kill(app, worker, handler, [{"id": "first"}, {"id": "second"}])
     page = visit(f"morgue?queue={worker.queue_name}")
 
     tab_to(page, page.get_by_label("Select first"))

@@ -79,11 +79,11 @@ STATUSES = {"range-unreadable": ["400"], "no-such-page": ["404"], "no-such-queue
 QUESTIONS: dict[str, tuple[Any, ...]] = {
     "searched": ("found:requeue", "queue", ("search", "find=dead&text=met+a+closed")),
     "ranged": ("found:delete", "retried", ("search", "by=due_at&range=gte&value=2025-01-15+08:00")),
-    "expedite": ("found:expedite", "retried"),
+    "run_now": ("found:run_now", "retried"),
     "kill": ("found:kill", "retried"),
     "delete-failed": ("found:delete_failed", "retried"),
     "requeue": ("found:requeue", "queue"),
-    "delete-buried": ("found:delete_buried", "queue"),
+    "delete-dead": ("found:delete_dead", "queue"),
     "nothing-to-do": ("found:requeue", "idle"),
     "nothing-selected": ("picked:delete", "queue"),
 }
@@ -157,7 +157,7 @@ def leave_started(app: Lowkiq, worker: Any) -> None:
         ("import-3", "saved", progress),
         ("import-1", "later", repr(time.time() + 900), 1),
         ("import-2", "retried", 0, time.time() + 900, b"no such file", "s", False, b"no such file"),
-        ("import-3", "buried", b"no such file", "s", b"no such file"),
+        ("import-3", "dead", b"no such file", "s", b"no such file"),
     )
 
 

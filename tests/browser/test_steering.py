@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from lowkiq_lambda import Lowkiq
-from tests.browser.burying import bury
 from tests.browser.conftest import Visit
+from tests.browser.killing import kill
 from tests.browser.looks import DESK, NARROW
 from tests.kit.handlers import FailingHandler
 from tests.kit.steering import confirm, expect_done
@@ -50,7 +50,7 @@ def test_tab_leads_through_every_page_in_order(
     app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit, size: ViewportSize
 ) -> None:
     """From the skip link to the last link: everything once, as it is read, marked, and hidden by nothing."""
-    bury(app, worker, handler, [{"id": f"dead-{number}"} for number in range(20)])
+    kill(app, worker, handler, [{"id": f"dead-{number}"} for number in range(20)])
     worker.push_many([{"id": f"later-{number}", "delay": 60} for number in range(20)])
     page = visit(viewport=size)
     # A refresh that changes nothing. One that is refused is a complaint, and a slow machine is here for long enough.
@@ -72,7 +72,7 @@ def test_everything_can_be_done_without_scripts(
     app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
 ) -> None:
     """Search, select, put back, delete all, pause for an hour, resume: forms and links are enough."""
-    bury(app, worker, handler, [{"id": name} for name in ("one", "two", "three")])
+    kill(app, worker, handler, [{"id": name} for name in ("one", "two", "three")])
     page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
     page.get_by_label("Id begins with").fill("t")
     page.get_by_role("button", name="Show").click()
@@ -103,12 +103,12 @@ def test_everything_can_be_done_without_scripts(
     assert not any(shard.is_paused for shard in app.operate(worker).shards())
 
 
-def test_many_are_put_back_without_scripts(
+def test_many_are_requeued_without_scripts(
     app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no script goes on with an action, its button does: after each step it asks about what is left."""
     monkeypatch.setattr("lowkiq_lambda.dashboard.pages.actions.IDS_IN_A_STEP", 1)
-    bury(app, worker, handler, [{"id": f"dead-{number}"} for number in range(30)])
+    kill(app, worker, handler, [{"id": f"dead-{number}"} for number in range(30)])
     page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
     page.get_by_role("button", name="Requeue all").click()
     told = list[str]()

@@ -156,7 +156,7 @@ class Patient:
     def act(self) -> None:
         """Do all that operators can do."""
         queue = self.queue
-        sweep = prepare(queue.runner, "expedite", filter=IdFilter(error="broken"))
+        sweep = prepare(queue.runner, "run_now", filter=IdFilter(error="broken"))
         for _ in steps(queue.runner, sweep):
             pass
         queue.pause(5.0)
@@ -288,7 +288,7 @@ def _started_jobs() -> Iterator[Kind]:
     mark = b"p" + bytes(6)
     yield Kind("there is no started job under the id", _hset("jobs", mark, b"alien", due=True), (mark,))
     yield Kind("the record of several is that of a started job", _hset("jobs", mark))
-    yield Kind("the progress of a buried job is garbage", _hset("morgue_errors", GARBAGE, b"\xffdead"))
+    yield Kind("the progress of a dead job is garbage", _hset("morgue_errors", GARBAGE, b"\xffdead"))
 
 
 def _no_utf8() -> Iterator[Kind]:
@@ -301,7 +301,7 @@ def _no_utf8() -> Iterator[Kind]:
     for name in ("since", "retry", "suspects"):
         yield Kind(f"an id in {name} is no UTF-8", _zadd(name, ALIEN, 3.0))
     yield Kind("an id in the morgue is no UTF-8", _zadd("morgue", ALIEN, 3.0), (ALIEN,))
-    yield Kind("buried payloads are of an id that is no UTF-8", _zadd("morgue_payloads", _member(ALIEN), 0.0), (ENTRY,))
+    yield Kind("dead payloads are of an id that is no UTF-8", _zadd("morgue_payloads", _member(ALIEN), 0.0), (ENTRY,))
     for name in ("errors", "morgue_errors", "failures"):
         yield Kind(f"an id in {name} is no UTF-8", _hset(name, b"\x90", ALIEN))
     yield Kind("an id in trouble is no UTF-8", _hset("trouble", b"\x80", ALIEN))

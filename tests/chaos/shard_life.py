@@ -115,15 +115,15 @@ class ShardLife:
         yield Step("evict", lambda: self.operator.in_flight.evict(self._shard, self._holder.token))
         self._die()
         yield self._take()
-        yield self._write("claim", ("b", "buried", b"dead", "s", b"d"))
+        yield self._write("claim", ("b", "dead", b"dead", "s", b"d"))
         yield self._write("release", ("c", "returned"), ("b", "returned"))
 
     def operating(self) -> Iterator[Step]:
         """An operator does everything once."""
-        yield Step("expedite", lambda: self.operator.waiting.run_now(everything=True))
+        yield Step("run_now", lambda: self.operator.waiting.run_now(everything=True))
         yield Step("kill", lambda: self.operator.waiting.kill(everything=True))
         yield Step("requeue", lambda: self.operator.morgue.requeue(["a"]))
-        yield Step("release", lambda: self.operator.unblock(["c"], "skip"))
+        yield Step("unblock", lambda: self.operator.unblock(["c"], "skip"))
         yield Step("delete", lambda: self.operator.waiting.delete(["c"]))
         yield Step("delete_morgue", lambda: self.operator.morgue.delete(["b"]))
         yield Step("repair", self.operator.repair)

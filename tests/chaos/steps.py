@@ -167,4 +167,4 @@ def check_that_nobody_paid(scenario: Scenario, ends: Sequence[State], *, deliver
     for end in ends:
         assert is_empty(end)
         assert {} == end["morgue"] == end["trouble"] == end["errors"]
-        assert 0 == end["counters"]["retried"] == end["counters"]["buried"]
+        assert 0 == end["counters"]["retried"] == end["counters"]["dead"]

@@ -1,4 +1,4 @@
-"""Holders that die at random: who is healthy is never buried, and who kills is buried alone, and soon."""
+"""Holders that die at random: who is healthy never dies, and who kills dies alone, and soon."""
 
 import math
 from collections import Counter
@@ -96,7 +96,7 @@ def simulation(server: Server) -> Iterator[Simulation]:
 
 
 @pytest.mark.parametrize("seed", mostly_nightly(range(5), 0))
-def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_name: str, seed: int) -> None:
+def test_p6_holders_killed_at_random_kill_nobody(simulation: Simulation, queue_name: str, seed: int) -> None:
     """E-50: 2,000 healthy jobs in windows of 20, a kill every 1.5 s: all are performed, in not much more time."""
     simulation.rng, simulation.life = Random(seed), LIFE
     simulation.declare(queue_name).push_many([{"id": number} for number in range(JOBS)])
@@ -108,7 +108,7 @@ def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_n
 
 
 @pytest.mark.parametrize("seed", mostly_nightly(range(3), 0))
-def test_p6_an_id_that_kills_is_buried_alone(simulation: Simulation, queue_name: str, seed: int) -> None:
+def test_p6_an_id_that_kills_dies_alone(simulation: Simulation, queue_name: str, seed: int) -> None:
     """E-50, LB-8: one kill in company and three alone, however many others kill the process meanwhile."""
     simulation.rng, simulation.life = Random(seed), LIFE
     simulation.killers = {"poison"}
@@ -122,13 +122,13 @@ def test_p6_an_id_that_kills_is_buried_alone(simulation: Simulation, queue_name:
 
 @pytest.mark.parametrize("killer", range(1, 9))
 def test_p6_the_payload_that_kills_is_found_by_halving(simulation: Simulation, queue_name: str, killer: int) -> None:
-    """E-50: of an id with eight payloads that one is buried, the others are performed in order."""
+    """E-50: of an id with eight payloads that one is dead, the others are performed in order."""
     simulation.killers = {killer}
     worker = simulation.declare(queue_name)
     worker.push_many([{"id": "x", "payload": number, "score": number} for number in range(1, 9)])
     worker.push_many([{"id": number} for number in range(50)])
     end = simulation.run()
-    assert {"x": [str(killer)]} == {id_: [one.payload for one in buried[2]] for id_, buried in end["morgue"].items()}
+    assert {"x": [str(killer)]} == {id_: [one.payload for one in dead[2]] for id_, dead in end["morgue"].items()}
     assert is_in_order(simulation.begun["x"])
     assert {} == end["trouble"]
     assert 51 == len(simulation.begun)

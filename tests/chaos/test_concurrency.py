@@ -86,7 +86,7 @@ def test_a_kill_while_a_cancelled_call_cleans_up_loses_nothing(server: Server, m
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
 
 
-def test_p6_a_kill_on_probation_buries_nobody(server: Server, many: Scenario) -> None:
+def test_p6_a_kill_on_probation_kills_nobody(server: Server, many: Scenario) -> None:
     """P2, P6: what a death left runs once more side by side; after another death then, each runs alone, to its end."""
     waiting = msgspec.structs.replace(many, handler="heed")
     push(many, numbered(IDS[:20], 1))

@@ -55,7 +55,7 @@ def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, 
         deliveries = sum(1 for numbers in begun[job_id] if 1 in numbers)
         assert deliveries == (2 if job_id in POINTS[point] else 1)
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
-    assert 0 == end["counters"]["retried"] == end["counters"]["buried"]
+    assert 0 == end["counters"]["retried"] == end["counters"]["dead"]
 
 
 def test_a_repeated_delivery_says_so(server: Server, scenario: Scenario) -> None:
@@ -88,7 +88,7 @@ def test_a_push_killed_after_its_write_is_present_once(server: Server, scenario:
 
 
 @pytest.mark.parametrize(("point", "told"), [("before settle", "ab"), ("after settle", ""), ("in hook", "ab")])
-def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
+def test_a_kill_around_a_death_leaves_each_job_in_one_place(
     server: Server, scenario: Scenario, point: str, told: str
 ) -> None:
     """E-17, E-18, LB-6: a job is in the queue or in the morgue, never in both, and the hook is not called twice."""
@@ -102,8 +102,8 @@ def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
     end_lease(scenario)
     end = drain_to_the_end(server, scenario)
     assert ["a", "b"] == sorted(end["morgue"])
-    assert 2 == end["counters"]["buried"]
-    # What a process did not come to tell is told by nobody: the hook is called at most once for a burial.
+    assert 2 == end["counters"]["dead"]
+    # What a process did not come to tell is told by nobody: the hook is called at most once for a death.
     assert told == "".join(sorted(line.id for line in journal_of(scenario).lines("exhausted")))
 
 
@@ -135,7 +135,7 @@ def test_two_recoveries_at_once_are_one(server: Server, scenario: Scenario) -> N
 
 
 def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Server, scenario: Scenario) -> None:
-    """E-50: a kill in company or before the start counts nothing; the third strike buries the payload, and says so."""
+    """E-50: a kill in company or before the start counts nothing; the third strike kills the payload, and says so."""
     push(scenario, numbered("a", 1))
     for point, strikes in KILLS.items():
         with child(scenario, stops=[point]) as holder:

@@ -75,7 +75,7 @@ def check_nothing_missing(scenario: Scenario, end: State, *, repeated: int) -> N
         for item, following in pairwise(done):
             assert following <= item + 1, done
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
-    assert 0 == end["counters"]["retried"] == end["counters"]["buried"]
+    assert 0 == end["counters"]["retried"] == end["counters"]["dead"]
 
 
 @pytest.mark.parametrize("point", IN_A_RUN)
@@ -173,7 +173,7 @@ def test_a_save_that_is_never_answered_ends_the_visit(
     check_nothing_missing(long_job, end, repeated=0)
 
 
-def test_an_item_that_kills_its_process_is_buried_alone(server: Server, long_job: Scenario) -> None:
+def test_an_item_that_kills_its_process_dies_alone(server: Server, long_job: Scenario) -> None:
     """E-50, LB-8: three strikes without a save between; its cursor is kept, and put back it goes on there."""
     poisoned = msgspec.structs.replace(long_job, dies_at=3)
     push(poisoned, [{"id": job_id, "payload": 1, "score": 1} for job_id in ("poison", "other")])

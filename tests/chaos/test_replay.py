@@ -112,7 +112,7 @@ class Replay:
             yield path, applied_to(self.records, path)
 
     def check_that_nobody_paid(self) -> None:
-        """Nothing failed, and nothing was buried."""
+        """Nothing failed, and nothing died."""
         for state in (stored(self.server.admin, shard) for shard in self.app.core.queues.agreed(self.worker).shards):
             assert {} == state["morgue"] == state["trouble"] == state["errors"]
             assert 0 == state["counters"]["retried"]
@@ -135,7 +135,7 @@ def replay(server: Server, queue_name: str, tmp_path: Path, request: pytest.Fixt
 
 @pytest.mark.parametrize("replay", [(1.5,)], indirect=True)
 def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Replay) -> None:
-    """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
+    """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is dead."""
     jobs, rng, kills = history(), random.Random(1), itertools.count()
     replay.begin(jobs, FEWEST_KILLS)
     while not replay.finished.wait(rng.uniform(0.5, 1.5)):

@@ -39,7 +39,7 @@ def check(server: Server, scenario: Scenario) -> None:
         assert {1, 2, 3} == {number for numbers in performed[job_id] for number in numbers}
         assert is_in_order(performed[job_id])
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
-    assert 0 == end["counters"]["retried"] == end["counters"]["buried"]
+    assert 0 == end["counters"]["retried"] == end["counters"]["dead"]
 
 
 @pytest.mark.usefixtures("upgrade")

@@ -37,11 +37,11 @@ def undisturbed(server: Server, shard: ShardRef) -> tuple[list[object], State]:
 
 
 def test_the_life_of_a_shard_ends_without_jobs(server: Server, queue_name: str) -> None:
-    """What the other tests compare with: all was performed, buried or deleted, and nothing is left."""
+    """What the other tests compare with: all was performed, dead or deleted, and nothing is left."""
     _, end = undisturbed(server, ShardRef(queue_name, 1, 0))
     assert is_empty(end)
     assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"] == end["failures"]
-    assert 1 == end["counters"]["retried"] == end["counters"]["buried"]
+    assert 1 == end["counters"]["retried"] == end["counters"]["dead"]
 
 
 @pytest.mark.parametrize("lost", mostly_nightly(["closed", "silent"], "closed"))
@@ -112,7 +112,7 @@ def test_every_script_touches_only_keys_of_its_shard(
 def test_a_full_server_refuses_pushes_and_nothing_else(
     make_server: MakeServer, queue_name: str, features: tuple[str, ...]
 ) -> None:
-    """E-41: the push says so and has written nothing; drain, retry, burial, recovery and operators go on."""
+    """E-41: the push says so and has written nothing; drain, retry, death, recovery and operators go on."""
     server, shard = make_server(), ShardRef(queue_name, 1, 0, features)
     expected = undisturbed(server, shard)
     server.admin.flushall()

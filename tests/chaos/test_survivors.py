@@ -66,10 +66,10 @@ def unheard_of(holders: Holders) -> Holder:
     return holder
 
 
-def test_p6_outages_that_outlast_the_lease_bury_nobody(
+def test_p6_outages_that_outlast_the_lease_kill_nobody(
     server: Server, scenario: Scenario, fault_proxy: FaultProxy
 ) -> None:
-    """E-43: a handler that ended well five times, and could not be settled four times, is done and not buried."""
+    """E-43: a handler that ended well five times, and could not be settled four times, is done and not dead."""
     push(scenario, numbered("a", 1))
 
     def go_away() -> None:
@@ -194,8 +194,8 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
     assert [8, 4, 2, 8] == sizes
 
 
-def test_p6_what_is_buried_says_what_is_known(server: Server, scenario: Scenario) -> None:
-    """E-50: after three processes of which nothing more was heard the payload is buried; its error says just that."""
+def test_p6_what_dies_says_what_is_known(server: Server, scenario: Scenario) -> None:
+    """E-50: after three processes of which nothing more was heard the payload is dead; its error says just that."""
     make_suspect(scenario)
     for number in range(3):
         with child(scenario, stops=["in handler"]) as holder:

@@ -48,7 +48,7 @@ def handle(batch: Batch) -> None:
 def shop(
     server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[ShopOfCommands]:
-    """An app that LOWKIQ_APP names; its worker has three shards and buries what fails."""
+    """An app that LOWKIQ_APP names; its worker has three shards and kills what fails."""
     module = ModuleType(MODULE)
     with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
         body: dict[str, Any] = {"queue_name": queue_name, "shards_count": 3, "max_retry_count": 0}

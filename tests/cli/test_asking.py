@@ -14,8 +14,8 @@ from tests.kit.workers import jobs_of
 
 ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "requeue": lambda queue, _: [["requeue", queue, "bad 1"], ["requeue", queue, "--all"]],
-    "redrive": lambda queue, _: [["redrive", queue, "--ids", "bad 1"], ["redrive", queue, "--filter", "all"]],
-    "expedite": lambda queue, _: [["expedite", queue, "--all"]],
+    "requeue": lambda queue, _: [["requeue", queue, "--ids", "bad 1"], ["requeue", queue, "--filter", "all"]],
+    "run_now": lambda queue, _: [["run-now", queue, "--all"]],
     "delete": lambda queue, _: [["delete", queue, "--all"], ["delete", queue, "--morgue", "bad 1"]],
     "pause": lambda queue, _: [["pause", queue]],
     "resume": lambda queue, _: [["resume", queue]],
@@ -114,7 +114,7 @@ def test_a_look_asks_nothing(shop: ShopOfCommands, process: str) -> None:
     codes = [
         shop.run(*words)[0]
         for words in (
-            ["redrive", shop.queue, "--filter", "all", "--dry-run"],
+            ["requeue", shop.queue, "--filter", "all", "--dry-run"],
             ["reshard", shop.queue, "--to", "6", "--dry-run"],
             ["reshard", shop.queue],
             ["reshard", shop.queue, "--to", "3"],
@@ -126,7 +126,7 @@ def test_a_look_asks_nothing(shop: ShopOfCommands, process: str) -> None:
     assert [1, 1, 0, 0, 0, 0] == codes
 
 
-def test_a_redrive_begins_when_the_answer_is_given(
+def test_a_requeue_begins_when_the_answer_is_given(
     shop: ShopOfCommands, type_in: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time in which somebody thinks does not make more ids due at once than --rate says."""
@@ -140,9 +140,9 @@ def test_a_redrive_begins_when_the_answer_is_given(
 
     monkeypatch.setattr(sys.stdin, "readline", think)
 
-    code, out, _ = shop.run("redrive", shop.queue, "--filter", "all", "--rate", "1")
+    code, out, _ = shop.run("requeue", shop.queue, "--filter", "all", "--rate", "1")
 
     first = min(job.due_at for job in shop.app.operate(shop.worker).waiting.fetch(["bad 1", "bad 2"]))
     assert 0 == code
-    assert "Redrive 2 ids in the morgue of " in out
+    assert "Requeue 2 ids in the morgue of " in out
     assert answered[0] <= first

@@ -1,4 +1,4 @@
-"""`lowkiq requeue`, `expedite`, `delete`, `pause` and `resume`: what they touch, ask and change."""
+"""`lowkiq requeue`, `run-now`, `delete`, `pause` and `resume`: what they touch, ask and change."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +15,7 @@ from tests.kit.workers import declare, jobs_of
 ONE_IN_EACH_SHARD: Final = ("0", "2", "7")
 
 
-def buried(shop: ShopOfCommands, *ids: str) -> None:
+def dead(shop: ShopOfCommands, *ids: str) -> None:
     """These ids, whose names begin with `bad`, are in the morgue."""
     shop.worker.push_many(jobs_of(ids))
     shop.app.drain()
@@ -23,7 +23,7 @@ def buried(shop: ShopOfCommands, *ids: str) -> None:
 
 def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfCommands, type_in: Type) -> None:
     """The number, the ids, the queue and the server stand in the question; anything but yes changes nothing."""
-    buried(shop, "bad 1", "bad 2", "bad 3")
+    dead(shop, "bad 1", "bad 2", "bad 3")
     type_in("y\n")
     refused = shop.run("requeue", shop.queue, "bad 1", "bad 2")
     type_in("yes\n")
@@ -63,7 +63,7 @@ def test_what_runs_is_told_apart_from_what_is_not_there(shop: ShopOfCommands) ->
 
 def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
     """--all is all that waits, all that waits for later, or all of the morgue; what is not there is said, by 1 too."""
-    buried(shop, "bad 1", "bad 2", "bad 3")
+    dead(shop, "bad 1", "bad 2", "bad 3")
     shop.worker.push_many([{"id": "now"}, {"id": "later", "delay": 600}])
 
     ended = [
@@ -71,7 +71,7 @@ def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
         shop.run("delete", shop.queue, "--morgue", "bad 1", "bad 2", "--yes"),
         shop.run("requeue", shop.queue, "--all", "--yes"),
         shop.run("requeue", shop.queue, "--all", "--yes"),
-        shop.run("expedite", shop.queue, "--all", "--yes"),
+        shop.run("run-now", shop.queue, "--all", "--yes"),
         shop.run("delete", shop.queue, "now", "--yes"),
         shop.run("delete", shop.queue, "--all", "--yes"),
     ]

@@ -31,7 +31,7 @@ def test_a_script_knows_every_command(shell: str, capsys: pytest.CaptureFixture[
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [(["re"], {"redis", "redrive", "requeue", "reset", "reshard", "resume"}), (["sho"], {"show"})],
+    [(["re"], {"redis", "requeue", "reset", "reshard", "resume"}), (["sho"], {"show"})],
 )
 def test_bash_completes(
     words: list[str], completed: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -26,7 +26,7 @@ def test_outcomes_are_counted_and_a_death_is_a_failure(shop: ShopOfCommands) -> 
     died = shop.run("drain", "--queue", "SyncOrder", "--json", "--log-level", "critical")
 
     assert (0, "done       3\n", "") == well
-    assert (1, {"done": 1, "buried": 1, "failed": 1}, "") == (died[0], json.loads(died[1]), died[2])
+    assert (1, {"done": 1, "dead": 1, "failed": 1}, "") == (died[0], json.loads(died[1]), died[2])
     assert (0, "nothing was due\n", "") == shop.run("drain")
 
 

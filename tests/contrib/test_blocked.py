@@ -77,7 +77,7 @@ def test_the_relay_fails_with_the_reason_and_new_rows_pass(shop: OrderShop, cloc
     assert {"b", "c"} == shop.payloads.keys()
 
 
-def test_a_row_that_settings_forbid_by_now_is_held(shop: OrderShop, make_app: MakeApp, clock: ManualClock) -> None:
+def test_a_row_that_settings_forbid_by_now_is_blocked(shop: OrderShop, make_app: MakeApp, clock: ManualClock) -> None:
     """It was written when payloads might be larger: its neighbours of the same push pass, its followers do not."""
     shop.push(*orders("a"), {"id": "b", "payload": "long" * 100}, *orders("b", "c"))
     deployed = OrderShop(make_app(max_payload_bytes=100), shop.engine, shop.worker.queue_name, clock)

@@ -65,9 +65,9 @@ def key_of(desk: Desk) -> bytes:
     return signing_key(desk.app.core.backend, 0.0)
 
 
-def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_selected_jobs_are_requeued(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """LN-25, LN-36: told what it touches first, nothing is done before; then those, no other, are due; and noted."""
-    desk.bury([{"id": "a"}, {"id": "b\0\r\n<i>"}, {"id": "c"}])
+    desk.kill([{"id": "a"}, {"id": "b\0\r\n<i>"}, {"id": "c"}])
     asked = ask(browser, desk, "picked:requeue", "a", "b\0\r\n<i>")
     assert (200, 3) == (asked.status, len(desk.state()["morgue"]))
     assert "2 ids that you selected" in asked.words
@@ -84,11 +84,11 @@ def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest
 def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """E-85: of many chosen ids the first are named, of a long one its beginning; a whole list is `all`."""
     caplog.set_level(logging.INFO, AUDIT)
-    desk.bury([{"id": "x" * 5_000}, *({"id": n} for n in range(20))])
+    desk.kill([{"id": "x" * 5_000}, *({"id": n} for n in range(20))])
 
     go_on(browser, ask(browser, desk, "picked:requeue", "x" * 5_000, *map(str, range(20))))
     go_on(browser, ask(browser, desk, "found:delete", by="due_at", range="gte", value="5"))
-    desk.bury([{"id": "a"}])
+    desk.kill([{"id": "a"}])
     go_on(browser, ask(browser, desk, "found:requeue"))
 
     selected, part, whole = (record.target for record in caplog.records)  # type: ignore[attr-defined]  # the audit sets it
@@ -99,7 +99,7 @@ def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptu
 
 def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -> None:
     """E-81: two who were asked at one time change everything once."""
-    desk.bury([{"id": "a"}, {"id": "b"}])
+    desk.kill([{"id": "a"}, {"id": "b"}])
     first, second = ask(browser, desk, "found:requeue"), ask(browser, desk, "found:requeue")
 
     assert "2 ids were changed" in go_on(browser, first).words
@@ -124,14 +124,14 @@ def test_a_job_that_began_after_the_question_is_said_to_run(browser: Browser, de
 
 
 @pytest.mark.nightly("tests of the browser interrupt a smaller action in each check")
-def test_ten_thousand_are_put_back_with_an_interruption(
+def test_ten_thousand_are_requeued_with_an_interruption(
     browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-83: by steps, each telling how far it is; left half-way it goes on later, and a step twice does no harm."""
     # So that a step ends by what it has done, however slow the machine is.
     monkeypatch.setattr(page, "STEP", 60.0)
     jobs = [{"id": n, "payload": n} for n in range(10_000)]
-    desk.bury(jobs)
+    desk.kill(jobs)
     asked = ask(browser, desk, "found:requeue")
     assert "10,000 ids of the queue" in asked.words
 
@@ -159,7 +159,7 @@ def test_a_page_that_is_loaded_again_says_what_it_cannot_count(
 ) -> None:
     """Sent once more, half-way or when all is done, the first step finds nothing to change, and says why."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
-    desk.bury([{"id": n} for n in range(1_200)])
+    desk.kill([{"id": n} for n in range(1_200)])
     asked = ask(browser, desk, "found:requeue")
     first = go_on(browser, asked)
     assert "500 changed so far" in first.words
@@ -178,8 +178,8 @@ def test_a_page_that_is_loaded_again_says_what_it_cannot_count(
 def test_what_is_complete_is_done(browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """No page says that all was looked at, and has a button to go on: the last call is not left to it."""
     monkeypatch.setattr(page, "STEP", 0.0)
-    desk.bury([{"id": n} for n in range(600)])
-    for do, ids in (("picked:requeue", ["1", "2"]), ("found:delete_buried", [])):
+    desk.kill([{"id": n} for n in range(600)])
+    for do, ids in (("picked:requeue", ["1", "2"]), ("found:delete_dead", [])):
         answer, told = ask(browser, desk, do, *ids), list[str]()
         while "action_state" in answer.text:
             answer = go_on(browser, answer)
@@ -191,8 +191,8 @@ def test_what_is_complete_is_done(browser: Browser, desk: Desk, monkeypatch: pyt
 
 def test_an_id_that_nobody_sees_is_named_in_quotes(browser: Browser, desk: Desk) -> None:
     """As lists show it; a long one is cut."""
-    desk.bury([{"id": " "}, {"id": "x" * 500}])
-    words = ask(browser, desk, "picked:delete_buried", " ", "x" * 500).words
+    desk.kill([{"id": " "}, {"id": "x" * 500}])
+    words = ask(browser, desk, "picked:delete_dead", " ", "x" * 500).words
     assert "“ ” x" in words
     assert "x" * 199 + "…" in words
 
@@ -222,7 +222,7 @@ def test_failed_jobs_are_killed(browser: Browser, desk: Desk) -> None:
 def test_all_are_performed_now(browser: Browser, desk: Desk) -> None:
     """E-82: in the order that they have, due at the time of the answer, not of the question."""
     desk.push([{"id": job_id, "delay": delay} for delay, job_id in enumerate("cab", 100)])
-    asked = ask(browser, desk, "found:expedite")
+    asked = ask(browser, desk, "found:run_now")
     desk.clock.advance(50.0)
 
     assert "3 ids of the queue" in asked.words
@@ -248,8 +248,8 @@ def test_all_are_performed_now(browser: Browser, desk: Desk) -> None:
 )
 def test_what_a_search_finds(browser: Browser, desk: Desk, search: dict[str, str], found: set[str]) -> None:
     """The action is done to all that the search's pages would show, and to nothing else."""
-    desk.bury([{"id": job_id} for job_id in ("a1", "a2", "b1", "b2")])
-    asked = ask(browser, desk, "found:delete_buried", **search)
+    desk.kill([{"id": job_id} for job_id in ("a1", "a2", "b1", "b2")])
+    asked = ask(browser, desk, "found:delete_dead", **search)
     assert (f"{len(found)} ids" if found else "No job matches") in re.sub("1 id ", "1 ids ", asked.words)
     if found:
         assert "Done." in go_on(browser, asked).words
@@ -268,7 +268,7 @@ def test_what_a_search_by_retry_count_finds(browser: Browser, desk: Desk, way: s
 
 def test_a_drain_that_runs_meanwhile(browser: Browser, desk: Desk) -> None:
     """E-80: what is being performed stays, and what is put back meanwhile is performed once."""
-    desk.bury([{"id": "dead", "payload": 1}])
+    desk.kill([{"id": "dead", "payload": 1}])
     desk.push([{"id": "runs", "payload": 1}])
     seen: list[str] = []
 
@@ -286,8 +286,8 @@ def test_a_drain_that_runs_meanwhile(browser: Browser, desk: Desk) -> None:
 
 def test_redis_breaks_off(browser: Browser, desk: Desk) -> None:
     """E-83: what was done by then is told, and the page's button goes on with the rest."""
-    desk.bury([{"id": n} for n in range(1_200)])
-    asked = ask(browser, desk, "found:delete_buried")
+    desk.kill([{"id": n} for n in range(1_200)])
+    asked = ask(browser, desk, "found:delete_dead")
 
     def fail() -> None:
         raise BackendUnavailable("It is gone.")
@@ -327,9 +327,9 @@ def test_a_queue_of_many_shards(
     def order(do: str, *ids: str) -> Answer:
         return browser.follow(browser.send("/actions/ask", {"queue": queue_name, "do": do, "ids": ids}))
 
-    assert "10 ids were changed" in go_on(browser, order("picked:expedite", *map(str, range(10)))).words
-    assert "90 ids of the queue" in order("found:expedite").words
-    asked, key = order("found:expedite"), signing_key(app.core.backend, 0.0)
+    assert "10 ids were changed" in go_on(browser, order("picked:run_now", *map(str, range(10)))).words
+    assert "90 ids of the queue" in order("found:run_now").words
+    asked, key = order("found:run_now"), signing_key(app.core.backend, 0.0)
     other = unpack(key, action_state(asked), BulkActionState)
     other = structs.replace(other, action=structs.replace(other.action, shards_count=6))
     assert 400 == browser.send("/actions/step", {"action_state": pack(key, other)}).status
@@ -359,21 +359,21 @@ def test_only_what_can_be_done_is_offered(browser: Browser, desk: Desk) -> None:
     assert (set(), set()) == (buttons(browser, waiting), buttons(browser, morgue))
 
     desk.push([{"id": "due"}])
-    assert {"picked:delete", "found:expedite"} == buttons(browser, waiting)
+    assert {"picked:delete", "found:run_now"} == buttons(browser, waiting)
     assert {"picked:delete"} == buttons(browser, f"/job?queue={queue}&id=due")
 
     desk.push([{"id": "later", "delay": 60}])
-    assert {"picked:delete", "picked:expedite", "found:expedite"} == buttons(browser, waiting)
-    assert {"picked:delete", "picked:expedite"} == buttons(browser, f"/job?queue={queue}&id=later")
+    assert {"picked:delete", "picked:run_now", "found:run_now"} == buttons(browser, waiting)
+    assert {"picked:delete", "picked:run_now"} == buttons(browser, f"/job?queue={queue}&id=later")
 
     desk.fail([{"id": "failed"}])
     of_failed = {"picked:kill", "found:kill", "found:delete_failed"}
-    assert {"picked:delete", "picked:expedite", "found:expedite"} | of_failed == buttons(browser, waiting)
-    assert {"picked:delete", "picked:expedite", "picked:kill"} == buttons(browser, f"/job?queue={queue}&id=failed")
+    assert {"picked:delete", "picked:run_now", "found:run_now"} | of_failed == buttons(browser, waiting)
+    assert {"picked:delete", "picked:run_now", "picked:kill"} == buttons(browser, f"/job?queue={queue}&id=failed")
 
     desk.queue.waiting.kill(everything=True)
-    of_dead = {"picked:requeue", "picked:delete_buried"}
-    assert of_dead | {"found:requeue", "found:delete_buried"} == buttons(browser, morgue)
+    of_dead = {"picked:requeue", "picked:delete_dead"}
+    assert of_dead | {"found:requeue", "found:delete_dead"} == buttons(browser, morgue)
     assert of_dead == buttons(browser, f"/job?queue={queue}&id=failed")
 
 
@@ -400,7 +400,7 @@ def test_the_lines_of_one_action_belong_together(
 ) -> None:
     """Each step that changed something leaves a line, and the last one tells the sum; other actions have others."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
-    desk.bury([{"id": n} for n in range(1_200)])
+    desk.kill([{"id": n} for n in range(1_200)])
     with caplog.at_level(logging.INFO, AUDIT):
         answer = ask(browser, desk, "found:requeue")
         while "action_state" in answer.text:
@@ -411,9 +411,9 @@ def test_the_lines_of_one_action_belong_together(
     assert [500, 500, 200] == [line["changed"] for line in steps]
     assert [500, 1_000, 1_200] == [line["in_all"] for line in steps]
     assert ["in progress", "in progress", "done"] == [line["state"] for line in steps]
-    assert 1 == len({line["run"] for line in steps})
+    assert 1 == len({line["action_id"] for line in steps})
     assert ("delete", "done", 1) == (other["action"], other["state"], other["changed"])
-    assert other["run"] != steps[0]["run"]
+    assert other["action_id"] != steps[0]["action_id"]
 
 
 def pages_by_get(browser: Browser, answer: Answer) -> Answer:
@@ -427,7 +427,7 @@ def pages_by_get(browser: Browser, answer: Answer) -> Answer:
 def test_no_page_is_an_answer_to_a_form(browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form leads on to an address, without scripts too; what was done already is told, and the sum at the end."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
-    desk.bury([{"id": n} for n in range(1_200)])
+    desk.kill([{"id": n} for n in range(1_200)])
     form = {"queue": desk.worker.queue_name, "do": "found:requeue"}
     shown = pages_by_get(browser, browser.send("/actions/ask", form))
     assert "1,200 ids of the queue" in shown.words
@@ -445,14 +445,14 @@ def test_no_page_is_an_answer_to_a_form(browser: Browser, desk: Desk, monkeypatc
 
 def test_an_address_that_somebody_made_up_changes_nothing(browser: Browser, desk: Desk) -> None:
     """E-84: an address holds a question or an outcome; an action's state is neither, and nonsense is refused."""
-    desk.bury([{"id": "a"}, {"id": "b"}])
+    desk.kill([{"id": "a"}, {"id": "b"}])
     queue = desk.worker.queue_name
     key = key_of(desk)
-    question = pack(key, BulkActionRequest(queue=queue, act="delete_buried", chosen=["a"]))
+    question = pack(key, BulkActionRequest(queue=queue, act="delete_dead", chosen=["a"]))
     assert "1 id that you selected" in browser.get(f"/actions/ask?q={question}").words
     result = pack(key, BulkActionResult(queue=queue, act="kill", changed=7))
     assert "Done. 7 ids were changed" in browser.get(f"/actions/done?q={result}").words
-    other = pack(secrets.token_bytes(32), BulkActionRequest(queue=queue, act="delete_buried", chosen=["a"]))
+    other = pack(secrets.token_bytes(32), BulkActionRequest(queue=queue, act="delete_dead", chosen=["a"]))
     for text in ("", "x", "é", action_state(browser.get(f"/actions/ask?q={question}")), other, question[:-1]):
         assert {400} == {browser.get(f"/actions/{name}?q={quote(text)}").status for name in ("ask", "done")}
     elsewhere = pack(key, BulkActionRequest(queue="other", act="delete"))
@@ -464,7 +464,7 @@ def test_a_selection_that_no_address_can_keep(browser: Browser, desk: Desk) -> N
     """It is asked about at once; the address that stands for it says that it has to be made again."""
     random = Random(1)
     ids = ["".join(random.choices("0123456789abcdef", k=100)) for _ in range(100)]
-    desk.bury([{"id": one} for one in ids])
+    desk.kill([{"id": one} for one in ids])
 
     shown = ask(browser, desk, "picked:requeue", *ids)
     assert "100 ids that you selected" in shown.words
@@ -477,7 +477,7 @@ def test_a_selection_that_no_address_can_keep(browser: Browser, desk: Desk) -> N
 
 def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Desk) -> None:
     """E-85: he sees no button, and what he sends all the same is refused."""
-    desk.bury([{"id": "a"}])
+    desk.kill([{"id": "a"}])
     queue = desk.worker.queue_name
     reader = make_browser(READER)
     for path in ("waiting", "morgue", "shards", "job"):
@@ -494,7 +494,7 @@ def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Des
 
 def test_a_forged_request(browser: Browser, desk: Desk) -> None:
     """E-84: from another site, or without the proof of a page, it is refused."""
-    desk.bury([{"id": "a"}])
+    desk.kill([{"id": "a"}])
     good = action_state(ask(browser, desk, "found:requeue"))
     assert 403 == browser.post("/actions/step", {"action_state": good}).status
     assert 403 == browser.send("/actions/step", {"action_state": good}, sec_fetch_site="cross-site").status
@@ -518,7 +518,7 @@ FORGED: list[dict[str, Any]] = [
     {"pending": ["gone"], "resume": b"1\xff"},
     {"snapshots": [(2**62, 1.0, 1, 1.0, 1, 1, 1)]},
     {"snapshots": [(0, float("nan"), 1, float("nan"), 1, 1, 1)]},
-    {"snapshots": [(0, float("inf"), 2**63, float("inf"), 2**63, 1, 1)], "act": "expedite"},
+    {"snapshots": [(0, float("inf"), 2**63, float("inf"), 2**63, 1, 1)], "act": "run_now"},
     {"filter": {"least": "nan"}},
     {"filter": {"least_id": "x"}},
     {"total": -1},
@@ -592,7 +592,7 @@ def test_a_question_and_its_line_say_what_was_searched_for(  # noqa: PLR0913, PL
 def test_a_question_about_a_whole_list_names_no_search(browser: Browser, desk: Desk) -> None:
     """All of the queue is meant."""
     desk.push([{"id": "a", "delay": 60}])
-    question = ask(browser, desk, "found:expedite", by="id", range="asc")
+    question = ask(browser, desk, "found:run_now", by="id", range="asc")
 
     assert "1 id of the queue" in question.words
     assert "Searched for" not in question.words
@@ -614,8 +614,8 @@ def test_a_large_deletion_wants_the_name_of_the_queue(
 ) -> None:
     """Above so many ids a click is not enough; an action that goes on does not ask again, a harmless one never."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
-    desk.bury([{"id": n} for n in range(1_001)])
-    asked = ask(browser, desk, "found:delete_buried")
+    desk.kill([{"id": n} for n in range(1_001)])
+    asked = ask(browser, desk, "found:delete_dead")
     assert "Type the name of the queue" in asked.words
     for typed in ({}, {"typed_queue": "other"}):
         refused = go_on(browser, asked, **typed)
@@ -623,7 +623,7 @@ def test_a_large_deletion_wants_the_name_of_the_queue(
     assert 1_001 == len(desk.state()["morgue"])
 
     assert "Type the name" not in ask(browser, desk, "found:requeue").words
-    assert "Type the name" not in ask(browser, desk, "found:delete_buried", find="99").words
+    assert "Type the name" not in ask(browser, desk, "found:delete_dead", find="99").words
     answer = go_on(browser, asked, typed_queue=desk.worker.queue_name)
     while "action_state" in answer.text:
         answer = go_on(browser, answer)
@@ -632,11 +632,11 @@ def test_a_large_deletion_wants_the_name_of_the_queue(
 
 def test_a_question_shows_ids_that_were_found(browser: Browser, desk: Desk) -> None:
     """The first of them, of those that the search finds alone; for a short list all of them."""
-    desk.bury([{"id": f"k{n:02}"} for n in range(40)])
-    words = ask(browser, desk, "found:delete_buried", find="k1").words
+    desk.kill([{"id": f"k{n:02}"} for n in range(40)])
+    words = ask(browser, desk, "found:delete_dead", find="k1").words
     assert "They are: k10 k11" in words
     assert "k20" not in words
-    assert "and 20 more" in ask(browser, desk, "found:delete_buried").words
+    assert "and 20 more" in ask(browser, desk, "found:delete_dead").words
 
 
 def test_a_reason_goes_to_the_audit_log(
@@ -644,7 +644,7 @@ def test_a_reason_goes_to_the_audit_log(
 ) -> None:
     """In each line of the action, in quotes and no longer than it may be; without one no line has the field."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
-    desk.bury([{"id": n} for n in range(700)])
+    desk.kill([{"id": n} for n in range(700)])
     with caplog.at_level(logging.INFO, AUDIT):
         answer = go_on(browser, ask(browser, desk, "found:requeue"), reason=" ticket 7\n" + "x" * 300)
         while "action_state" in answer.text:

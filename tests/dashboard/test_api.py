@@ -51,7 +51,7 @@ def _robot(app: Lowkiq, clock: ManualClock, secret: str, **options: Any) -> Robo
     return Robot(served, headers={"authorization": f"Bearer {secret}"})
 
 
-def bury(app: Lowkiq, worker: Any, handler: FailingHandler, count: int) -> None:
+def kill(app: Lowkiq, worker: Any, handler: FailingHandler, count: int) -> None:
     """So many ids end in the morgue."""
     handler.failing = {str(n) for n in range(count)}
     worker.push_many([{"id": n} for n in range(count)])
@@ -312,15 +312,15 @@ def test_chosen_jobs_are_requeued_and_deleted(
 ) -> None:
     """Each action changes the ids that are named, says how many, and leaves a line about who it was."""
     app, queue_name = mortal.app, mortal.queue_name
-    bury(app, mortal, handler, 6)
+    kill(app, mortal, handler, 6)
     caplog.clear()
 
     with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
         requeued = robot.act("morgue/requeue", queue=queue_name, ids=["0", "1", "unknown"])
-        buried = robot.act("morgue/delete", queue=queue_name, ids=["2"])
+        dead = robot.act("morgue/delete", queue=queue_name, ids=["2"])
         waiting = robot.act("waiting/delete", queue=queue_name, ids=["1"])
 
-    assert [2, 1, 1] == [one.json["changed"] for one in (requeued, buried, waiting)]
+    assert [2, 1, 1] == [one.json["changed"] for one in (requeued, dead, waiting)]
     assert {"length": 1, "morgue_length": 3} == {
         name: value for name, value in app.operate.stats()["by_worker"][queue_name].items() if name != "lag"
     }
@@ -332,7 +332,7 @@ def test_a_whole_list_is_done_in_steps(
     robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, queue_name: str
 ) -> None:
     """Calls go on where the one before ended, until there is no `next`; a repeated call changes nothing twice."""
-    bury(app, mortal, handler, 1_200)
+    kill(app, mortal, handler, 1_200)
 
     body: dict[str, Any] = {"queue": queue_name, "limit": 300}
     steps: list[dict[str, Any]] = []
@@ -351,7 +351,7 @@ def test_a_whole_list_is_done_in_steps(
 
 @pytest.mark.parametrize(
     ("path", "left"),
-    [("waiting/kill_all_failed", (1, 4)), ("waiting/delete_all_failed", (1, 0)), ("waiting/expedite_all", (5, 0))],
+    [("waiting/kill_all", (1, 4)), ("waiting/delete_all_failed", (1, 0)), ("waiting/run_now_all", (5, 0))],
 )
 def test_failed_jobs_are_killed_deleted_or_run_now(
     robot: Robot, worker: Any, handler: FailingHandler, path: str, left: tuple[int, int]
@@ -406,7 +406,7 @@ FOUND: Any = [
     ("waiting/delete_found", lambda _clock: {"max_retry_count": "(0"}, ["failed"]),
     ("waiting/delete_found", lambda clock: {"min_due_at": _later(clock)}, ["failed", "fresh"]),
     ("waiting/delete_all_failed", lambda _clock: {"prefix": "l"}, ["failed", "fresh", "later"]),
-    ("waiting/kill_all_failed", lambda _clock: {"prefix": "f"}, ["fresh", "later"]),
+    ("waiting/kill_all", lambda _clock: {"prefix": "f"}, ["fresh", "later"]),
 ]
 
 
@@ -449,7 +449,7 @@ def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: 
 
 @pytest.mark.parametrize(
     ("path", "left"),
-    [("waiting/expedite", ({"2", "3", "fresh"}, set())), ("waiting/kill", ({"0", "2", "3", "fresh"}, {"1"}))],
+    [("waiting/run_now", ({"2", "3", "fresh"}, set())), ("waiting/kill", ({"0", "2", "3", "fresh"}, {"1"}))],
 )
 def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the parts of a queue, and what is done to it
     robot: Robot,
@@ -468,7 +468,7 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
     worker.push_many([{"id": "0", "delay": 60}, {"id": "fresh", "delay": 60}])
     with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
         answer = robot.act(path, queue=worker.queue_name, ids=["0", "1", "unknown"])
-    if path == "waiting/expedite":
+    if path == "waiting/run_now":
         app.drain()
     operated = app.operate(worker)
 
@@ -595,7 +595,7 @@ def test_each_call_of_an_action_has_its_filter(
     robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A `next` goes on with the filter that it began with; the lines of one action share a number and tell the sum."""
-    bury(app, mortal, handler, 3_000)
+    kill(app, mortal, handler, 3_000)
     caplog.set_level(logging.INFO, "lowkiq_lambda.operate.audit")
     caplog.clear()
     body: dict[str, Any] = {"queue": mortal.queue_name, "filter": {"prefix": "1"}, "limit": 1}
@@ -610,7 +610,7 @@ def test_each_call_of_an_action_has_its_filter(
         name: value for name, value in app.operate.stats()["total"].items() if name != "lag"
     }
     lines = [record.__dict__ for record in caplog.records]
-    assert 1 == len({line["run"] for line in lines})
+    assert 1 == len({line["action_id"] for line in lines})
     assert ("requeue", "done", 1_111) == (lines[-1]["action"], lines[-1]["state"], lines[-1]["in_all"])
     assert 1_111 == sum(line["changed"] for line in lines)
 
@@ -619,7 +619,7 @@ def test_redis_breaks_off_an_action(
     robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-83: what was done is answered, with a `next`; where nothing could be done it is a 503."""
-    bury(app, mortal, handler, 2_000)
+    kill(app, mortal, handler, 2_000)
     run, calls = app.core.backend.run, list[str]()
 
     def run_once(name: str, *args: Any, **options: Any) -> Any:
@@ -644,7 +644,7 @@ def test_the_next_of_one_action_is_none_of_another(
     robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, queue_name: str
 ) -> None:
     """A `next` goes on with its own action on its own queue, and a forged one with nothing."""
-    bury(app, mortal, handler, 1_000)
+    kill(app, mortal, handler, 1_000)
     following = robot.act("morgue/requeue_all", queue=queue_name, limit=1).json["next"]
 
     assert following
@@ -927,7 +927,7 @@ def test_the_description_tells_of_the_token_of_forms(browser: Browser) -> None:
 def test_a_job_that_moves_between_two_looks_is_found(
     robot: Robot, app: Lowkiq, worker: Any, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lists are read one after the other: one that is buried behind the first of them is told all the same."""
+    """Lists are read one after the other: one that is dead behind the first of them is told all the same."""
     looks: list[int] = []
     fetch = JobListReader.fetch
 

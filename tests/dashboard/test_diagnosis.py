@@ -28,7 +28,7 @@ PUT_OFF = ProgressView(cursor=5, items=5, interruptions=1, reason="the database 
 
 CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "unknown": ({"shard": FREE}, "unknown", "never pushed", None),
-    "in the morgue": ({"shard": FREE, "buried_at": NOW - 3_600}, "in the morgue", "in the morgue for 1h", None),
+    "in the morgue": ({"shard": FREE, "dead_since": NOW - 3_600}, "in the morgue", "in the morgue for 1h", None),
     "in flight": (
         {"shard": HELD, "in_flight": True},
         "in flight",
@@ -48,10 +48,10 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         None,
     ),
     "due later": ({"shard": HELD, "due_at": LATER}, "due later", "waits for another 5m", LATER),
-    "head held": (
-        {"shard": FREE, "due_at": 253_402_300_800.0, "retry_count": 3.0, "held_since": NOW - 7_200},
-        "head held",
-        "has been held for 2h, and all payloads of its id wait behind it",
+    "head blocked": (
+        {"shard": FREE, "due_at": 253_402_300_800.0, "retry_count": 3.0, "blocked_since": NOW - 7_200},
+        "head blocked",
+        "has been blocked for 2h, and all payloads of its id wait behind it",
         None,
     ),
     "debouncing": (
@@ -193,7 +193,7 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
             {"shard": FREE, "due_at": DUE, "suspects_ahead": 0, "strikes": 2},
             "The process was lost twice while one of its payloads ran alone",
         ),
-        ({"shard": FREE, "due_at": DUE, "buried_at": NOW - 90}, "of this id were buried 1m 30s ago"),
+        ({"shard": FREE, "due_at": DUE, "dead_since": NOW - 90}, "of this id died 1m 30s ago"),
         ({"shard": FREE, "due_at": DUE, "least_version": 4}, "contract version 4 or newer"),
         ({"shard": UNSEEN, "due_at": DUE, "ahead": 2}, "In the next drain it waits behind 2 others."),
         ({"shard": QUIET, "due_at": DUE, "ahead": 1}, "In the next drain it waits behind 1 other."),
@@ -268,7 +268,7 @@ def test_every_situation_has_an_answer() -> None:
             in_flight=in_flight,
             retry_count=retry_count,
             suspects_ahead=suspects_ahead,
-            buried_at=buried_at,
+            dead_since=dead_since,
             progress=progress,
             probation=probation,
         )
@@ -277,7 +277,7 @@ def test_every_situation_has_an_answer() -> None:
         for in_flight in (False, True)
         for retry_count in (-1.0, 0.0)
         for suspects_ahead in (None, 0, 1)
-        for buried_at in (None, DUE)
+        for dead_since in (None, DUE)
         for progress in (None, PUT_OFF)
         for probation in (False, True)
     ]

@@ -77,13 +77,13 @@ def test_the_most_frequent_error_is_the_first_with_its_whole_count(
 ) -> None:
     """Forty failures in a hundred are the first row of page and API, as often as they are, with an example of them."""
     half = THROTTLED // 2
-    assert (WORDS, "HTTPError", half, half) == (throttled.line, throttled.type, throttled.waiting, throttled.buried)
+    assert (WORDS, "HTTPError", half, half) == (throttled.line, throttled.type, throttled.waiting, throttled.dead)
     assert re.fullmatch(
         "HTTPError: 429 Too Many Requests for url https://api.x.com/v1/labels/[0-9]+", throttled.example
     )
     shown = browser.get(f"/api/v1/errors?queue={worker.queue_name}").json["groups"]
     assert (WORDS, throttled.fingerprint, half, half) == tuple(
-        shown[0][name] for name in ("line", "fingerprint", "waiting", "buried")
+        shown[0][name] for name in ("line", "fingerprint", "waiting", "dead")
     )
     row = browser.get(f"/errors?queue={worker.queue_name}").text.partition('id="group-0"')[2].partition("</tr>")[0]
     assert WORDS in row.replace("<wbr>", "")
@@ -103,7 +103,7 @@ def test_other_groups_have_no_fingerprint(app: Lowkiq, worker: Any, by: Any) -> 
 def test_an_action_on_a_group_changes_exactly_its_ids(
     app: Lowkiq, worker: Any, throttled: ErrorGroup, browser: Browser
 ) -> None:
-    """Neither the same type with another status, nor an error that names it, is buried with it."""
+    """Neither the same type with another status, nor an error that names it, is dead with it."""
     page = browser.get(f"/errors?queue={worker.queue_name}")
     row = page.text.partition('id="group-0"')[2]
     fields = dict(re.findall(r'name="(queue|search)" value="(.*?)"', row)[:2])
@@ -117,14 +117,14 @@ def test_an_action_on_a_group_changes_exactly_its_ids(
         job.id for job in app.operate(worker).morgue.list("id", limit=10_000)
     }
     again = app.operate.errors(worker).groups[0]
-    assert (0, THROTTLED, throttled.fingerprint) == (again.waiting, again.buried, again.fingerprint)
+    assert (0, THROTTLED, throttled.fingerprint) == (again.waiting, again.dead, again.fingerprint)
     assert 1_800 == app.operate.stats()["total"]["length"]
 
 
 def test_a_filter_by_fingerprint_is_exact_wherever_filters_are(
     app: Lowkiq, worker: Any, throttled: ErrorGroup, browser: Browser
 ) -> None:
-    """Search, list, export, count and redrive find the ids of the group, all of them and no other."""
+    """Search, list, export, count and requeue find the ids of the group, all of them and no other."""
     wanted, half = throttled.fingerprint or "", THROTTLED // 2
     waiting = {f"throttled-{each}" for each in range(1, THROTTLED, 2)}
     where = f"queue={worker.queue_name}&fingerprint={wanted}"

@@ -28,7 +28,7 @@ def fail_each(batch: Batch) -> None:
 
 @pytest.fixture
 def worker(app: Lowkiq, queue_name: str, clock: ManualClock) -> Any:
-    """Three ids with one error, first two hours ago, and two with two errors of one type; of these one is buried."""
+    """Three ids with one error, first two hours ago, and two with two errors of one type; of these one is dead."""
     worker: Any = declare(app, queue_name, Notes(fail_each), shards_count=2)
     worker.push_many([{"id": f"late-{number}"} for number in range(3)])
     app.drain()
@@ -44,7 +44,7 @@ def test_errors_are_grouped_by_their_first_line(app: Lowkiq, worker: Any, clock:
     found = app.operate.errors(worker, by="line")
 
     assert [("shop.Late: no parcel", "shop.Late", 3, 0), ("KeyError: 1", "KeyError", 1, 0)] == [
-        (group.line, group.type, group.waiting, group.buried) for group in found.groups[:2]
+        (group.line, group.type, group.waiting, group.dead) for group in found.groups[:2]
     ]
     assert (5, 5, None, 0) == (found.counted, found.total, found.next, found.others)
     late, now = found.groups[0], clock.time()
@@ -54,8 +54,8 @@ def test_errors_are_grouped_by_their_first_line(app: Lowkiq, worker: Any, clock:
     assert 3 == app.operate.errors(worker).groups[0].hours[-3]
 
 
-def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -> None:
-    """P9: a started job that is buried lies beside its progress, and is one error of one."""
+def test_a_cursor_that_dies_is_not_an_error(app: Lowkiq, queue_name: str) -> None:
+    """P9: a started job that is dead lies beside its progress, and is one error of one."""
 
     class Importing(Worker):
         max_retry_count = 0
@@ -70,13 +70,13 @@ def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -
 
     found = app.operate.errors(Importing)
 
-    assert (1, 1, 1) == (found.groups[0].buried, found.counted, found.total)
+    assert (1, 1, 1) == (found.groups[0].dead, found.counted, found.total)
 
 
 def test_errors_are_grouped_by_their_type_alone(app: Lowkiq, worker: Any) -> None:
     """For errors whose messages differ by the id."""
     assert [("shop.Late", 3, 0), ("KeyError", 1, 1)] == [
-        (group.line, group.waiting, group.buried) for group in app.operate.errors(worker, by="type").groups
+        (group.line, group.waiting, group.dead) for group in app.operate.errors(worker, by="type").groups
     ]
 
 
@@ -119,9 +119,9 @@ def test_a_group_leads_to_the_actions_on_its_jobs(
     state = re.findall(r'name="action_state" value="(.*?)"', asked.text)[0]
     browser.send("/actions/step", {"action_state": state})
 
-    groups = {group.line: (group.waiting, group.buried) for group in app.operate.errors(worker, by="line").groups}
+    groups = {group.line: (group.waiting, group.dead) for group in app.operate.errors(worker, by="line").groups}
     assert {"shop.Late: no parcel": (0, 3), "KeyError: 1": (1, 0), "KeyError: 2": (0, 1)} == groups
-    assert "Bury" not in make_browser(READER).get("/errors").words
+    assert "Kill" not in make_browser(READER).get("/errors").words
     assert (404, 400) == (browser.get("/errors?queue=nobody").status, browser.get("/errors?after=x").status)
 
 

@@ -68,9 +68,9 @@ def test_an_export_of_the_morgue_and_of_what_is_in_flight(app: Lowkiq, queue_nam
     app.drain()
 
     assert ["flies"] == [row["id"] for row in rows(seen[0])]
-    (buried,) = rows(file_of(browser, worker, "morgue"))
-    assert ("dead", "dead is broken") == (buried["id"], buried["error"])
-    assert "buried_at" in buried
+    (dead,) = rows(file_of(browser, worker, "morgue"))
+    assert ("dead", "dead is broken") == (dead["id"], dead["error"])
+    assert "dead_since" in dead
     assert 'id="export-json"' in browser.get(link("processing", worker)).text
 
 

@@ -18,7 +18,7 @@ PAGES = sorted(
 
 
 @pytest.fixture
-def buried(app: Lowkiq, worker: Any) -> Any:
+def dead(app: Lowkiq, worker: Any) -> Any:
     """The worker, with two jobs in its morgue."""
     worker.push_many(jobs_of("ab"))
     app.drain()
@@ -26,16 +26,16 @@ def buried(app: Lowkiq, worker: Any) -> Any:
     return worker
 
 
-def test_a_bookmark_with_another_word_lists_nothing(buried: Any, browser: Browser) -> None:
+def test_a_bookmark_with_another_word_lists_nothing(dead: Any, browser: Browser) -> None:
     """`error` is a parameter of the API: the page offers no action on all of the morgue, and names its own."""
-    page = browser.get(f"/morgue?queue={buried.queue_name}&error=429")
+    page = browser.get(f"/morgue?queue={dead.queue_name}&error=429")
 
     assert 400 == page.status
     assert "This page does not know “error”." in page.words
     assert "text : a text in the last error" in page.words
     assert "Requeue" not in page.words
-    assert f'href="./morgue?queue={buried.queue_name}"' in page.text
-    assert 200 == browser.get(f"/morgue?queue={buried.queue_name}&text=429").status
+    assert f'href="./morgue?queue={dead.queue_name}"' in page.text
+    assert 200 == browser.get(f"/morgue?queue={dead.queue_name}&text=429").status
 
 
 @pytest.mark.parametrize("path", PAGES)

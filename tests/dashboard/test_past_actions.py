@@ -57,14 +57,14 @@ def test_an_action_is_listed_with_who_and_how_many(
 def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """However many requests it takes: with what it has changed in all, and what became of it last."""
     worker.push_many([{"id": number} for number in range(3)])
-    action = prepare(app.operate(worker).runner, "expedite")
+    action = prepare(app.operate(worker).runner, "run_now")
     for _ in range(2):
-        state = BulkActionState(queue=worker.queue_name, action=action, run="0000001f")
+        state = BulkActionState(queue=worker.queue_name, action=action, action_id="0000001f")
         browser.send("/actions/step", {"action_state": pack(signing_key(app.core.backend, 0.0), state)})
 
     assert 2 == app.core.backend.client.llen(actions_key(worker.queue_name))
     (only,) = listed(browser, queue=worker.queue_name)
-    assert ("expedite", "all", "0000001f") == (only["action"], only["target"], only["run"])
+    assert ("run_now", "all", "0000001f") == (only["action"], only["target"], only["action_id"])
 
 
 def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -73,7 +73,9 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
     name, key = worker.queue_name, signing_key(app.core.backend, 0.0)
     state = BulkActionState(queue=name, action=prepare(app.operate(worker).runner, "delete", chosen_ids=["1"]))
     body, _, signature = pack(key, state).partition(".")
-    forged = zlib.compress(msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, run="7445f43f")))
+    forged = zlib.compress(
+        msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, action_id="7445f43f"))
+    )
     text = base64.urlsafe_b64encode(forged).decode().rstrip("=")
     of_result = pack(key, BulkActionResult(queue=name, act="delete")).partition(".")[2]
     for each in (
@@ -94,9 +96,14 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
 def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> None:
     """One record for a run of one visitor on one target, with the most it told; others' runs never replace it."""
     name = worker.queue_name
-    past = PastAction(at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, run="0000000a")
-    others: list[dict[str, Any]] = [{"who": "rita"}, {"action": "requeue"}, {"target": "found by: x"}, {"run": ""}]
-    for at, fields in enumerate([{}, {"changed": 5}, *others, {"run": ""}]):
+    past = PastAction(at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, action_id="0000000a")
+    others: list[dict[str, Any]] = [
+        {"who": "rita"},
+        {"action": "requeue"},
+        {"target": "found by: x"},
+        {"action_id": ""},
+    ]
+    for at, fields in enumerate([{}, {"changed": 5}, *others, {"action_id": ""}]):
         record_action(app.core.backend, msgspec.structs.replace(past, at=float(at), **fields))
 
     found = past_actions.past_actions(app.core.backend, 0.0, [name], 10)
@@ -113,7 +120,7 @@ def test_a_state_that_is_sent_again_counts_what_it_changes_then(
     name = worker.queue_name
     worker.push_many([{"id": number} for number in range(1_500)])
     action = prepare(app.operate(worker).runner, "delete", whole_list=True)
-    text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, run="0000002f"))
+    text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, action_id="0000002f"))
     sent = 0
     while app.operate.stats()["total"]["length"]:
         assert 303 == browser.send("/actions/step", {"action_state": text}).status

@@ -243,7 +243,7 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
     worker.push_many([{"id": "bad", "payload": "new"}])
     answer = browser.get(link("job", worker, id="bad"))
     assert "In the morgue" in answer.words
-    assert "Other payloads of this id were buried" in answer.words
+    assert "Other payloads of this id died" in answer.words
     assert '"new"' in unescape(answer.text)
 
 

@@ -25,9 +25,7 @@ def test_a_job_that_is_done_has_a_past(app: Lowkiq, worker: Any, browser: Browse
     assert "A drain claimed it" not in browser.part(page).words
 
 
-def test_the_journal_of_trouble_has_burials(
-    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser
-) -> None:
+def test_the_journal_of_trouble_has_deaths(app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser) -> None:
     """Without the level of all: what went wrong and what operators did."""
     handler.failing = {"7"}
     worker.push_many([{"id": "7"}])
@@ -36,5 +34,5 @@ def test_the_journal_of_trouble_has_burials(
 
     words = browser.get(f"/job?queue={worker.queue_name}&id=7").words
 
-    assert "An operator buried it" in words
+    assert "An operator killed it" in words
     assert "has pushes, claims and outcomes, too, while" in words

@@ -195,10 +195,10 @@ def test_the_advice_knows_where_a_rate_stands(app: Lowkiq, clock: ManualClock) -
 
 
 def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
-    """Paused shards, held ids and a morgue that is nearly full; a pause is no due work."""
+    """Paused shards, blocked ids and a morgue that is nearly full; a pause is no due work."""
     app.core.configure(morgue_max_entries=2)
-    declare(app, "buried", Notes(raising()), max_retry_count=0).push_many(jobs_of("ab"))
-    declare(app, "held", Notes(raising()), max_retry_count=0, dead_head="block").push_many(jobs_of("c"))
+    declare(app, "dead", Notes(raising()), max_retry_count=0).push_many(jobs_of("ab"))
+    declare(app, "blocked", Notes(raising()), max_retry_count=0, dead_head="block").push_many(jobs_of("c"))
     paused = declare(app, "paused", Notes())
     app.drain()
     paused.push_many(jobs_of("d"))
@@ -209,11 +209,11 @@ def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     assert [("warning", "paused: 1 of 1 shard paused, and the oldest due id has waited 10 minutes")] == marks(
         checked, "paused"
     )
-    assert [("warning", "held: 1 id held, since the oldest payload failed for the last time")] == marks(
-        checked, "held ids"
+    assert [("warning", "blocked: 1 id blocked, since the oldest payload failed for the last time")] == marks(
+        checked, "blocked ids"
     )
     ((mark, says),) = marks(checked, "morgue")
-    assert ("warning", True) == (mark, says.startswith("buried: the morgue of shard 0 is nearly full"))
+    assert ("warning", True) == (mark, says.startswith("dead: the morgue of shard 0 is nearly full"))
     assert [("ok", "all that is due is looked after")] == marks(checked, "due work")
 
 

@@ -142,7 +142,7 @@ def test_forged_requests_are_refused(stack: Stack, open_window: OpenWindow, else
     assert not any(shard.is_paused for shard in stack.shards)
 
 
-def test_a_failed_job_is_found_put_back_and_seen_done(stack: Stack, open_window: OpenWindow) -> None:
+def test_a_failed_job_is_found_requeued_and_seen_done(stack: Stack, open_window: OpenWindow) -> None:
     """Its error is read in the morgue; when the cause is gone it is put back, drained, and counted as done."""
     path = stack.push(BY_HAND)
     stack.set_newest(path, 2)
@@ -153,8 +153,8 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stack: Stack, open_window:
 
     row.locator("td[data-name=Retries] a").click()
     page.get_by_label(f"Select {path}").check()
-    page.get_by_role("button", name="Bury", exact=True).click()
-    confirm(page, "Bury")
+    page.get_by_role("button", name="Kill", exact=True).click()
+    confirm(page, "Kill")
     expect_done(page, "1 id was")
     page.goto(stack.deployment.dashboard_url)
     row.locator("td[data-name=Morgue] a").click()

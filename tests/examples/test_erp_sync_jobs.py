@@ -89,7 +89,7 @@ def test_a_poison_order_ends_in_the_morgue_with_its_reason(lowkiq: AppUnderTest,
         lowkiq.advance(minutes=1)
         lowkiq.drain(raises=False)
 
-    lowkiq.assert_buried(SyncOrder, id=POISON, error="cannot compute the tax of order 1000")
+    lowkiq.assert_dead(SyncOrder, id=POISON, error="cannot compute the tax of order 1000")
     assert ["7"] == list(erp.orders)
     lowkiq.assert_empty(UpdateStock, Reconcile)
 

@@ -96,7 +96,7 @@ class SentToSentry(Transport):
 def sentry_of_test() -> Iterator[SentToSentry]:
     """What a client got until the end of the block."""
     sent = SentToSentry()
-    sent.use("burial")
+    sent.use("death")
     try:
         yield sent
     finally:

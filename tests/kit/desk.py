@@ -47,7 +47,7 @@ class Desk:
         self.drain()
         self.handler.failing = set()
 
-    def bury(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+    def kill(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Push jobs, and send them to the morgue."""
         self.fail(jobs)
         self.queue.waiting.kill(everything=True)

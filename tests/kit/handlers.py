@@ -43,7 +43,7 @@ class Notes:
         return [list(batch) for batch in self.batches]
 
     @property
-    def buried(self) -> list[MorgueJob]:
+    def dead(self) -> list[MorgueJob]:
         """The jobs that went to the morgue, in order."""
         return [job for jobs in self.exhausted for job in jobs]
 

@@ -34,8 +34,8 @@ def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
             key = shard.key(name)
             size = client.zcard(key) if client.type(key) == b"zset" else client.hlen(key)
             # Places in the morgue lie behind what is no id.
-            buried = sum(field[:1] == b"\xff" for field in client.hkeys(key)) if name == "seen" else 0
-            sizes[name] = sizes.get(name, 0) + int(str(size)) - buried
+            dead = sum(field[:1] == b"\xff" for field in client.hkeys(key)) if name == "seen" else 0
+            sizes[name] = sizes.get(name, 0) + int(str(size)) - dead
     return {name: size for name, size in sizes.items() if size}
 
 

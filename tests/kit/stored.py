@@ -40,8 +40,8 @@ _OF_STARTED: Final = 1 << 31
 COUNTERS: Final = (
     "done",
     "retried",
-    "buried",
-    "held",
+    "dead",
+    "blocked",
     "rejected",
     "returned",
     "checkpointed",
@@ -76,15 +76,15 @@ def stored_and_seen(client: redis.Redis, shard: ShardRef) -> tuple[State, float]
     flight = {id_: flown[:3] for id_, flown in flying.items()}
     errors, kept = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
     morgue_errors = {id_.decode(): error.decode() for id_, error in kept.items() if id_[:1] != _NO_ID}
-    buried_progress = {id_[1:].decode(): error for id_, error in kept.items() if id_[:1] == _NO_ID}
+    dead_progress = {id_[1:].decode(): error for id_, error in kept.items() if id_[:1] == _NO_ID}
     _check_texts(hashes)
     trouble = {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()}
     noted = {id_: note.pop("retry_counts", []) for id_, note in trouble.items()}
     waiting = _waiting(hashes["jobs"], box, {id_: entries for id_, (entries, _) in started.items()}, zsets)
     assert not started.keys() & flight.keys(), "what a started job was handed is in one place"
-    buried_seen = {field[1:]: place for field, place in hashes["seen"].items() if field[:1] == _NO_ID}
+    dead_seen = {field[1:]: place for field, place in hashes["seen"].items() if field[:1] == _NO_ID}
     _check_seen({field: place for field, place in hashes["seen"].items() if field[:1] != _NO_ID}, box)
-    _check_seen(buried_seen, {id_: entries for id_, entries in morgue.items() if len(entries) > 1})
+    _check_seen(dead_seen, {id_: entries for id_, entries in morgue.items() if len(entries) > 1})
     _check_sizes(raw[-1], morgue)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
     state: State = {
@@ -94,8 +94,8 @@ def stored_and_seen(client: redis.Redis, shard: ShardRef) -> tuple[State, float]
             **{id_: progress for id_, (_, progress) in started.items()},
             **{id_: flown[3] for id_, flown in flying.items() if flown[3] is not None},
         },
-        "buried_progress": {
-            id_: (entry_of(text[:PLACE])[:2], _opaque(text[PLACE:])) for id_, text in buried_progress.items()
+        "dead_progress": {
+            id_: (entry_of(text[:PLACE])[:2], _opaque(text[PLACE:])) for id_, text in dead_progress.items()
         },
         "counts": _counts(waiting, flight, noted),
         "errors": {id_.decode(): error.decode() for id_, error in errors.items()},

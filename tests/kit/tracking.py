@@ -23,8 +23,8 @@ REASONS: Final = {
     3: "its process ended",
     4: "goes on later",
     5: "killed by an operator",
-    6: "put back from the morgue",
-    7: "held",
+    6: "requeued",
+    7: "blocked",
     8: "with its head",
 }
 

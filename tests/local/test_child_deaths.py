@@ -79,7 +79,7 @@ def test_p2_what_a_child_held_that_exited_uninvited_runs_again_at_once(
     assert [] == stage.told("overlap")
 
 
-def test_p6_what_kills_its_child_each_time_is_found_and_buried_alone(
+def test_p6_what_kills_its_child_each_time_is_found_and_dies_alone(
     stage: Stage, server: Server, queue_name: str
 ) -> None:
     """P6: that the shard is free at once takes nothing from suspicion: once in company, then alone, then the morgue."""

@@ -50,10 +50,10 @@ class LaneModel(OperatedModel):
             self.served_at[lane] = self.due_by
             self._set_turn(lane)
 
-    def take_times(self, times: Mapping[str, float], expedited: Iterable[str]) -> None:
+    def take_times(self, times: Mapping[str, float], made_due: Iterable[str]) -> None:
         """Their lanes have other turns."""
         before = {id_: job.due_at for id_, job in self.waiting.items()}
-        super().take_times(times, [*expedited])
+        super().take_times(times, [*made_due])
         for id_, job in self.waiting.items():
             if job.due_at != before[id_]:
                 self._set_turn(lane_of(id_))

@@ -128,7 +128,7 @@ class StoreMachine(DisturbedMachine):
         if twice:
             again = holder.acquire("somebody", ClaimLimits(*limits), RETRY_FOR)
             assert isinstance(again, Acquired)
-            assert (granted.token, granted.recovered, granted.buried) == (again.token, again.recovered, again.buried)
+            assert (granted.token, granted.recovered, granted.dead) == (again.token, again.recovered, again.dead)
             self.check_window(again.window)
 
     @disturbance(limits=LIMITS)
@@ -320,7 +320,7 @@ class StoreMachine(DisturbedMachine):
     def die(self, data: st.DataObject) -> None:
         """One who holds the shard, or held it, is known to be dead; perhaps that is told twice."""
         late = data.draw(st.sampled_from([*self.former[-3:], self.holder]), label="late")
-        held = late is self.holder and (self.model.until > 0 or self.model.dead)
+        held = late is self.holder and (self.model.until > 0 or self.model.is_dead)
         assert held == late.is_dead()
         if held:
             self.model.release_dead()
@@ -373,16 +373,16 @@ class StoreMachine(DisturbedMachine):
         if window.kind == "CHARGE":
             assert window.charge
             retry = st.just((id_, "retried", count, at, window.charge, "", False, "n"))
-            return retry | st.just((id_, "buried", window.charge, "", window.charge))
+            return retry | st.just((id_, "dead", window.charge, "", window.charge))
         blamed = st.booleans()
         retry = st.builds(lambda *more: (id_, "retried", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
-        bury = st.builds(lambda *more: (id_, "buried", *more), ERRORS, SIGNATURES, BEGINNINGS)
+        kill = st.builds(lambda *more: (id_, "dead", *more), ERRORS, SIGNATURES, BEGINNINGS)
         later = [(id_, "later", when, moved) for when in (None, at) for moved in (0, 1)]
         plain = st.sampled_from(
             [None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4), *later]
         )
         suspect = st.sampled_from([(id_, "suspected", 0), (id_, "suspected", 0), (id_, "suspected", 1)])
-        return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
+        return plain | retry | kill if window.kind == "LONE" else plain | retry | kill | suspect
 
     def check_window(self, window: Window | None, *, told: bool = True) -> None:
         """The holder was given what the model claimed."""
@@ -418,7 +418,7 @@ class StoreMachine(DisturbedMachine):
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retried": (4, 7), "buried": (2, 4), "saved": (2,), "noted": (2,), "rejected": (3,)}
+    positions = {"retried": (4, 7), "dead": (2, 4), "saved": (2,), "noted": (2,), "rejected": (3,)}
     encoded = []
     for outcome in outcomes:
         parts = [part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome)]

@@ -82,7 +82,7 @@ class Group:
 
 
 @dataclass
-class Buried:
+class DeadPayloads:
     """An id's payloads in the morgue."""
 
     at: float
@@ -116,11 +116,11 @@ class Model:
     trouble: dict[str, dict[str, Any]] = field(default_factory=dict)
     suspects: dict[str, float] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    morgue: dict[str, Buried] = field(default_factory=dict)
+    morgue: dict[str, DeadPayloads] = field(default_factory=dict)
     progress: dict[str, str] = field(default_factory=dict)
     """How far each started job has come."""
-    buried_progress: dict[str, tuple[tuple[float, int], str]] = field(default_factory=dict)
-    """Place of a buried payload, and how far the started job had come that was handed this one alone."""
+    dead_progress: dict[str, tuple[tuple[float, int], str]] = field(default_factory=dict)
+    """Place of a dead payload, and how far the started job had come that was handed this one alone."""
     counters: Counter[str] = field(default_factory=Counter)
     arrival: int = 0
     last_default: float = 0.0
@@ -130,7 +130,7 @@ class Model:
     lease_key: bool = False
     window: Claimed | None = None
     abandoned: bool = False
-    dead: bool = False
+    is_dead: bool = False
     evicted: bool = False
     paused_until: float = 0.0
     to_trim: bool = False
@@ -173,7 +173,7 @@ class Model:
             return "held"
         if not (self.flight or self.is_due() or self.suspects):
             return "empty"
-        self.evicted, self.dead, former = False, False, self.holder
+        self.evicted, self.is_dead, former = False, False, self.holder
         self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
         self._recover(former)
         self.go_on(limits)
@@ -268,7 +268,7 @@ class Model:
 
     def release_dead(self) -> None:
         """Who took the shard last is gone, and nothing more is heard of it."""
-        self.holder, self.dead, self.until, self.lease_key = object(), True, 0.0, False
+        self.holder, self.is_dead, self.until, self.lease_key = object(), True, 0.0, False
 
     def survive(self, holder: object, id_: str) -> None:
         """One who could not settle lives: what was taken for its death is taken back."""
@@ -409,8 +409,8 @@ class Model:
             self._note(id_, strikes=None, struck_payload=None)
             kind, strikes = "halvings", [*self.trouble[id_].get("halvings", []), former]
         if kind == "strikes" and len(strikes) == STRIKES:
-            self._bury_progress(id_, flown)
-            self.counters["buried"] += 1
+            self._kill_progress(id_, flown)
+            self.counters["dead"] += 1
             self._failed_once_more(id_, flown, "crashed")
             known = self.trouble.pop(id_)
             self.groups.pop(known["group"], None)
@@ -448,10 +448,10 @@ class Model:
         self._put_back(id_, flown.entries, self.due_by if at is None else at)
         self._clear(id_, blamed=not moved and self.trouble.get(id_, {}).get("blamed", False))
 
-    def _bury_progress(self, id_: str, flown: Flown) -> None:
+    def _kill_progress(self, id_: str, flown: Flown) -> None:
         progress = self.progress.pop(id_, None)
         if progress is not None and len(flown.entries) == 1:
-            self.buried_progress[id_] = (flown.entries[0][:2], progress)
+            self.dead_progress[id_] = (flown.entries[0][:2], progress)
 
     def _done(self, id_: str, flown: Flown) -> None:
         self.counters["done"] += 1
@@ -480,10 +480,10 @@ class Model:
         self._put_back(id_, flown.entries, at)
         self._clear(id_, signature, error, blamed=blamed)
 
-    def _buried(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
-        self.counters["buried"] += 1
+    def _dead(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
+        self.counters["dead"] += 1
         self._failed_once_more(id_, flown, beginning)
-        self._bury_progress(id_, flown)
+        self._kill_progress(id_, flown)
         known = self.trouble.get(id_, {})
         self._clear(id_, signature, error)
         self._forget_counts(flown.entries[:1])
@@ -550,14 +550,14 @@ class Model:
     # The morgue
 
     def _to_morgue(self, id_: str, entry: Entry, error: str) -> None:
-        buried = self.morgue.setdefault(id_, Buried(self.now, error, []))
-        buried.at, buried.error = self.now, error
-        equal = next((one for one in buried.entries if one.payload == entry.payload), None)
+        dead = self.morgue.setdefault(id_, DeadPayloads(self.now, error, []))
+        dead.at, dead.error = self.now, error
+        equal = next((one for one in dead.entries if one.payload == entry.payload), None)
         if equal is not None and self.merge != "never":
-            buried.entries.remove(equal)
+            dead.entries.remove(equal)
             entry = (max if self.merge in {"max", "latest"} else min)(equal, entry)
-        buried.entries.append(entry)
-        buried.entries.sort()
+        dead.entries.append(entry)
+        dead.entries.sort()
         self.to_trim = True
 
     def _trim(self) -> None:
@@ -565,29 +565,29 @@ class Model:
         # one, of that which was longest left alone, until all limits are kept.
         most, most_bytes, age = self.morgue_limits
         while self.to_trim and self.morgue:
-            id_ = _first({one: buried.at for one, buried in self.morgue.items()}, 1)[0]
-            size = morgue_bytes(self.morgue, self.failures) + progress_bytes(self.buried_progress)
-            count = sum(len(buried.entries) for buried in self.morgue.values())
+            id_ = _first({one: dead.at for one, dead in self.morgue.items()}, 1)[0]
+            size = morgue_bytes(self.morgue, self.failures) + progress_bytes(self.dead_progress)
+            count = sum(len(dead.entries) for dead in self.morgue.values())
             if self.morgue[id_].at >= self.now - age:
                 if count <= most and size <= most_bytes:
                     break
-                sizes = {one: len(buried.entries) for one, buried in self.morgue.items()}
+                sizes = {one: len(dead.entries) for one, dead in self.morgue.items()}
                 if max(sizes.values()) > 1:
                     id_ = max(sizes, key=lambda one: (sizes[one], one.encode()))
             del self.morgue[id_].entries[0]
             self.counters["trimmed"] += 1
             if not self.morgue[id_].entries:
                 del self.morgue[id_]
-                self.buried_progress.pop(id_, None)
+                self.dead_progress.pop(id_, None)
         self.to_trim = False
 
 
-def morgue_bytes(morgue: Mapping[str, Buried], failures: Mapping[str, Sequence[tuple[float, float, str]]]) -> int:
+def morgue_bytes(morgue: Mapping[str, DeadPayloads], failures: Mapping[str, Sequence[tuple[float, float, str]]]) -> int:
     """What the byte limit of the morgue counts: payloads, errors, of which a long one is kept once, and failures."""
-    size = sum(4 + len(id_.encode()) + entry.size for id_, buried in morgue.items() for entry in buried.entries)
+    size = sum(4 + len(id_.encode()) + entry.size for id_, dead in morgue.items() for entry in dead.entries)
     long: dict[str, int] = {}
-    for buried in morgue.values():
-        beginning, rest = _as_kept(buried.error)
+    for dead in morgue.values():
+        beginning, rest = _as_kept(dead.error)
         size += 1 + len(beginning.encode()) + (40 if rest else 0)
         if rest:
             long[rest] = len(rest.encode())
@@ -599,9 +599,9 @@ def morgue_bytes(morgue: Mapping[str, Buried], failures: Mapping[str, Sequence[t
     return size + sum(long.values())
 
 
-def progress_bytes(buried: Mapping[str, tuple[tuple[float, int], str]]) -> int:
+def progress_bytes(dead: Mapping[str, tuple[tuple[float, int], str]]) -> int:
     """What it counts of started jobs: place and progress, as short errors are kept."""
-    return sum(1 + 14 + len(progress.encode()) for _, progress in buried.values())
+    return sum(1 + 14 + len(progress.encode()) for _, progress in dead.values())
 
 
 def _as_kept(error: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ def expected(model: Model) -> State:
         },
         "flight": {id_: (flown.entries, flown.due_at, flown.retry_count) for id_, flown in model.flight.items()},
         "progress": model.progress,
-        "buried_progress": model.buried_progress,
+        "dead_progress": model.dead_progress,
         "counts": model.counts,
         "errors": model.errors,
         "failures": model.failures,
@@ -23,9 +23,9 @@ def expected(model: Model) -> State:
             name: (group.left, group.signature, group.error, group.ids, group.systemic)
             for name, group in model.groups.items()
         },
-        "morgue": {id_: (buried.at, buried.error, buried.entries) for id_, buried in model.morgue.items()},
+        "morgue": {id_: (dead.at, dead.error, dead.entries) for id_, dead in model.morgue.items()},
         "counters": {name: model.counters[name] for name in COUNTERS},
-        "morgue_bytes": morgue_bytes(model.morgue, model.failures) + progress_bytes(model.buried_progress),
+        "morgue_bytes": morgue_bytes(model.morgue, model.failures) + progress_bytes(model.dead_progress),
         "arrival": model.arrival,
         "paused_until": model.paused_until,
         "lease": (model.token, model.until, model.lease_key),

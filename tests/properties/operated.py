@@ -49,7 +49,7 @@ class OperatedMachine(WokenMachine):
             self.seen.arrival,
             self.seen.waiting,
             self.seen.failed,
-            self.seen.buried,
+            self.seen.dead,
         )
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)
@@ -68,22 +68,22 @@ class OperatedMachine(WokenMachine):
         assert self.model.kill_failed(self.look_taken()) == self.acting().waiting.kill(everything=True)
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)
-    def queue_up(self, ids: list[str]) -> None:
+    def requeue(self, ids: list[str]) -> None:
         """Take ids from the morgue."""
-        assert self.model.queue_up(self.look_taken(), ids) == self.acting().morgue.requeue(ids)
+        assert self.model.requeue(self.look_taken(), ids) == self.acting().morgue.requeue(ids)
 
     @disturbance(lambda self: self.seen)
-    def queue_up_all(self) -> None:
+    def requeue_all(self) -> None:
         """Take all that lies in the morgue."""
-        assert self.model.queue_up_all(self.look_taken()) == self.acting().morgue.requeue(everything=True)
+        assert self.model.requeue_all(self.look_taken()) == self.acting().morgue.requeue(everything=True)
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)
-    def delete_buried(self, ids: list[str]) -> None:
+    def delete_dead(self, ids: list[str]) -> None:
         """Delete ids from the morgue."""
-        assert self.model.delete_buried(self.look_taken(), ids) == self.acting().morgue.delete(ids)
+        assert self.model.delete_dead(self.look_taken(), ids) == self.acting().morgue.delete(ids)
 
     @disturbance(lambda self: self.seen)
-    def perform_now(self) -> None:
+    def run_now(self) -> None:
         """Make all that waits for a later time due, in its order, before nothing that is due already."""
         if self.look_taken().at != self.model.now:
             # To this action "now" is what the look says.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from tests.kit.stored import Entry
-from tests.properties.model import Buried, Flown, Job, Model
+from tests.properties.model import DeadPayloads, Flown, Job, Model
 
 TICKS = 0.001
 """Seconds: more than the order of what is made due at once may take."""
@@ -24,21 +24,21 @@ class OperatedModel(Model):
     def kill_failed(self, look: ShardSnapshot) -> int:
         """What waits and has failed goes to the morgue."""
         failed = self._failed(look)
-        changed = sum(self._withdraw(look, id_, self._burying(id_, self.errors.get(id_, ""))) for id_ in failed)
+        changed = sum(self._withdraw(look, id_, self._killing(id_, self.errors.get(id_, ""))) for id_ in failed)
         self.to_trim = bool(failed)
         self._trim()
         return changed
 
-    def queue_up(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
+    def requeue(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """From the morgue to where the payloads' scores belong, due now, with no retries used up."""
         known = {id_: self.morgue[id_].error for id_ in ids if id_ in self.morgue}
         whole = {id_: len(self.morgue[id_].entries) == 1 for id_ in known}
-        progress = {id_: self.buried_progress.get(id_) for id_ in known}
+        progress = {id_: self.dead_progress.get(id_) for id_ in known}
         exhumed = {id_: entries for id_ in known if (entries := self._exhume(look, id_))}
         self.arrival += bool(exhumed)
         for id_, entries in exhumed.items():
             place, came = progress[id_] or (None, "")
-            self.buried_progress.pop(id_, None)
+            self.dead_progress.pop(id_, None)
             if whole[id_] and place == entries[0][:2] and id_ not in self.waiting and id_ not in self.flight:
                 job = self.waiting[id_] = Job([], self.now)
                 job.handed, self.progress[id_] = [entries[0]._replace(arrival=self.arrival)], came
@@ -49,11 +49,11 @@ class OperatedModel(Model):
             self.errors.setdefault(id_, known[id_])
         return len(exhumed)
 
-    def queue_up_all(self, look: ShardSnapshot) -> int:
+    def requeue_all(self, look: ShardSnapshot) -> int:
         """All of the morgue."""
-        return self.queue_up(look, list(self.morgue)) if look.buried else 0
+        return self.requeue(look, list(self.morgue)) if look.dead else 0
 
-    def delete_buried(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
+    def delete_dead(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """What lies in the morgue under the ids."""
         return sum(bool(self._exhume(look, id_)) for id_ in ids)
 
@@ -61,11 +61,11 @@ class OperatedModel(Model):
         """Ids that the look saw waiting for a later time."""
         return {id_ for id_, job in self.waiting.items() if look.waiting and job.due_at > self.now and _seen(look, job)}
 
-    def take_times(self, times: Mapping[str, float], expedited: Collection[str]) -> None:
+    def take_times(self, times: Mapping[str, float], made_due: Collection[str]) -> None:
         """Ids are due at other times now."""
         for id_, job in self.waiting.items():
             job.due_at = times[id_]
-            if id_ in self.suspects and id_ in expedited:
+            if id_ in self.suspects and id_ in made_due:
                 self.suspects[id_] = times[id_]
 
     def pause(self, until: float) -> None:
@@ -80,11 +80,11 @@ class OperatedModel(Model):
         self.abandoned, self.evicted, self.holder = True, True, None
         return True
 
-    def _burying(self, id_: str, error: str) -> Callable[[Entry], None]:
+    def _killing(self, id_: str, error: str) -> Callable[[Entry], None]:
         def take(entry: Entry) -> None:
             job = self.waiting[id_]
             if entry in job.handed:
-                self._bury_progress(id_, Flown(list(job.handed), 0.0, -1.0))
+                self._kill_progress(id_, Flown(list(job.handed), 0.0, -1.0))
             self._to_morgue(id_, entry, error)
 
         return take
@@ -129,14 +129,14 @@ class OperatedModel(Model):
             self.suspects[id_] = self.now
 
     def _exhume(self, look: ShardSnapshot, id_: str) -> list[Entry]:
-        buried = self.morgue.get(id_, Buried(0.0, "", []))
-        if buried.at > look.newest_burial:
+        dead = self.morgue.get(id_, DeadPayloads(0.0, "", []))
+        if dead.at > look.newest_death:
             return []
-        old = [entry for entry in buried.entries if entry.arrival <= look.arrival]
-        buried.entries = [entry for entry in buried.entries if entry not in old]
-        if not buried.entries:
+        old = [entry for entry in dead.entries if entry.arrival <= look.arrival]
+        dead.entries = [entry for entry in dead.entries if entry not in old]
+        if not dead.entries:
             self.morgue.pop(id_, None)
-            self.buried_progress.pop(id_, None)
+            self.dead_progress.pop(id_, None)
         return old
 
 

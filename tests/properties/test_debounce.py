@@ -70,7 +70,7 @@ class GatheringMachine(RuleBasedStateMachine):
             retry_in=lambda _self, _count: RETRY_IN,
         )
         self.waiting: dict[str, GatheringId] = {}
-        self.buried: set[str] = set()
+        self.dead: set[str] = set()
 
     def teardown(self) -> None:
         """No connection is left."""
@@ -138,7 +138,7 @@ class GatheringMachine(RuleBasedStateMachine):
         assert len(due) == sum(counts.get(word, 0) for word in ("done", "failed", "later"))
 
     @rule()
-    def perform_now(self) -> None:
+    def run_now(self) -> None:
         """An operator makes all due, which may move what has just become due by a tick."""
         late = [job_id for job_id, known in self.waiting.items() if known.due >= self.now - TICKS]
         self.app.operate(self.worker).waiting.run_now(everything=True)
@@ -160,17 +160,17 @@ class GatheringMachine(RuleBasedStateMachine):
         """An operator sends what has failed to the morgue."""
         self.app.operate(self.worker).waiting.kill(everything=True)
         failed = {job_id for job_id, known in self.waiting.items() if known.has_failed}
-        self.buried |= failed
+        self.dead |= failed
         for job_id in failed:
             del self.waiting[job_id]
 
-    @precondition(lambda self: self.buried)
+    @precondition(lambda self: self.dead)
     @rule()
     def requeue(self) -> None:
         """An operator brings it back, and it is due."""
         self.app.operate(self.worker).morgue.requeue(everything=True)
-        self.waiting |= {job_id: GatheringId(at=self.now) for job_id in self.buried}
-        self.buried.clear()
+        self.waiting |= {job_id: GatheringId(at=self.now) for job_id in self.dead}
+        self.dead.clear()
 
     @invariant()
     def each_id_is_due_when_it_should_be(self) -> None:

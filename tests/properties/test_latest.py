@@ -155,7 +155,7 @@ class LatestMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_queue_is_as_the_model(self) -> None:
-        """One payload of an id waits, the morgue has what was buried, marks are what was done, and never fell."""
+        """One payload of an id waits, the morgue has what died, marks are what was done, and never fell."""
         queries, shard = self.app.operate(self.worker), shard_of(self.app, self.worker, "a")
         client: Any = self.app.core.backend.client
         marks: dict[str, int] = {}

@@ -64,9 +64,9 @@ class ShardByHand:
         self.save(job_id, progress)
         self.settle((job_id, "later", "", 0))
 
-    def bury(self, job_id: str) -> None:
+    def kill(self, job_id: str) -> None:
         """The job in flight failed for the last time."""
-        self.settle((job_id, "buried", b"broken", "s", b"broken"))
+        self.settle((job_id, "dead", b"broken", "s", b"broken"))
 
     def die(self) -> None:
         """The holder dies, and its lease ends."""
@@ -311,7 +311,7 @@ def die_alone(stage: ShardByHand, *, saves: bool = False) -> Window | None:
 
 
 def test_deaths_without_a_save_are_strikes(stage: ShardByHand) -> None:
-    """The third buries a single payload, and its progress with it."""
+    """The third kills a single payload, and its progress with it."""
     stage.begin("a", 1)
     stage.take()
     stage.die()
@@ -324,7 +324,7 @@ def test_deaths_without_a_save_are_strikes(stage: ShardByHand) -> None:
 
     assert {} == stage.state["waiting"]
     assert ["1"] == [entry.payload for entry in stage.state["morgue"]["a"][2]]
-    assert "1" == stage.state["buried_progress"]["a"][1]
+    assert "1" == stage.state["dead_progress"]["a"][1]
 
 
 def test_a_save_takes_strikes_back(stage: ShardByHand) -> None:
@@ -361,41 +361,41 @@ def test_the_third_strike_of_several_drops_the_progress(stage: ShardByHand) -> N
     assert ([], [3, 4]) == stage.waiting("a")
 
 
-def test_the_burial_of_one_of_several_drops_the_progress(stage: ShardByHand) -> None:
+def test_the_death_of_one_of_several_drops_the_progress(stage: ShardByHand) -> None:
     """The rest starts anew: the progress was made on another set."""
     stage.begin("a", 1, 2)
     stage.take()
 
-    stage.bury("a")
+    stage.kill("a")
 
     assert ([], [2]) == stage.waiting("a")
-    assert ({}, {}) == (stage.state["progress"], stage.state["buried_progress"])
+    assert ({}, {}) == (stage.state["progress"], stage.state["dead_progress"])
 
 
-def buried(stage: ShardByHand, *payloads: int) -> None:
+def dead(stage: ShardByHand, *payloads: int) -> None:
     """A started job of a single payload in the morgue."""
     for payload in payloads:
         stage.begin("a", payload, progress=b"%d" % payload)
         stage.take()
-        stage.bury("a")
+        stage.kill("a")
 
 
 def test_a_job_comes_back_from_the_morgue_with_its_progress(stage: ShardByHand) -> None:
     """Its only payload goes on where it stopped; an operator who looked before spares it."""
-    buried(stage, 1)
+    dead(stage, 1)
     before = stage.look()
 
     assert 1 == stage.shard.operator().morgue.requeue(["a"])
     assert 0 == stage.shard.operator(before).waiting.delete(["a"])
 
-    assert ({"a": "1"}, {}) == (stage.state["progress"], stage.state["buried_progress"])
+    assert ({"a": "1"}, {}) == (stage.state["progress"], stage.state["dead_progress"])
     assert [("a", [1], b"1")] == handed(stage.take())
 
 
 @pytest.mark.parametrize("busy", ["waiting", "flight", "started"])
 def test_a_job_comes_back_to_a_busy_id_without_its_progress(stage: ShardByHand, busy: str) -> None:
     """What is there already is not what the progress was made on: the payload starts anew, in its place."""
-    buried(stage, 1)
+    dead(stage, 1)
     if busy == "started":
         stage.begin("a", 2, progress=b"2")
     else:
@@ -408,12 +408,12 @@ def test_a_job_comes_back_to_a_busy_id_without_its_progress(stage: ShardByHand, 
     expected = {"waiting": ([], [1, 2]), "flight": ([], [1]), "started": ([2], [1])}
     assert expected[busy] == stage.waiting("a")
     assert ({"a": "2"} if busy == "started" else {}) == stage.state["progress"]
-    assert {} == stage.state["buried_progress"]
+    assert {} == stage.state["dead_progress"]
 
 
-def test_of_several_buried_payloads_none_comes_back_with_progress(stage: ShardByHand) -> None:
+def test_of_several_dead_payloads_none_comes_back_with_progress(stage: ShardByHand) -> None:
     """They would be handed over together."""
-    buried(stage, 1, 2)
+    dead(stage, 1, 2)
 
     stage.shard.operator().morgue.requeue(["a"])
 
@@ -421,13 +421,13 @@ def test_of_several_buried_payloads_none_comes_back_with_progress(stage: ShardBy
     assert {} == stage.state["progress"]
 
 
-def test_the_progress_of_a_buried_job_goes_with_it(stage: ShardByHand) -> None:
+def test_the_progress_of_a_dead_job_goes_with_it(stage: ShardByHand) -> None:
     """What is deleted from the morgue leaves nothing behind; its bytes are counted."""
-    buried(stage, 1)
+    dead(stage, 1)
 
     assert 1 == stage.shard.operator().morgue.delete(["a"])
 
-    assert ({}, 0) == (stage.state["buried_progress"], stage.state["morgue_bytes"])
+    assert ({}, 0) == (stage.state["dead_progress"], stage.state["morgue_bytes"])
 
 
 def test_delete_takes_a_started_job_with_all_behind_it(stage: ShardByHand) -> None:
@@ -494,10 +494,10 @@ def test_kill_takes_a_started_job_to_the_morgue(stage: ShardByHand, payloads: tu
 
     assert ({}, {}) == (stage.state["waiting"], stage.state["progress"])
     assert [*payloads] == [int(entry.payload) for entry in stage.state["morgue"]["a"][2]]
-    assert kept == stage.state["buried_progress"].keys()
+    assert kept == stage.state["dead_progress"].keys()
 
 
-def test_expedite_makes_a_started_job_due(stage: ShardByHand) -> None:
+def test_run_now_makes_a_started_job_due(stage: ShardByHand) -> None:
     """It counts as seen, also where all that waits behind it came later."""
     stage.push("a", 1)
     stage.take()

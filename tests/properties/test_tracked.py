@@ -81,8 +81,8 @@ class TrackedMachine(OperatedMachine):
             yield from ((id_, entry) for entry in [*job.handed, *job.entries])
         for id_, flown in self.model.flight.items():
             yield from ((id_, entry) for entry in flown.entries)
-        for id_, buried in self.model.morgue.items():
-            yield from ((id_, entry) for entry in buried.entries)
+        for id_, dead in self.model.morgue.items():
+            yield from ((id_, entry) for entry in dead.entries)
 
     @disturbance(given=JOBS)
     def push(self, given: list[Job]) -> None:
@@ -138,10 +138,10 @@ class TrackedMachine(OperatedMachine):
         super().delete_failed()
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)
-    def delete_buried(self, ids: list[str]) -> None:
+    def delete_dead(self, ids: list[str]) -> None:
         """And here."""
         self.deletes = True
-        super().delete_buried(ids)
+        super().delete_dead(ids)
 
 
 class TrackedLaneMachine(TrackedMachine):
@@ -156,7 +156,7 @@ class TrackedLaneMachine(TrackedMachine):
 
 @pytest.mark.timeout(900)
 def test_a23_items_are_where_their_payloads_are(server: Server) -> None:
-    """A-23, A-40, P2: pushed, merged, claimed, retried, buried, put back, deleted, trimmed, left by the dead."""
+    """A-23, A-40, P2: pushed, merged, claimed, retried, dead, put back, deleted, trimmed, left by the dead."""
     run(TrackedMachine, server, 48)
     assert {"d", "x"} <= TrackedMachine.ended.keys()
 
@@ -172,7 +172,7 @@ MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "not marked on the way back": ("put_back", "if has_tracking then mark_items", "if false then mark_items"),
     "not marked by a claim": ("claim", "has_tracking and mark_flown(window)", "false"),
     "refs stay": ("end_items", "call('HDEL', refs, unpack(some))", "do end"),
-    "trimmed refs stay": ("bury", "if has_tracking then drop_refs", "if false then drop_refs"),
+    "trimmed refs stay": ("kill_delayed", "if has_tracking then drop_refs", "if false then drop_refs"),
 }
 """Faults, each in an include: what stands there, and what is put in its place."""
 

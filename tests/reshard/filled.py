@@ -79,7 +79,7 @@ class FilledQueue:
         return held(self.admin, self.shards(count or self.worker.shards_count))
 
     def fill(self, rounds: int) -> None:
-        """Jobs start, come, fail and are buried."""
+        """Jobs start, come, fail and are dead."""
         self.start()
         for _ in range(rounds):
             self.push()

@@ -33,9 +33,9 @@ def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
             assert job_id not in together["waiting"], f"{job_id!r} waits in two shards"
             together["waiting"][job_id] = of_id
         for job_id, (at, error, entries) in state["morgue"].items():
-            assert job_id not in together["morgue"], f"{job_id!r} is buried in two shards"
-            buried = state["buried_progress"].get(job_id)
-            together["morgue"][job_id] = (at, error, [*map(_told, entries)], buried and (buried[0][0], buried[1]))
+            assert job_id not in together["morgue"], f"{job_id!r} is dead in two shards"
+            dead = state["dead_progress"].get(job_id)
+            together["morgue"][job_id] = (at, error, [*map(_told, entries)], dead and (dead[0][0], dead[1]))
         for name in ("errors", "failures", "suspects", "trouble"):
             for job_id, what in state[name].items():
                 together["troubles"][name, job_id] = _proving_nothing(what) if name == "trouble" else what
@@ -53,9 +53,9 @@ def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
 
 
 def _places(state: State) -> dict[int, Place]:
-    """Which entry of which id has an arrival number: the first that waits, the second, and so on, or is buried."""
+    """Which entry of which id has an arrival number: the first that waits, the second, and so on, or is dead."""
     entries = [("waits", job_id, [*waits[0], *waits[5]]) for job_id, waits in state["waiting"].items()]
-    entries += [("buried", job_id, buried[2]) for job_id, buried in state["morgue"].items()]
+    entries += [("dead", job_id, dead[2]) for job_id, dead in state["morgue"].items()]
     return {
         entry.arrival: (where, job_id, sorted(one.arrival for one in of_id).index(entry.arrival))
         for where, job_id, of_id in entries

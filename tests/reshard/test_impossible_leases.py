@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.moving import Burials, MovingShards
+from lowkiq_lambda.store.shard.moving import DeathTerms, MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal
 from tests.kit.handlers import Notes
@@ -70,7 +70,7 @@ def tell(shards: MovingShards, shard: ShardRef) -> float | None:
 
 def close(shards: MovingShards, shard: ShardRef) -> float | None:
     """None where a mover cannot close it yet."""
-    return 0.0 if shards.seal(shard, Burials((100, 10_000_000, 1_000.0), b"crashed", "skip")) else None
+    return 0.0 if shards.seal(shard, DeathTerms((100, 10_000_000, 1_000.0), b"crashed", "skip")) else None
 
 
 @pytest.mark.parametrize("call", [tell, close])

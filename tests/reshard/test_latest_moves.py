@@ -1,4 +1,4 @@
-"""Queues of merge = "latest", and held ids, whose shards are replaced (E-93, P3)."""
+"""Queues of merge = "latest", and blocked ids, whose shards are replaced (E-93, P3)."""
 
 from collections.abc import Sequence
 
@@ -88,8 +88,8 @@ def test_a_started_job_that_comes_twice_supersedes_nothing(
     assert 0 == counters(app, worker).get("superseded", 0)
 
 
-def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """E-79: no move frees a head, and it can be released where it is then."""
+def test_blocked_ids_stay_blocked(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """E-79: no move frees a head, and it can be unblocked where it is then."""
     notes, old, new = Notes(failing(*"abcd")), make_app(), make_app()
     fields = {"max_retry_count": 0, "dead_head": "block"}
     worker = declare(old, queue_name, notes, shards_count=2, **fields)
@@ -100,11 +100,11 @@ def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: s
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, **fields)
     new.drain()
-    held, counted = sorted(ids_of(new.operate(after).waiting.blocked())), new.operate.metrics()[queue_name].held
+    blocked, counted = sorted(ids_of(new.operate(after).waiting.blocked())), new.operate.metrics()[queue_name].blocked
     new.operate(after).unblock([*"abcd"], "skip")
     notes.clear()
     notes.then = None
     new.drain()
 
-    assert ([*"abcd"], 4, 0) == (held, counted, new.operate.metrics()[queue_name].held)
+    assert ([*"abcd"], 4, 0) == (blocked, counted, new.operate.metrics()[queue_name].blocked)
     assert {one: [2] for one in "abcd"} == {one: given for batch in notes.batches for one, given in batch.items()}

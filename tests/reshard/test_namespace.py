@@ -7,7 +7,7 @@ from tests.reshard.filled import FilledQueue
 
 
 def test_jobs_in_all_states_and_a_move(server: Server, clock: ManualClock, queue_name: str) -> None:
-    """Pushes of all kinds, retries, cursors, burials and items; then the queue is resharded, and drained."""
+    """Pushes of all kinds, retries, cursors, deaths and items; then the queue is resharded, and drained."""
     with confining(server, clock, queue_name) as confined:
         app = confined.app("shop")
         filled = FilledQueue(app, queue_name, clock, server.admin, 2, tenants="spread")

@@ -45,7 +45,7 @@ def test_an_idle_queue_moves_and_each_id_keeps_its_order(make_app: MakeApp, queu
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
 @pytest.mark.parametrize(("before", "after"), [(5, 12), (12, 3), (4, 6), (2, 4), (3, 1)])
 def test_all_that_a_queue_holds_lies_in_the_other_shards(fill: Fill, before: int, after: int, merge: str) -> None:
-    """E-94: what waits, has failed, is suspected, has begun or is buried is the same, and nothing stays behind."""
+    """E-94: what waits, has failed, is suspected, has begun or is dead is the same, and nothing stays behind."""
     filled = fill(before, merge=merge)
     was = filled.held()
 

@@ -210,5 +210,5 @@ def test_d10_outcomes_are_of_ids_not_of_batches(app: Lowkiq, clock: ManualClock,
         clock.advance(100)
         app.drain()
 
-    assert ["e"] == [job.id for job in notes.buried]
+    assert ["e"] == [job.id for job in notes.dead]
     assert [list("abcdefghij"), ["e"], ["e"]] == notes.ids

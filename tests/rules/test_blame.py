@@ -122,7 +122,7 @@ def test_after_a_systemic_failure_batches_are_as_large_as_ever(
     assert ([list(TEN)], {}) == (notes.ids, left_behind(app, worker))
 
 
-def test_an_outage_buries_nobody_sooner_than_alone(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_an_outage_kills_nobody_sooner_than_alone(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P7: a lasting systemic failure takes each id through its retries, one at a time, to the morgue together."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, batch_size=10, max_retry_count=2)
@@ -133,7 +133,7 @@ def test_an_outage_buries_nobody_sooner_than_alone(app: Lowkiq, clock: ManualClo
         clock.advance(1_000)
 
     assert [(10, [0.0] * 10), (10, [1.0] * 10), (10, [None] * 10), (0, [None] * 10)] == steps
-    assert sorted(TEN) == sorted(job.id for job in notes.buried)
+    assert sorted(TEN) == sorted(job.id for job in notes.dead)
     assert {} == left_behind(app, worker)
 
 
@@ -231,6 +231,6 @@ def test_p6_failures_stay_where_they_belong(app: Lowkiq, clock: ManualClock, que
     assert isinstance(record, bytes)
     app.core.backend.client.hset(key, "corrupt", record[:-2] + b"}")
 
-    assert {"done": 3, "failed": 2, "buried": 2} == app.drain()
+    assert {"done": 3, "failed": 2, "dead": 2} == app.drain()
     clock.advance(1_000)
     assert ({}, [["a", "b", "bad", "c"]]) == (app.drain(), notes.ids)

@@ -105,7 +105,7 @@ def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock:
 def test_p6_a_codec_that_exits_fails_the_id_and_stops_no_shard(
     make_app: MakeApp, queue_name: str, kind: type[BaseException]
 ) -> None:
-    """P6: the id is retried and buried as for any other error of its codec, and the others of its shard are done."""
+    """P6: the id is retried and dies as for any other error of its codec, and the others of its shard are done."""
 
     def load(dumped: bytes) -> object:
         if b"poison" in dumped:
@@ -117,10 +117,10 @@ def test_p6_a_codec_that_exits_fails_the_id_and_stops_no_shard(
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
     worker.push_many([{"id": "a", "payload": "poison"}, *jobs_of("bcd")])
 
-    assert {"done": 3, "failed": 1, "buried": 1} == app.drain()
-    (buried,) = notes.buried
-    assert f"a payload cannot be decoded: {kind.__name__}: codec" == buried.error
-    assert b'"poison"' == buried.payloads[0].payload
+    assert {"done": 3, "failed": 1, "dead": 1} == app.drain()
+    (dead,) = notes.dead
+    assert f"a payload cannot be decoded: {kind.__name__}: codec" == dead.error
+    assert b'"poison"' == dead.payloads[0].payload
     assert {} == left_behind(app, worker)
 
 
@@ -146,7 +146,7 @@ def test_a_signal_while_a_payload_is_decoded_ends_the_drain_and_counts_nothing(
     assert -1.0 == notes.last.retry_count
 
 
-def test_an_undecodable_payload_is_buried_as_raw_bytes(make_app: MakeApp, queue_name: str) -> None:
+def test_an_undecodable_payload_dies_as_raw_bytes(make_app: MakeApp, queue_name: str) -> None:
     """E-51: when its retries are used up it lies in the morgue as it was stored; the rest of its id goes on."""
     app, notes = make_app(**undecodable_until_upgraded([])), Notes()
     worker = declare(app, queue_name, notes, max_retry_count=0)
@@ -154,7 +154,7 @@ def test_an_undecodable_payload_is_buried_as_raw_bytes(make_app: MakeApp, queue_
 
     app.drain()
 
-    assert [("a", [(b'"newer"', 0.0)])] == [(job.id, [tuple(one) for one in job.payloads]) for job in notes.buried]
+    assert [("a", [(b'"newer"', 0.0)])] == [(job.id, [tuple(one) for one in job.payloads]) for job in notes.dead]
     assert [{"a": ["old"]}] == notes.batches
 
 
@@ -170,9 +170,9 @@ def test_lb9_corrupt_bytes_stop_no_shard(app: Lowkiq, clock: ManualClock, queue_
 
     assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
     clock.advance(10)
-    assert {"failed": 1, "buried": 1} == app.drain()
+    assert {"failed": 1, "dead": 1} == app.drain()
 
-    assert ["a"] == [job.id for job in notes.buried]
+    assert ["a"] == [job.id for job in notes.dead]
     assert look(app, worker, "a") is None
 
 

@@ -80,14 +80,14 @@ def test_lb10_retries_exhausted_that_raises_changes_nothing(
     worker = declare(app, queue_name, failing("a"), max_retry_count=0, retries_exhausted=retries_exhausted)
     worker.push_many(jobs_of("ab"))
 
-    assert {"done": 1, "failed": 1, "buried": 1} == app.drain()
+    assert {"done": 1, "failed": 1, "dead": 1} == app.drain()
     assert (["a"], None) == (told, look(app, worker, "a"))
     assert "Noting.retries_exhausted raised" in caplog.text
     assert {} == app.drain()
 
 
 def test_retries_exhausted_comes_after_the_settling(app: Lowkiq, queue_name: str) -> None:
-    """E-18: when the hook is called the burial has been written, and what it pushes is queued."""
+    """E-18: when the hook is called the death has been written, and what it pushes is queued."""
 
     def retries_exhausted(_self: object, _jobs: object) -> None:
         shard = app.core.queues.agreed(worker).shards[0]
@@ -174,7 +174,7 @@ def test_lb10_error_callables_that_break_are_passed_over(
 
 
 def test_lb10_load_error_that_raises_harms_nobody(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """LB-10: an error's text that cannot be read does not keep a job from being performed or buried."""
+    """LB-10: an error's text that cannot be read does not keep a job from being performed or dead."""
 
     def load_error(_dumped: bytes) -> str:
         raise Broken("load_error")
@@ -194,7 +194,7 @@ def test_lb10_load_error_that_raises_harms_nobody(make_app: MakeApp, clock: Manu
     app.drain()
     clock.advance(10)
 
-    assert {"failed": 1, "buried": 1} == app.drain()
+    assert {"failed": 1, "dead": 1} == app.drain()
     assert (2, 1) == (len(ran), len(exhausted))
 
 

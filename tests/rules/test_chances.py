@@ -55,7 +55,7 @@ def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualCl
     notes.then = None
     app.drain()
 
-    assert ([], {}) == (notes.buried, left_behind(app, worker))
+    assert ([], {}) == (notes.dead, left_behind(app, worker))
     assert {-1.0} == {job.retry_count for jobs in notes.jobs for job in jobs}
 
 
@@ -78,7 +78,7 @@ class Oldest:
 
 
 def fail_to_the_end(app: Lowkiq, clock: ManualClock, rounds: int = 30) -> None:
-    """Drain until everything must have been buried."""
+    """Drain until everything must have died."""
     for _ in range(rounds):
         app.drain()
         clock.advance(100)
@@ -171,7 +171,7 @@ def test_l27_p7_the_id_shows_the_largest_retry_count_of_its_payloads(
     assert (clock.time() + 10, 1.0) == (waiting.due_at, waiting.retry_count)
 
 
-def test_p7_what_an_operator_queues_up_has_all_of_its_chances_again(
+def test_p7_what_an_operator_requeues_has_all_of_its_chances_again(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
     """D-3, P7: a payload that comes back from the morgue begins anew, and so does what it meets."""
@@ -203,7 +203,7 @@ def test_p7_holds_whatever_comes_between(make_app: MakeApp, clock: ManualClock, 
     def disturb(_batch: Batch) -> None:
         if scores and rng.random() < 0.5:
             push(scores.pop())
-        # Three deaths in a row would bury it.
+        # Three deaths in a row would kill it.
         kinds.append("exit" if kinds[-1] == "die" else rng.choice(["die", "exit", "fail", "fail", "fail"]))
         if kinds[-1] == "die":
             mortal.die()

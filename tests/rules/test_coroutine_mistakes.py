@@ -44,12 +44,12 @@ def test_a_middleware_that_does_not_await_is_a_failure(
     app.server_middlewares += [*others, wrong]
     worker = declare_async(app, queue_name, lambda _batch: asyncio.sleep(0), max_retry_count=0)
     worker.push_many(jobs_of("a"))
-    assert {"buried": 1, "failed": 1} == app.drain()
-    (buried,) = app.operate(worker).morgue.fetch(["a"])
+    assert {"dead": 1, "failed": 1} == app.drain()
+    (dead,) = app.operate(worker).morgue.fetch(["a"])
 
-    assert buried.error is not None
+    assert dead.error is not None
     said = "The handler was not run: each server middleware must return await call_next()."
-    assert said == buried.error.splitlines()[0]
+    assert said == dead.error.splitlines()[0]
 
 
 class Called:

@@ -48,9 +48,9 @@ def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, que
     app.drain()
     metrics = app.operate.metrics()[queue_name]
 
-    # The second time the oldest payload of "b" is buried, and the rest fails for the first time.
+    # The second time the oldest payload of "b" is dead, and the rest fails for the first time.
     assert {"done": 2, "failed": 1, "retried": 1} == counts
-    assert (2, 10, 3, 1) == (metrics.done, metrics.payloads, metrics.failed, metrics.buried)
+    assert (2, 10, 3, 1) == (metrics.done, metrics.payloads, metrics.failed, metrics.dead)
 
 
 def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: str) -> None:
@@ -100,7 +100,7 @@ def test_p9_the_drain_counts_by_outcome(app: Lowkiq, clock: ManualClock, queue_n
     clock.advance(10)
 
     assert {"done": 3, "failed": 1, "retried": 1} == first
-    assert {"failed": 1, "buried": 1} == app.drain()
+    assert {"failed": 1, "dead": 1} == app.drain()
     assert {} == app.drain()
 
 

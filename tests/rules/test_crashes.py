@@ -53,7 +53,7 @@ def test_a_crash_counts_nothing_and_makes_all_in_flight_suspects(
     assert {} == left_behind(app, worker)
 
 
-def test_e50_the_culprit_is_buried_alone_and_soon(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_e50_the_culprit_dies_alone_and_soon(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-50, LB-8: an id that kills its process each time is in the morgue after three strikes, as "crashed"."""
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: "b" in batch)
@@ -62,9 +62,9 @@ def test_e50_the_culprit_is_buried_alone_and_soon(app: Lowkiq, clock: ManualCloc
 
     assert 4 == drain_through(app, clock, mortal, worker)
 
-    (buried,) = notes.buried
-    assert ("b", [("v", 5.0)]) == (buried.id, [tuple(one) for one in buried.payloads])
-    assert str(buried.error).startswith("crashed: ")
+    (dead,) = notes.dead
+    assert ("b", [("v", 5.0)]) == (dead.id, [tuple(one) for one in dead.payloads])
+    assert str(dead.error).startswith("crashed: ")
     assert [["a", "b", "c", "d"], ["a"], ["b"], ["b"], ["b"], ["c"], ["d"]] == notes.ids
     assert {} == left_behind(app, worker)
 
@@ -104,7 +104,7 @@ def test_a_holder_that_dies_before_the_handler_starts_gives_no_strike(
     outlive(app, clock, worker)
 
     assert {"recovered": 1, "done": 2} == app.drain()
-    assert [] == notes.buried
+    assert [] == notes.dead
 
 
 @pytest.mark.parametrize(("pushed", "lone_deaths"), [(("other", 5), 3), (("first", 20), 1)])
@@ -121,12 +121,12 @@ def test_p7_strikes_are_the_payloads_own(
     payload, score = pushed
     worker.push_many([{"id": "x", "payload": payload, "score": score}])
     notes.clear()
-    while not notes.buried:
+    while not notes.dead:
         mortal.drain()
         outlive(app, clock, worker)
 
-    (buried,) = notes.buried
-    assert (payload, lone_deaths) == (buried.payloads[0].payload, notes.batches.count({"x": [payload]}))
+    (dead,) = notes.dead
+    assert (payload, lone_deaths) == (dead.payloads[0].payload, notes.batches.count({"x": [payload]}))
 
 
 def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -150,14 +150,14 @@ def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name:
         died += drain_through(app, clock, mortal, worker)
         clock.advance(10)
 
-    assert (6, []) == (died, notes.buried)
+    assert (6, []) == (died, notes.dead)
     assert {} == left_behind(app, worker)
 
 
 def test_a_strike_halves_the_next_slice_until_the_culprit_is_found(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
-    """Of an id with many payloads only the one that kills is buried; the others run, in order."""
+    """Of an id with many payloads only the one that kills is dead; the others run, in order."""
     mortal, notes, done = Mortal(app), Notes(), list[int]()
 
     def then(batch: Batch) -> None:
@@ -172,14 +172,14 @@ def test_a_strike_halves_the_next_slice_until_the_culprit_is_found(
 
     drain_through(app, clock, mortal, worker)
 
-    assert [5] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert [5] == [payload for job in notes.dead for payload, _ in job.payloads]
     assert [0, 1, 2, 3, 4, 6, 7] == done
     assert [8, 8, 4] == [len(batch["a"]) for batch in notes.batches[:3]]
     assert {} == left_behind(app, worker)
 
 
 def test_after_a_crashed_payload_the_rest_starts_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """D-2: what was pushed behind the buried payload is due now, with retry_count -1."""
+    """D-2: what was pushed behind the dead payload is due now, with retry_count -1."""
     mortal, notes = Mortal(app), Notes(failing("a"))
     worker = declare(app, queue_name, notes)
     worker.push_many([{"id": "a", "payload": "deadly", "score": 1}])
@@ -192,7 +192,7 @@ def test_after_a_crashed_payload_the_rest_starts_anew(app: Lowkiq, clock: Manual
 
     drain_through(app, clock, mortal, worker)
 
-    assert ["deadly"] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert ["deadly"] == [payload for job in notes.dead for payload, _ in job.payloads]
     assert ({"a": ["later"]}, -1.0) == (notes.batches[-1], notes.last.retry_count)
 
 

@@ -88,7 +88,7 @@ def before_the_call(app: Lowkiq, script: str, do: Callable[[], object]) -> None:
     [
         ("delete", lambda queue: queue.waiting.delete(["a"])),
         ("kill", lambda queue: queue.waiting.kill(["a"])),
-        ("expedite", lambda queue: queue.waiting.run_now(["a"])),
+        ("run_now", lambda queue: queue.waiting.run_now(["a"])),
     ],
 )
 def test_what_was_pushed_and_started_after_the_look_stays(
@@ -128,14 +128,14 @@ def test_performed_now_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str, 
     assert {} == left_behind(app, worker)
 
 
-def test_killed_and_put_back_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str) -> None:
+def test_killed_and_requeued_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str) -> None:
     """The progress goes to the morgue with the one payload, and comes back with it."""
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
 
     assert 1 == app.operate(worker).waiting.kill(["a"])
-    (buried,) = app.operate(worker).morgue.fetch(["a"])
-    assert buried.progress is not None
-    assert (3, {}) == (buried.progress.cursor, left_behind(app, worker))
+    (dead,) = app.operate(worker).morgue.fetch(["a"])
+    assert dead.progress is not None
+    assert (3, {}) == (dead.progress.cursor, left_behind(app, worker))
     assert 1 == app.operate(worker).morgue.requeue(["a"])
     (waiting,) = app.operate(worker).waiting.fetch(["a"])
     app.drain()
@@ -156,7 +156,7 @@ def test_a_job_that_was_put_off_has_not_failed_and_is_not_killed(app: Lowkiq, qu
 
 
 @pytest.mark.parametrize("pushed", ["before it is killed", "before it is put back"])
-def test_put_back_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed: str) -> None:
+def test_requeued_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed: str) -> None:
     """P3: its cursor was made on its own payload alone."""
     worker, items = started(app, queue_name, Broken("item 3 is broken"))
     if pushed == "before it is killed":
@@ -175,8 +175,8 @@ def test_put_back_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed
 IN_FLIGHT: dict[str, tuple[Callable[[QueueOperations], int], int, list[Any]]] = {
     "delete": (lambda queue: queue.waiting.delete(["a"]), 1, []),
     "kill": (lambda queue: queue.waiting.kill(["a"]) + queue.waiting.kill(everything=True), 0, ["new"]),
-    "perform now": (lambda queue: queue.waiting.run_now(["a"]), 1, ["new"]),
-    "queue up": (lambda queue: queue.morgue.requeue(["a"]), 1, ["buried", "new"]),
+    "run now": (lambda queue: queue.waiting.run_now(["a"]), 1, ["new"]),
+    "requeue": (lambda queue: queue.morgue.requeue(["a"]), 1, ["dead", "new"]),
 }
 
 
@@ -191,8 +191,8 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     changed, errors = list[int](), [error] if error else []
 
     def before(job: BatchJob, item: int) -> None:
-        if job.payloads == ["buried"]:
-            raise Broken("it is buried")
+        if job.payloads == ["dead"]:
+            raise Broken("it is dead")
         if item == STOPS_AT and not changed:
             worker.push_many([{"id": "a", "payload": "new", "delay": 60.0}])
             changed.append(act(app.operate(worker)))
@@ -201,8 +201,8 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
 
     items = Items(6, before)
     worker = declare_items(app, queue_name, items)
-    if action == "queue up":
-        worker.push_many(jobs_of("a", payload="buried"))
+    if action == "requeue":
+        worker.push_many(jobs_of("a", payload="dead"))
         app.drain()
         app.operate(worker).waiting.kill(["a"])
         items.runs.clear()

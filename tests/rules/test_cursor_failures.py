@@ -59,7 +59,7 @@ def test_p7_failures_between_which_it_moved_never_use_up_the_retries(
     app.drain()
 
     assert ([0.0] * 5, [None, 1, 3, 5, 7, 9]) == (counts, items.cursors)
-    assert (list(range(10)), [], {}) == (items.of("a"), items.exhausted.buried, left_behind(app, worker))
+    assert (list(range(10)), [], {}) == (items.of("a"), items.exhausted.dead, left_behind(app, worker))
 
 
 def test_p7_failures_without_movement_use_up_the_retries(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -70,8 +70,8 @@ def test_p7_failures_without_movement_use_up_the_retries(app: Lowkiq, clock: Man
 
     drain_often(app, clock, 3)
 
-    (buried,) = items.exhausted.buried
-    assert ("a", "item 6 is broken", [None, 6, 6]) == (buried.id, buried.error, items.cursors)
+    (dead,) = items.exhausted.dead
+    assert ("a", "item 6 is broken", [None, 6, 6]) == (dead.id, dead.error, items.cursors)
     assert (list(range(6)), {}) == (items.of("a"), left_behind(app, worker))
 
 
@@ -96,7 +96,7 @@ def test_p7_a_job_that_ignores_its_cursor_uses_up_the_retries(
 
     stop = [(41, 0.0)] if stopped else []
     assert [(None, -1.0), *stop, (41, 0.0), (41, 1.0)] == seen
-    assert (["item 42 is broken"], {}) == ([job.error for job in kept.buried], left_behind(app, worker))
+    assert (["item 42 is broken"], {}) == ([job.error for job in kept.dead], left_behind(app, worker))
 
 
 def test_exits_of_a_job_that_ignores_its_cursor_are_a_failure(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -150,16 +150,16 @@ def test_a_progress_that_cannot_be_kept_is_the_failure_of_its_job(
         )
         clock.advance(1_000)
         app.drain()
-        assert ["a"] == [job.id for job in kept.buried]
+        assert ["a"] == [job.id for job in kept.dead]
 
 
-def test_what_is_put_back_from_the_morgue_goes_on_there(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_what_is_requeued_goes_on_there(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Its cursor is kept with it."""
     items = Items(10, failing_at(6, 6))
     worker = declare_items(app, queue_name, items, max_retry_count=1)
     worker.push_many(jobs_of("a", payload="v"))
     drain_often(app, clock, 2)
-    assert ["a"] == [job.id for job in items.exhausted.buried]
+    assert ["a"] == [job.id for job in items.exhausted.dead]
 
     app.operate(worker).morgue.requeue(["a"])
     app.drain()
@@ -168,14 +168,14 @@ def test_what_is_put_back_from_the_morgue_goes_on_there(app: Lowkiq, clock: Manu
 
 
 def test_the_rest_of_several_payloads_starts_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """P3: a cursor is one of the payloads that it was made on, and the oldest of them is buried."""
+    """P3: a cursor is one of the payloads that it was made on, and the oldest of them is dead."""
     items = Items(4, failing_at(2, 2))
     worker = declare_items(app, queue_name, items, max_retry_count=1)
     worker.push_many([{"id": "a", "payload": number, "score": number} for number in (1, 2)])
     drain_often(app, clock, 3)
 
     assert [(None, [1, 2]), (2, [1, 2]), (None, [2])] == [run[1:] for run in items.runs]
-    assert [1] == [payload for (job,) in [items.exhausted.buried] for payload, _ in job.payloads]
+    assert [1] == [payload for (job,) in [items.exhausted.dead] for payload, _ in job.payloads]
 
 
 def test_a_failure_waits_with_all_payloads_of_its_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -302,9 +302,7 @@ def test_ctrl_c_within_a_save_ends_the_visit(make_app: MakeApp, clock: ManualClo
     assert ([None, 2], [0, 1, 2, 3], {}) == (items.cursors, items.of("a"), left_behind(app, worker))
 
 
-def test_an_item_that_ends_its_process_is_buried_though_it_saves(
-    app: Lowkiq, clock: ManualClock, queue_name: str
-) -> None:
+def test_an_item_that_ends_its_process_dies_though_it_saves(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-50: a save that says the same as the one before is no movement, and takes no strike back."""
     mortal, cursors = Mortal(app), list[Any]()
 

@@ -48,7 +48,7 @@ def with_dead_head(
     return worker, notes
 
 
-def buried(app: Lowkiq, worker: type[Worker]) -> dict[str, list[object]]:
+def dead(app: Lowkiq, worker: type[Worker]) -> dict[str, list[object]]:
     """The payloads in the morgue, by id."""
     return {job.id: [payload for payload, _ in job.payloads] for job in app.operate(worker).morgue.list("id")}
 
@@ -57,10 +57,10 @@ def test_l23_skip_lets_the_others_go_on(app: Lowkiq, queue_name: str) -> None:
     """L-23: by default the oldest goes to the morgue, and the others start anew."""
     worker, notes = with_dead_head(app, queue_name, "skip")
 
-    assert ({"a": [0]}, [[0, 1, 2], [1, 2]]) == (buried(app, worker), [batch["a"] for batch in notes.batches])
+    assert ({"a": [0]}, [[0, 1, 2], [1, 2]]) == (dead(app, worker), [batch["a"] for batch in notes.batches])
 
 
-def test_e79_hold_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_e79_block_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-79: the id waits at the end of time with all of its payloads, is counted and listed, and other ids run."""
     worker, notes = with_dead_head(app, queue_name, "block", batch_size=2)
     worker.push_many(jobs_of("b", payload="fine"))
@@ -69,13 +69,13 @@ def test_e79_hold_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClo
 
     assert ([(n, float(n)) for n in range(3)], FAR, 0.0, "0 is broken") == look(app, worker, "a")
     assert [{"a": [0, 1, 2]}, {"b": ["fine"]}] == notes.batches
-    assert (["a"], {}) == (ids_of(app.operate(worker).waiting.blocked()), buried(app, worker))
-    assert [("a", [(0, 0.0)])] == [(job.id, pairs(job)) for job in notes.buried]
+    assert (["a"], {}) == (ids_of(app.operate(worker).waiting.blocked()), dead(app, worker))
+    assert [("a", [(0, 0.0)])] == [(job.id, pairs(job)) for job in notes.dead]
     metrics = app.operate.metrics()[queue_name]
-    assert (1, 1, 0, 0.0) == (metrics.held, metrics.failed, metrics.buried, metrics.lag)
+    assert (1, 1, 0, 0.0) == (metrics.blocked, metrics.failed, metrics.dead, metrics.lag)
 
 
-def test_l27_later_pushes_wait_with_a_held_head(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l27_later_pushes_wait_with_a_blocked_head(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """L-27: the time of the id stands, also for payloads that come before the head, and for equal ones."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
 
@@ -88,18 +88,18 @@ def test_l27_later_pushes_wait_with_a_held_head(app: Lowkiq, clock: ManualClock,
 
 
 @pytest.mark.parametrize("behind", [0, 2])
-def test_a_released_head_is_tried_again_with_all_its_retries(app: Lowkiq, queue_name: str, behind: int) -> None:
+def test_an_unblocked_head_is_tried_again_with_all_its_retries(app: Lowkiq, queue_name: str, behind: int) -> None:
     """P7: "retry" makes the id due now, in its order, with retry_count -1; nothing is left of the hold."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1 + behind)
     notes.then = None
 
-    released = app.operate(worker).unblock(["a", "other"], "retry")
+    unblocked = app.operate(worker).unblock(["a", "other"], "retry")
     waiting = look(app, worker, "a")
     app.drain()
 
-    assert (1, -1.0) == (released, waiting and waiting.retry_count)
+    assert (1, -1.0) == (unblocked, waiting and waiting.retry_count)
     assert [[*range(1 + behind)]] * 2 == [batch["a"] for batch in notes.batches]
-    assert ({}, {}) == (left_behind(app, worker), buried(app, worker))
+    assert ({}, {}) == (left_behind(app, worker), dead(app, worker))
 
 
 @pytest.mark.parametrize("before", [[], [-2, -1]])
@@ -107,20 +107,20 @@ def test_a_released_head_is_tried_again_with_all_its_retries(app: Lowkiq, queue_
 def test_a_skipped_head_goes_to_the_morgue_alone(
     app: Lowkiq, queue_name: str, before: list[int], behind: list[int]
 ) -> None:
-    """The payload that died is found among those that came since, and buried with its error; the others run."""
+    """The payload that died is found among those that came since, and dead with its error; the others run."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in before + behind])
 
-    released = app.operate(worker).unblock(["a"], "skip")
+    unblocked = app.operate(worker).unblock(["a"], "skip")
     (in_morgue,) = app.operate(worker).morgue.fetch(["a"])
     app.drain()
 
-    assert (1, [(0, 0.0)], "0 is broken") == (released, pairs(in_morgue), in_morgue.error)
+    assert (1, [(0, 0.0)], "0 is broken") == (unblocked, pairs(in_morgue), in_morgue.error)
     assert [[0], *([before + behind] if before + behind else [])] == [batch["a"] for batch in notes.batches]
     assert {} == left_behind(app, worker)
 
 
-def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_an_unblocked_head_that_fails_again_is_blocked_again(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P7: the head has n + 1 executions each time, and those behind it have lost none of theirs."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=2, max_retry_count=1)
     clock.advance(10)
@@ -134,11 +134,11 @@ def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: Manu
         [batch["a"] for batch in notes.batches],
         ids_of(app.operate(worker).waiting.blocked()),
     )
-    assert 2 == counters(app, worker)["held"]
+    assert 2 == counters(app, worker)["blocked"]
 
 
-def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """Expedite and requeue leave it where it is; a delete, or a kill, takes the head, so that later pushes run."""
+def test_only_delete_and_kill_free_a_blocked_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Run now and requeue leave it where it is; a delete, or a kill, takes the head, so that later pushes run."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     queue = app.operate(worker)
     queue.waiting.kill(["a"])
@@ -162,7 +162,7 @@ def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, qu
     assert {} == left_behind(app, worker)
 
 
-def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: str) -> None:
+def test_a_requeue_beside_a_blocked_head_keeps_the_order(app: Lowkiq, queue_name: str) -> None:
     """P3: what comes back from the morgue waits with the head, and runs where its score belongs."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=1)
     app.operate(worker).unblock(["a"], "skip")
@@ -171,18 +171,18 @@ def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: s
     app.drain()
 
     app.operate(worker).morgue.requeue(["a"])
-    held = look(app, worker, "a")
+    blocked = look(app, worker, "a")
     notes.clear()
     notes.then = None
     app.operate(worker).unblock(["a"], "retry")
     app.drain()
 
-    assert ([(n, float(n)) for n in range(3)], FAR) == (held and held.payloads, held and held.due_at)
+    assert ([(n, float(n)) for n in range(3)], FAR) == (blocked and blocked.payloads, blocked and blocked.due_at)
     assert [{"a": [0, 1, 2]}] == notes.batches
-    assert ({}, {}) == (left_behind(app, worker), buried(app, worker))
+    assert ({}, {}) == (left_behind(app, worker), dead(app, worker))
 
 
-def test_drop_buries_all_that_waits(app: Lowkiq, queue_name: str) -> None:
+def test_drop_kills_all_that_waits(app: Lowkiq, queue_name: str) -> None:
     """All payloads of then go to the morgue with the error of the oldest; later pushes start fresh."""
     notes = Notes(breaking(0))
 
@@ -195,14 +195,14 @@ def test_drop_buries_all_that_waits(app: Lowkiq, queue_name: str) -> None:
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop", payloads_at_once=2)
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(4)])
     app.drain()
-    in_morgue, left = buried(app, worker), left_behind(app, worker)
+    in_morgue, left = dead(app, worker), left_behind(app, worker)
     worker.push_many([{"id": "a", "payload": "new"}])
     app.drain()
 
     assert ({"a": [-1, 0, 1, 2, 3, 9]}, {}) == (in_morgue, left)
     assert [[0, 1], ["new"]] == [batch["a"] for batch in notes.batches]
     assert ["0 is broken"] == [job.error for job in app.operate(worker).morgue.fetch(["a"])]
-    assert [[(0, 0.0)]] == [pairs(job) for job in notes.buried]
+    assert [[(0, 0.0)]] == [pairs(job) for job in notes.dead]
 
 
 @pytest.mark.parametrize("at_once", [0, 2])
@@ -210,7 +210,7 @@ def test_latest_goes_on_with_the_newest_alone(app: Lowkiq, queue_name: str, at_o
     """The oldest goes to the morgue, all between it and the newest is superseded, whether it was delivered or waits."""
     worker, notes = with_dead_head(app, queue_name, "latest", payloads=5, payloads_at_once=at_once)
 
-    assert ({"a": [0]}, [[*range(at_once or 5)], [4]]) == (buried(app, worker), [batch["a"] for batch in notes.batches])
+    assert ({"a": [0]}, [[*range(at_once or 5)], [4]]) == (dead(app, worker), [batch["a"] for batch in notes.batches])
     assert (3, {}) == (counters(app, worker)["superseded"], left_behind(app, worker))
 
 
@@ -225,7 +225,7 @@ def test_thousands_of_payloads_follow_their_head_in_slices(
     assert [[*range(1_000)], *runs] == [batch["a"] for batch in notes.batches]
     key = shard_of(app, worker, "a").key("morgue_payloads")
     assert (2_500 if dead_head == "drop" else 1) == app.core.backend.client.zlexcount(key, "-", b"(\xff")
-    assert ({}, (1, 1)) == (left_behind(app, worker), (counters(app, worker)["buried"], len(notes.buried)))
+    assert ({}, (1, 1)) == (left_behind(app, worker), (counters(app, worker)["dead"], len(notes.dead)))
 
 
 @pytest.mark.parametrize("dead_head", ["drop", "latest"])
@@ -332,16 +332,16 @@ def test_the_third_strike_kills_a_head_too(
     notes.clear()
     counts = app.drain()
 
-    held = [payload for job in app.operate(worker).waiting.blocked() for payload, _ in job.payloads]
+    blocked = [payload for job in app.operate(worker).waiting.blocked() for payload, _ in job.payloads]
     ran = [payload for batch in notes.batches for payload in batch["a"]]
-    assert left == (held, ran, buried(app, worker).get("a", []))
-    assert ("block" == dead_head, 1) == (bool(counters(app, worker).get("held")), counts["failed"])
-    assert ["poison"] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert left == (blocked, ran, dead(app, worker).get("a", []))
+    assert ("block" == dead_head, 1) == (bool(counters(app, worker).get("blocked")), counts["failed"])
+    assert ["poison"] == [payload for job in notes.dead for payload, _ in job.payloads]
 
 
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
 def test_a_head_is_found_whatever_it_merged_with(app: Lowkiq, queue_name: str, merge: str) -> None:
-    """An equal payload may have taken the place of the head: "skip" buries one of that text, and leaves the others."""
+    """An equal payload may have taken the place of the head: "skip" kills one of that text, and leaves the others."""
     worker, notes = with_dead_head(app, queue_name, "block", payloads=2, merge=merge)
     worker.push_many([{"id": "a", "payload": 0, "score": score} for score in (-1, 8)])
 
@@ -351,7 +351,7 @@ def test_a_head_is_found_whatever_it_merged_with(app: Lowkiq, queue_name: str, m
     assert [1, *([0, 0] if merge == "never" else [])] == sorted(
         (payload for payload, _ in left.payloads) if left else [], key=lambda payload: payload != 1
     )
-    assert {"a": [0]} == buried(app, worker)
+    assert {"a": [0]} == dead(app, worker)
     assert 1 == len(notes.batches)
 
 
@@ -362,7 +362,7 @@ def test_a_dead_head_is_one_of_four_words(app: Lowkiq, queue_name: str, given: o
         declare(app, queue_name, Notes(), dead_head=given)
 
 
-def test_a_release_is_one_of_two_words(app: Lowkiq, queue_name: str) -> None:
+def test_an_unblock_is_one_of_two_words(app: Lowkiq, queue_name: str) -> None:
     """Anything else is a ValueError."""
     worker = declare(app, queue_name, Notes())
 

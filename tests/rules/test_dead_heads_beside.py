@@ -28,8 +28,8 @@ def failing_first(notes: Notes) -> Callable[[Batch], None]:
     return then
 
 
-def held(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tuple[type[Worker], Notes]:
-    """A worker of which one id is held."""
+def blocked(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tuple[type[Worker], Notes]:
+    """A worker of which one id is blocked."""
     notes = Notes()
     notes.then = failing_first(notes)
     worker = declare(app, queue_name, notes, **{"max_retry_count": 0, "dead_head": "block", **fields})
@@ -41,7 +41,10 @@ def held(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tupl
 @pytest.mark.parametrize(
     ("dead_head", "items"),
     [
-        ("block", {n: Item("e", "a", int(n == "0"), ("broken", "held") if n == "0" else ("held",)) for n in "012"}),
+        (
+            "block",
+            {n: Item("e", "a", int(n == "0"), ("broken", "blocked") if n == "0" else ("blocked",)) for n in "012"},
+        ),
         ("drop", {n: Item("x", "a", int(n == "0"), ("broken" if n == "0" else "with its head",)) for n in "012"}),
         ("latest", {"0": Item("x", "a", 1, ("broken",)), "1": Item("s", "a"), "2": Item("d", "a", 1)}),
     ],
@@ -49,7 +52,7 @@ def held(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tupl
 def test_items_share_the_fate_of_their_payloads(
     app: Lowkiq, server: Server, queue_name: str, dead_head: str, items: dict[str, Item]
 ) -> None:
-    """A-31: a held item stays enqueued, so that its task waits; the dead are dead, and the superseded have ended."""
+    """A-31: a blocked item stays enqueued, so that its task waits; the dead are dead, and the superseded have ended."""
     notes = Notes()
     notes.then = failing_first(notes)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
@@ -62,7 +65,7 @@ def test_items_share_the_fate_of_their_payloads(
 
 
 @pytest.mark.parametrize(("how", "item"), [("retry", "d"), ("skip", "x")])
-def test_a_released_item_goes_where_its_head_goes(
+def test_an_unblocked_item_goes_where_its_head_goes(
     app: Lowkiq, server: Server, queue_name: str, how: Any, item: str
 ) -> None:
     """A-31: tried again it is done; skipped it is dead, and the item behind it is done."""
@@ -79,7 +82,7 @@ def test_a_released_item_goes_where_its_head_goes(
     assert {"head": item, "behind": "d"} == task.statuses
 
 
-def test_a_held_job_with_a_cursor_goes_on_from_it(app: Lowkiq, queue_name: str) -> None:
+def test_a_blocked_job_with_a_cursor_goes_on_from_it(app: Lowkiq, queue_name: str) -> None:
     """Tried again it begins at the cursor that was saved last; pushes meanwhile are a job of their own, as ever."""
     failures = [2]
 
@@ -130,7 +133,7 @@ def test_a_skipped_job_with_a_cursor_takes_it_to_the_morgue(app: Lowkiq, queue_n
 
 @pytest.mark.parametrize("fields", [{"tenants": "home"}, {"debounce": Debounce(1.0, at_most=2.0)}, {"concurrency": 3}])
 def test_others_of_its_tenant_run(app: Lowkiq, clock: ManualClock, queue_name: str, fields: dict[str, Any]) -> None:
-    """E-79: in its lane, where ids debounce, or where batches run side by side, a held id stands in nobody's way."""
+    """E-79: in its lane, where ids debounce, or where batches run side by side, a blocked id stands in nobody's way."""
     notes = Notes()
     notes.then = failing_first(notes)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="block", **fields)
@@ -148,9 +151,9 @@ def test_others_of_its_tenant_run(app: Lowkiq, clock: ManualClock, queue_name: s
     assert {} == left_behind(app, worker)
 
 
-def test_repair_leaves_a_held_id_where_it_is(app: Lowkiq, queue_name: str) -> None:
-    """Damage elsewhere frees no head; and an id whose note was set aside can still be released."""
-    worker, notes = held(app, queue_name)
+def test_repair_leaves_a_blocked_id_where_it_is(app: Lowkiq, queue_name: str) -> None:
+    """Damage elsewhere frees no head; and an id whose note was set aside can still be unblocked."""
+    worker, notes = blocked(app, queue_name)
     shard, client = shard_of(app, worker, "a"), app.core.backend.client
     sound = app.operate(worker).repair()
     client.zrem(shard.key("due"), "a")
@@ -159,27 +162,27 @@ def test_repair_leaves_a_held_id_where_it_is(app: Lowkiq, queue_name: str) -> No
     client.hset(shard.key("trouble"), "a", b"\xc1")
     app.operate(worker).repair()
 
-    released = app.operate(worker).unblock(["a"], "skip")
+    unblocked = app.operate(worker).unblock(["a"], "skip")
     app.drain()
 
-    assert (0, ["a"], 1, [["a"], ["a"]]) == (sound, still, released, notes.ids)
+    assert (0, ["a"], 1, [["a"], ["a"]]) == (sound, still, unblocked, notes.ids)
     assert {} == left_behind(app, worker)
 
 
-def test_the_page_of_a_held_job_says_why_it_does_not_run(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-79: visible is not only that it is held, but since when."""
-    worker, _ = held(app, queue_name)
+def test_the_page_of_a_blocked_job_says_why_it_does_not_run(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-79: visible is not only that it is blocked, but since when."""
+    worker, _ = blocked(app, queue_name)
     at = clock.time()
     clock.advance(60)
 
     explained = app.operate(worker).explain("a")
 
-    assert (at, FAR) == (explained.held_since, explained.due_at)
+    assert (at, FAR) == (explained.blocked_since, explained.due_at)
 
 
 def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowkiq, queue_name: str) -> None:
     """A delete that has looked before the payload came leaves it, and its hold, alone."""
-    worker, _ = held(app, queue_name)
+    worker, _ = blocked(app, queue_name)
     before = app.operate(worker).runner.snapshots()
     worker.push_many(jobs_of("b"))
     (snapshot,) = app.operate(worker).runner.snapshots()
@@ -192,16 +195,16 @@ def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowki
     assert (0, True) == (progress.changed, look(app, worker, "a") is not None)
 
 
-def test_a_release_leaves_a_head_that_died_after_its_look(
+def test_an_unblock_leaves_a_head_that_died_after_its_look(
     app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has seen why it failed: it stays held for whoever looks next."""
+    """Nobody has seen why it failed: it stays blocked for whoever looks next."""
     worker = declare(app, queue_name, Notes(raising()), max_retry_count=0, dead_head="block")
     app.core.queues.agreed(worker)
     run = Backend.run
 
     def die_and_run(backend: Backend, name: str, *args: Any, **options: Any) -> Any:
-        if name == "release":
+        if name == "unblock":
             monkeypatch.undo()
             worker.push_many(jobs_of("a"))
             app.drain()
@@ -213,9 +216,9 @@ def test_a_release_leaves_a_head_that_died_after_its_look(
     assert ["a"] == ids_of(app.operate(worker).waiting.blocked())
 
 
-@pytest.mark.parametrize(("tracked", "held_ids"), [("head", []), ("behind", ["a"])])
+@pytest.mark.parametrize(("tracked", "blocked_ids"), [("head", []), ("behind", ["a"])])
 def test_cancelling_a_task_frees_an_id_only_with_its_head(
-    app: Lowkiq, queue_name: str, tracked: str, held_ids: list[str]
+    app: Lowkiq, queue_name: str, tracked: str, blocked_ids: list[str]
 ) -> None:
     """What the task has pushed is withdrawn; while the head is there, nothing that came after it runs."""
     notes = Notes()
@@ -235,5 +238,5 @@ def test_cancelling_a_task_frees_an_id_only_with_its_head(
     app.drain()
 
     left = [name for name in ("head", "behind", "other") if name != tracked]
-    assert held_ids == found
-    assert [["head", "behind", "other"], *([] if held_ids else [left])] == [batch["a"] for batch in notes.batches]
+    assert blocked_ids == found
+    assert [["head", "behind", "other"], *([] if blocked_ids else [left])] == [batch["a"] for batch in notes.batches]

@@ -195,7 +195,7 @@ def test_l20_a_retry_is_none_that_debounces_whatever_its_time_is(
 def test_what_an_operator_makes_due_is_not_put_off_again(
     app: Lowkiq, clock: ManualClock, worker: type[Worker], notes: Notes
 ) -> None:
-    """Perform now is now."""
+    """Run now is now."""
     push(worker, 1)
     clock.advance(0.5)
     app.operate(worker).waiting.run_now(everything=True)

@@ -174,4 +174,4 @@ def test_ln4_errors_have_a_codec_of_their_own(make_app: MakeApp, clock: ManualCl
         clock.advance(20)
 
     assert [None, "broken", "<broken>"] == [job.error for (job,) in notes.jobs]
-    assert ["<broken>"] == [job.error for job in notes.buried]
+    assert ["<broken>"] == [job.error for job in notes.dead]

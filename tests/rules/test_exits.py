@@ -123,10 +123,10 @@ def test_p6_an_id_that_exits_again_and_again_has_failed(
     assert 0.0 == found.retry_count
     assert found.error is not None
     assert f"The handler exited {EXIT_LIMIT} times in a row, at last with {kind.__name__}: enough" == found.error
-    assert [] == notes.buried
+    assert [] == notes.dead
 
     drain_until_the_rest_is_over(app, clock, error, EXIT_LIMIT)
-    assert (2 * EXIT_LIMIT, ["x"]) == (len(notes.ids), [job.id for job in notes.buried])
+    assert (2 * EXIT_LIMIT, ["x"]) == (len(notes.ids), [job.id for job in notes.dead])
     assert look(app, worker, "x") is None
     assert {} == left_behind(app, worker)
 
@@ -141,7 +141,7 @@ def test_p6_who_exits_in_company_is_told_apart(app: Lowkiq, clock: ManualClock, 
 
     assert (EXIT_LIMIT, {"retried": 1, "done": 2}) == (
         notes.ids.count(["x"]),
-        {name: n for name, n in counters(app, worker).items() if name in ("retried", "done", "buried")},
+        {name: n for name, n in counters(app, worker).items() if name in ("retried", "done", "dead")},
     )
 
 

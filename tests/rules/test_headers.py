@@ -173,7 +173,7 @@ def test_a_claim_whose_answer_was_lost_tells_them_again(
     assert (["acquire"], [["1"]]) == (lost, told.traces())
 
 
-def test_headers_outlive_a_burial(app: Lowkiq, clock: ManualClock, queue_name: str, told: Told) -> None:
+def test_headers_outlive_a_death(app: Lowkiq, clock: ManualClock, queue_name: str, told: Told) -> None:
     """What an operator requeues within a day still knows where it came from."""
     worker = declare(app, queue_name, told, max_retry_count=0)
     told.notes.then = failing("a")

@@ -83,15 +83,15 @@ def test_e60_ids_of_any_text_are_kept_as_they_are(app: Lowkiq, clock: ManualCloc
 
 
 def test_e60_ids_of_any_text_go_to_the_morgue_as_they_are(app: Lowkiq, queue_name: str) -> None:
-    """E-60: one id's payloads are never buried under another that starts alike."""
+    """E-60: one id's payloads never lie under another that starts alike."""
     notes = Notes(failing(*ODD_IDS))
     worker = declare(app, queue_name, notes, batch_size=50, max_retry_count=0)
     worker.push_many({"id": job_id, "payload": position} for position, job_id in enumerate(ODD_IDS))
 
     app.drain()
 
-    buried = {job.id: [payload for payload, _ in job.payloads] for job in notes.buried}
-    assert {job_id: [position] for position, job_id in enumerate(ODD_IDS)} == buried
+    dead = {job.id: [payload for payload, _ in job.payloads] for job in notes.dead}
+    assert {job_id: [position] for position, job_id in enumerate(ODD_IDS)} == dead
 
 
 @pytest.mark.parametrize("given", [None, True, False, 1.0, 0.5, b"a", b"", (1,), [1], {"a": 1}, object()])

@@ -30,7 +30,7 @@ def _told(item: Any) -> Any:
     if "level" in item:
         return item["level"]
     if isinstance(item, dict):
-        return item["how"], item["ids"], item["struck"], item["buried"]
+        return item["how"], item["ids"], item["struck"], item["dead"]
     rest = item[1:]
     # Behind two places there may be numbers of another kind.
     return [item[0], *rest[1:4:2], *rest[4:]] if item else []
@@ -74,7 +74,7 @@ def test_x43_a_dead_holder_is_told_with_what_it_left(
         sorted(item["ids"]),
         item["how"],
         item["struck"],
-        item["buried"],
+        item["dead"],
     )
     assert began <= float(item["since"]) < entry.at
 
@@ -95,7 +95,7 @@ def test_what_operators_and_bounds_did_is_told(app: Lowkiq, clock: ManualClock, 
     assert [
         ("killed", [["a", 1]]),
         ("dead", [["b", 2]]),
-        ("redriven", [["a", 1]]),
+        ("requeued", [["a", 1]]),
         ("deleted", [["b", 2]]),
         ("deleted", [["a", 1]]),
     ] == told(app, worker)

@@ -1,4 +1,4 @@
-"""P9: honest lags of delayed jobs, retries, jobs in flight, paused jobs and "perform now" (LB-16)."""
+"""P9: honest lags of delayed jobs, retries, jobs in flight, paused jobs and "run now" (LB-16)."""
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
@@ -68,7 +68,7 @@ def test_p9_lag_in_total_is_the_largest(app: Lowkiq, clock: ManualClock, queue_n
     assert [10, 30, 20] == [one["lag"] for one in stats["by_worker"].values()]
 
 
-def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_p9_run_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9, LB-16: what is performed now lags from now on."""
     worker = declare(app, queue_name, Notes())
     worker.push_many(jobs_of("abc", delay=1_000))
@@ -79,7 +79,7 @@ def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, q
     assert (True, 7) == (0 <= at_once < 0.001, round(lag_of(app, queue_name), 3))
 
 
-def test_p9_queued_up_from_the_morgue_lags_from_then_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_p9_requeued_lags_from_then_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9: time in the morgue is not waiting."""
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     worker.push_many(jobs_of("a"))
@@ -128,7 +128,7 @@ def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: 
     assert (7, 7, 7) == (together.lag, together.oldest_due_age, together.paused_lag)
 
 
-def test_lb16_perform_now_fakes_no_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_lb16_run_now_fakes_no_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """LB-16, E-82: jobs that are performed now come in the order of their times, and lag stays that of waiting."""
     notes = Notes()
     worker = declare(app, queue_name, notes)

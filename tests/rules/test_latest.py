@@ -132,18 +132,18 @@ def test_a_push_replaces_one_that_waits_for_its_retry(app: Lowkiq, clock: Manual
     assert (True, clock.time() + 10) == (pushed.merged, pushed.due_at)
 
 
-def test_a_version_that_was_buried_leaves_no_mark(app: Lowkiq, queue_name: str) -> None:
+def test_a_version_that_died_leaves_no_mark(app: Lowkiq, queue_name: str) -> None:
     """P2: it was not done, so an older one may come; and a business failure ends its version as done."""
     notes = Notes(failing("a"))
     worker = latest(app, queue_name, notes, max_retry_count=0)
     versions(worker, 7)
     app.drain()
     notes.then = lambda batch: batch.fail("a", Rejected("not qualified"))
-    (after_burial,) = versions(worker, 5)
+    (after_death,) = versions(worker, 5)
     app.drain()
     (after_refusal,) = versions(worker, 4)
 
-    assert [False, True] == [after_burial.superseded, after_refusal.superseded]
+    assert [False, True] == [after_death.superseded, after_refusal.superseded]
 
 
 @pytest.mark.parametrize(("newer", "left"), [("waits", ["v7"]), ("done", ["v7"]), (None, [])])

@@ -152,8 +152,8 @@ def test_e66_an_equal_payload_pushed_while_it_runs_is_a_new_event(lowkiq: AppUnd
     assert [{"a": ["v"]}] * 2 == notes.batches
 
 
-def test_l28_a_burial_leaves_what_was_pushed_meanwhile(lowkiq: AppUnderTest) -> None:
-    """L-28, D-2: where the running job is buried, the rest and what was pushed meanwhile start anew, now."""
+def test_l28_a_death_leaves_what_was_pushed_meanwhile(lowkiq: AppUnderTest) -> None:
+    """L-28, D-2: where the running job is dead, the rest and what was pushed meanwhile start anew, now."""
     notes = Notes()
     worker = declare(lowkiq.app, "orders", notes, max_retry_count=0)
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in (1, 3)])
@@ -162,7 +162,7 @@ def test_l28_a_burial_leaves_what_was_pushed_meanwhile(lowkiq: AppUnderTest) -> 
 
     lowkiq.drain(raises=False)
 
-    assert [(1, 1.0)] == [tuple(one) for job in notes.buried for one in job.payloads]
+    assert [(1, 1.0)] == [tuple(one) for job in notes.dead for one in job.payloads]
     assert [{"a": [1, 3]}, {"a": [0, 2, 3]}] == notes.batches
     assert -1.0 == notes.last.retry_count
 

@@ -15,7 +15,7 @@ from tests.kit.workers import declare, jobs_of
 
 
 def test_l23_only_the_smallest_score_goes_to_the_morgue(app: Lowkiq, queue_name: str) -> None:
-    """L-23: of several payloads the one with the smallest score is buried, with its score and error."""
+    """L-23: of several payloads the one with the smallest score is dead, with its score and error."""
     notes = Notes()
     notes.then = lambda _batch: raising(Broken("no luck"))(_batch) if len(notes.batches) == 1 else None
     worker = declare(app, queue_name, notes, max_retry_count=0)
@@ -23,12 +23,12 @@ def test_l23_only_the_smallest_score_goes_to_the_morgue(app: Lowkiq, queue_name:
 
     app.drain()
 
-    (buried,) = notes.buried
-    assert ("a", [("v1", 1.0)], "no luck") == (buried.id, [tuple(one) for one in buried.payloads], buried.error)
+    (dead,) = notes.dead
+    assert ("a", [("v1", 1.0)], "no luck") == (dead.id, [tuple(one) for one in dead.payloads], dead.error)
     assert [["v1", "v2", "v3"], ["v2", "v3"]] == [batch["a"] for batch in notes.batches]
 
 
-def test_d2_after_a_burial_the_rest_starts_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_d2_after_a_death_the_rest_starts_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """D-2: when the oldest payload goes to the morgue the others wait with retry_count -1, due now."""
 
     def fail_slowly(_batch: Batch) -> None:
@@ -43,14 +43,14 @@ def test_d2_after_a_burial_the_rest_starts_anew(app: Lowkiq, clock: ManualClock,
 
     app.drain(seconds=1)
 
-    assert [(0, 0.0)] == [tuple(pair) for job in notes.buried for pair in job.payloads]
+    assert [(0, 0.0)] == [tuple(pair) for job in notes.dead for pair in job.payloads]
     assert ([(1, 1.0), (2, 2.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
 
 
-def test_ln5_retries_exhausted_is_told_once_and_only_of_burials(
+def test_ln5_retries_exhausted_is_told_once_and_only_of_deaths(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
-    """LN-5: the hook is called after the burial with id, payload, score and error, and never with nobody."""
+    """LN-5: the hook is called after the death with id, payload, score and error, and never with nobody."""
     notes = Notes(failing("a", "c"))
     worker = declare(app, queue_name, notes, batch_size=3, max_retry_count=0)
     worker.push_many(jobs_of("abc", payload={"v": 1}, score=5))
@@ -65,7 +65,7 @@ def test_ln5_retries_exhausted_is_told_once_and_only_of_burials(
 
 
 def test_ln11_error_goes_to_the_morgue_and_stays_with_the_rest(app: Lowkiq, queue_name: str) -> None:
-    """LN-11: the buried payload has the error, and so has what remains of its id."""
+    """LN-11: the dead payload has the error, and so has what remains of its id."""
     notes = Notes(raising(Broken("why")))
     worker = declare(app, queue_name, notes, max_retry_count=0)
     worker.push_many([{"id": "a", "payload": n} for n in range(2)])
@@ -74,7 +74,7 @@ def test_ln11_error_goes_to_the_morgue_and_stays_with_the_rest(app: Lowkiq, queu
 
     assert ([None, "why"], ["why", "why"]) == (
         [job.error for (job,) in notes.jobs],
-        [job.error for job in notes.buried],
+        [job.error for job in notes.dead],
     )
 
 
@@ -85,7 +85,7 @@ def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, flo
 
 
 def test_l31_nothing_in_the_morgue_is_executed(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """L-31: what was buried stays where it is, however often the queue is drained."""
+    """L-31: what died stays where it is, however often the queue is drained."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
     worker.push_many(jobs_of("a", payload=1, score=1))
@@ -107,7 +107,7 @@ def test_l32_payloads_of_an_id_meet_in_the_morgue(app: Lowkiq, queue_name: str) 
 
 
 def test_l33_morgue_jobs_sort_by_change_or_by_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """L-33: the time of change is that of the last burial."""
+    """L-33: the time of change is that of the last death."""
     worker = declare(app, queue_name, raising(), max_retry_count=0)
     for job_id in "bca":
         worker.push_many(jobs_of(job_id))
@@ -122,7 +122,7 @@ def test_l33_morgue_jobs_sort_by_change_or_by_id(app: Lowkiq, clock: ManualClock
     assert clock.time() == queue.morgue.fetch(["b"])[0].updated_at
 
 
-def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l34_d3_a_morgue_job_is_requeued_as_new(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """L-34, D-3: it is back with its score and error, retry_count -1, due now, and leaves the morgue."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
@@ -140,7 +140,7 @@ def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock
 
 
 def test_l29_a_morgue_job_meets_one_in_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """L-29: payloads are united by score, due now, with retry_count -1; a redriven one takes its place in order."""
+    """L-29: payloads are united by score, due now, with retry_count -1; a requeued one takes its place in order."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=1)
     worker.push_many(jobs_of("a", payload="old", score=1))
@@ -173,43 +173,43 @@ def test_l29_an_equal_payload_keeps_the_smaller_score(app: Lowkiq, queue_name: s
     assert [("v", 1.0)] == waiting.payloads
 
 
-def test_e76_queued_up_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-76: what is queued up while its id runs waits under it, and is performed after it."""
+def test_e76_requeued_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-76: what is requeued while its id runs waits under it, and is performed after it."""
     notes = Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.push_many(jobs_of("a", payload="buried", score=1))
+    worker.push_many(jobs_of("a", payload="dead", score=1))
     app.drain()
     clock.advance(1)
     notes.clear()
 
-    def queue_up(_batch: object) -> None:
+    def requeue(_batch: object) -> None:
         notes.then = None
         app.operate(worker).morgue.requeue(["a"])
 
-    notes.then = queue_up
+    notes.then = requeue
     worker.push_many(jobs_of("a", payload="running", score=2))
     app.drain()
 
-    assert [{"a": ["running"]}, {"a": ["buried"]}] == notes.batches
+    assert [{"a": ["running"]}, {"a": ["dead"]}] == notes.batches
 
 
-def test_p2_a_burial_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """LB-6, E-17: a process that dies before the burial is written leaves the job in the queue alone."""
+def test_p2_a_death_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """LB-6, E-17: a process that dies before the death is written leaves the job in the queue alone."""
     mortal, notes = Mortal(app), Notes(raising())
     worker = declare(app, queue_name, notes, max_retry_count=0)
     worker.push_many(jobs_of("a", payload=1, score=1))
     mortal.die_before("settle")
     assert mortal.drain() is None
-    assert ({}, []) == (lying(app, worker), notes.buried)
+    assert ({}, []) == (lying(app, worker), notes.dead)
 
     outlive(app, clock, worker)
     app.drain()
 
-    assert ({"a": [(1, 1.0)]}, None, 1) == (lying(app, worker), look(app, worker, "a"), len(notes.buried))
+    assert ({"a": [(1, 1.0)]}, None, 1) == (lying(app, worker), look(app, worker, "a"), len(notes.dead))
 
 
 @pytest.mark.parametrize(
-    ("act", "buried"),
+    ("act", "dead"),
     [
         (lambda queue: queue.waiting.delete(filter={"least_count": "0"}), 0),
         (lambda queue: queue.waiting.kill(everything=True), 1),
@@ -217,7 +217,7 @@ def test_p2_a_burial_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: st
     ids=["delete", "kill"],
 )
 def test_lb11_an_action_spares_what_was_pushed_after_its_look(
-    app: Lowkiq, queue_name: str, act: Callable[[QueueOperations], int], buried: int, monkeypatch: pytest.MonkeyPatch
+    app: Lowkiq, queue_name: str, act: Callable[[QueueOperations], int], dead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LB-11, E-80: a payload pushed between the action's look and its write stays queued."""
     worker = declare(app, queue_name, raising())
@@ -237,4 +237,4 @@ def test_lb11_an_action_spares_what_was_pushed_after_its_look(
     waiting = look(app, worker, "a")
     assert waiting is not None
     assert [("new", 2.0)] == waiting.payloads
-    assert buried == app.operate.metrics()[queue_name].morgue_length
+    assert dead == app.operate.metrics()[queue_name].morgue_length

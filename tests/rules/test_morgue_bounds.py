@@ -29,7 +29,7 @@ def test_e77_the_morgue_is_bounded_by_count(make_app: MakeApp, clock: ManualCloc
         clock.advance(1)
 
     assert {"c": [""], "d": [""], "e": [""]} == lying(app, queue_name)
-    assert (5, 2) == (counters(app, worker)["buried"], counters(app, worker)["trimmed"])
+    assert (5, 2) == (counters(app, worker)["dead"], counters(app, worker)["trimmed"])
     assert {} == left_behind(app, worker)
 
 
@@ -71,7 +71,7 @@ def test_s16_the_morgue_is_bounded_by_age(make_app: MakeApp, clock: ManualClock,
     assert 1 == counters(app, worker)["trimmed"]
 
 
-def test_bytes_are_counted_through_burial_and_trimming(
+def test_bytes_are_counted_through_death_and_trimming(
     make_app: MakeApp, server: Server, clock: ManualClock, queue_name: str
 ) -> None:
     """The morgue's bytes are what lies there, so the bound neither drifts nor leaks."""
@@ -107,7 +107,7 @@ def test_what_is_in_the_morgue_is_counted_to_the_byte(make_app: MakeApp, clock: 
     assert 0 == counters(app, worker)["morgue_bytes"]
 
 
-def bury(app: Lowkiq, worker: type[Worker], jobs: list[dict[str, object]]) -> None:
+def kill(app: Lowkiq, worker: type[Worker], jobs: list[dict[str, object]]) -> None:
     """Push jobs whose first failure is their last, and drain."""
     worker.push_many(jobs)
     app.drain()
@@ -125,20 +125,20 @@ def fail_all(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("batch_size", [1, 1_000])
-def test_the_morgue_is_within_its_bounds_however_many_are_buried_at_once(
+def test_the_morgue_is_within_its_bounds_however_many_die_at_once(
     make_app: MakeApp, queue_name: str, batch_size: int
 ) -> None:
-    """E-77, LB-23: a settling may bury a thousand: as many go, counted, and the bytes are bounded with the errors."""
+    """E-77, LB-23: a settling may kill a thousand: as many go, counted, and the bytes are bounded with the errors."""
     app = make_app(morgue_max_entries=100)
     worker = declare(app, queue_name, fail_all, max_retry_count=0, batch_size=batch_size)
-    bury(app, worker, [{"id": n} for n in range(3_000)])
+    kill(app, worker, [{"id": n} for n in range(3_000)])
 
     told = counters(app, worker)
-    assert (3_000, 2_900, 100) == (told["buried"], told["trimmed"], app.operate.stats()["total"]["morgue_length"])
+    assert (3_000, 2_900, 100) == (told["dead"], told["trimmed"], app.operate.stats()["total"]["morgue_length"])
 
     app = make_app(morgue_max_bytes=1_000_000)
     worker = declare(app, f"{queue_name}-bytes", fail_all, max_retry_count=0, batch_size=batch_size)
-    bury(app, worker, [{"id": n} for n in range(3_000)])
+    kill(app, worker, [{"id": n} for n in range(3_000)])
 
     told = counters(app, worker)
     assert 990_000 < told["morgue_bytes"] <= 1_000_000
@@ -161,15 +161,15 @@ def test_the_morgue_is_within_its_bounds_however_many_are_killed_at_once(
     assert 3_400 == found["counters"]["trimmed"]
 
 
-def test_a_morgue_above_its_bounds_comes_down_with_each_burial(make_app: MakeApp, queue_name: str) -> None:
-    """Where a limit was lowered, each burial removes more than it brings, in bounded work, until the limit holds."""
+def test_a_morgue_above_its_bounds_comes_down_with_each_death(make_app: MakeApp, queue_name: str) -> None:
+    """Where a limit was lowered, each death removes more than it brings, in bounded work, until the limit holds."""
     before = make_app()
     worker = declare(before, queue_name, fail_all, max_retry_count=0, batch_size=1_000)
-    bury(before, worker, [{"id": n} for n in range(3_500)])
+    kill(before, worker, [{"id": n} for n in range(3_500)])
     app, lengths = make_app(morgue_max_entries=10), [3_500]
     worker = declare(app, queue_name, fail_all, max_retry_count=0)
     while lengths[-1] > 10:
-        bury(app, worker, [{"id": f"more {len(lengths)}"}])
+        kill(app, worker, [{"id": f"more {len(lengths)}"}])
         lengths.append(app.operate.stats()["total"]["morgue_length"])
 
     assert [3_500, 2_501, 1_502, 503, 10] == lengths
@@ -179,10 +179,10 @@ def test_one_large_payload_in_the_morgue_makes_room_for_itself(make_app: MakeApp
     """The bytes never rise above the limit: as much goes as came, though it is thousands of small ones."""
     app = make_app(morgue_max_bytes=300_000)
     worker = declare(app, queue_name, failing(*map(str, range(2_500)), "large"), max_retry_count=0, batch_size=1_000)
-    bury(app, worker, [{"id": n} for n in range(2_500)])
+    kill(app, worker, [{"id": n} for n in range(2_500)])
     assert 2_500 == app.operate.stats()["total"]["morgue_length"]
 
-    bury(app, worker, [{"id": "large", "payload": "x" * 290_000}])
+    kill(app, worker, [{"id": "large", "payload": "x" * 290_000}])
 
     assert counters(app, worker)["morgue_bytes"] <= 300_000
     assert ["large"] == [job.id for job in app.operate(worker).morgue.fetch(["large"])]
@@ -191,22 +191,22 @@ def test_one_large_payload_in_the_morgue_makes_room_for_itself(make_app: MakeApp
 def test_what_is_too_old_leaves_the_morgue_however_much_it_is(
     make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
-    """S-16: no burial leaves anything behind that is older than the bound, unless it is more than a thousand."""
+    """S-16: no death leaves anything behind that is older than the bound, unless it is more than a thousand."""
     app = make_app(morgue_max_age=100.0)
     worker = declare(app, queue_name, fail_all, max_retry_count=0, batch_size=1_000)
-    bury(app, worker, [{"id": n} for n in range(1_000)])
+    kill(app, worker, [{"id": n} for n in range(1_000)])
     clock.advance(101)
 
-    bury(app, worker, [{"id": "new"}])
+    kill(app, worker, [{"id": "new"}])
 
     assert ["new"] == [job.id for job in app.operate(worker).morgue.list()]
 
 
 def test_an_error_that_many_have_is_counted_once(make_app: MakeApp, queue_name: str) -> None:
-    """An outage that buries a thousand by one long text leaves all of them in the morgue."""
+    """An outage that kills a thousand by one long text leaves all of them in the morgue."""
     app = make_app(morgue_max_bytes=500_000)
     worker = declare(app, queue_name, raising(Broken("x" * 4_000)), max_retry_count=0, batch_size=1_000, isolate=False)
-    bury(app, worker, [{"id": n} for n in range(1_000)])
+    kill(app, worker, [{"id": n} for n in range(1_000)])
 
     assert (1_000, 0) == (app.operate.stats()["total"]["morgue_length"], counters(app, worker).get("trimmed", 0))
 

@@ -21,7 +21,7 @@ def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, flo
     return {job.id: [(payload, score) for payload, score in job.payloads] for job in jobs}
 
 
-def bury_each(app: Lowkiq, worker: type[Worker], pushes: list[dict[str, object]]) -> None:
+def kill_each(app: Lowkiq, worker: type[Worker], pushes: list[dict[str, object]]) -> None:
     """One after the other, each fails for the last time."""
     for push in pushes:
         worker.push_many([push])
@@ -32,18 +32,18 @@ def bury_each(app: Lowkiq, worker: type[Worker], pushes: list[dict[str, object]]
 def test_l26_equal_payloads_of_an_id_meet_in_the_morgue(
     make_app: MakeApp, server: Server, clock: ManualClock, queue_name: str, merge: str
 ) -> None:
-    """L-26, L-32: one is left, at the score that the merge of the queue keeps, with the time of its last burial."""
+    """L-26, L-32: one is left, at the score that the merge of the queue keeps, with the time of its last death."""
     app = make_app()
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, merge=merge)
     for score in (10, 20):
-        bury_each(app, worker, [{"id": "a", "payload": "v1", "score": score}])
+        kill_each(app, worker, [{"id": "a", "payload": "v1", "score": score}])
         clock.advance(1)
 
     assert {"a": [("v1", 10 if merge == "min" else 20)]} == lying(app, worker)
     (job,) = app.operate(worker).morgue.fetch(["a"])
     assert clock.time() - 1 == pytest.approx(job.updated_at)
     # Raises where the keys of the shard contradict each other.
-    assert (2, 0) == (counters(app, worker)["buried"], counters(app, worker).get("trimmed", 0))
+    assert (2, 0) == (counters(app, worker)["dead"], counters(app, worker).get("trimmed", 0))
     stored(server.admin, shard_of(app, worker, "a"))
 
 
@@ -51,7 +51,7 @@ def test_equal_payloads_lie_beside_each_other_where_a_queue_merges_none(make_app
     """With `merge="never"` each of them counts, in the morgue as in the queue."""
     app = make_app()
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, merge="never")
-    bury_each(app, worker, [{"id": "a", "payload": "v1", "score": score} for score in (10, 20)])
+    kill_each(app, worker, [{"id": "a", "payload": "v1", "score": score} for score in (10, 20)])
 
     assert {"a": [("v1", 10), ("v1", 20)]} == lying(app, worker)
 
@@ -61,11 +61,11 @@ def test_equal_payloads_meet_among_others_of_their_id(make_app: MakeApp, server:
     app = make_app()
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1)
     payloads = ["v1", "v2", "x" * 100, "v1", "x" * 100, "v2"]
-    bury_each(app, worker, [{"id": "a", "payload": p, "score": n} for n, p in enumerate(payloads)])
+    kill_each(app, worker, [{"id": "a", "payload": p, "score": n} for n, p in enumerate(payloads)])
     assert {"a": [("v1", 0), ("v2", 1), ("x" * 100, 2)]} == lying(app, worker)
 
     assert 1 == app.operate(worker).morgue.delete(["a"])
-    bury_each(app, worker, [{"id": "a", "payload": "v1", "score": n} for n in (8, 7, 9)])
+    kill_each(app, worker, [{"id": "a", "payload": "v1", "score": n} for n in (8, 7, 9)])
 
     assert {"a": [("v1", 7)]} == lying(app, worker)
     stored(server.admin, shard_of(app, worker, "a"))
@@ -91,20 +91,20 @@ def test_p2_a_broken_id_does_not_push_others_out_of_the_morgue(
 
     found = lying(app, worker)
     assert orders + 1 == len(found)
-    assert (orders + times, 0) == (app.operate.metrics()[queue_name].buried, app.operate.metrics()[queue_name].trimmed)
+    assert (orders + times, 0) == (app.operate.metrics()[queue_name].dead, app.operate.metrics()[queue_name].trimmed)
 
 
 def test_the_id_with_the_most_payloads_makes_room(
     make_app: MakeApp, server: Server, clock: ManualClock, queue_name: str
 ) -> None:
-    """Above the bound an id that has several gives of its own, the oldest first, whoever was buried last."""
+    """Above the bound an id that has several gives of its own, the oldest first, whoever died last."""
     app = make_app(morgue_max_entries=20)
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, batch_size=1_000, isolate=False)
-    bury_each(app, worker, [{"id": f"order {n}"} for n in range(15)])
-    bury_each(app, worker, [{"id": "7", "payload": n, "score": n} for n in range(30)])
-    bury_each(app, worker, [{"id": "8", "payload": n, "score": n} for n in range(2)])
+    kill_each(app, worker, [{"id": f"order {n}"} for n in range(15)])
+    kill_each(app, worker, [{"id": "7", "payload": n, "score": n} for n in range(30)])
+    kill_each(app, worker, [{"id": "8", "payload": n, "score": n} for n in range(2)])
     clock.advance(1)
-    bury_each(app, worker, [{"id": "order 15"}])
+    kill_each(app, worker, [{"id": "order 15"}])
 
     found = lying(app, worker)
     assert {f"order {n}" for n in range(16)} | {"7", "8"} == {*found}
@@ -123,7 +123,7 @@ def test_what_a_bound_removes_is_published_and_logged(
     app.drain()
 
     metrics = app.operate.metrics()[queue_name]
-    assert (10, 7, 3) == (metrics.buried, metrics.trimmed, metrics.morgue_length)
+    assert (10, 7, 3) == (metrics.dead, metrics.trimmed, metrics.morgue_length)
     assert f'lowkiq_queue_trimmed_total{{queue="{queue_name}"}} 7' in [*lines({queue_name: metrics})]
     (warned,) = [record for record in caplog.records if "the morgue of a shard is full" in record.message]
     assert ("WARNING", 7) == (warned.levelname, warned.__dict__["count"])

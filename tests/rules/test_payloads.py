@@ -211,8 +211,8 @@ def test_lb29_nothing_read_from_redis_runs_code(app: Lowkiq, queue_name: str) ->
     bomb = pickle.dumps(Exploit())
     app.core.backend.client.hset(key, "a", record[:15] + bomb)
 
-    assert {"failed": 1, "buried": 1} == app.drain()
-    assert [bomb] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert {"failed": 1, "dead": 1} == app.drain()
+    assert [bomb] == [payload for job in notes.dead for payload, _ in job.payloads]
     with pytest.raises(SystemExit, match="exploited"):
         pickle.loads(bomb)  # noqa: S301 - to show that it would
 

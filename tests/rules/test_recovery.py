@@ -41,8 +41,8 @@ def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, de
         app.drain()
 
     assert {(job_id, n) for job_id in "abc" for n in range(2)} == set(done)
-    (buried,) = app.operate(worker).morgue.fetch(["bad"])
-    assert ([0, 1], "bad") == ([payload for payload, _ in buried.payloads], buried.error)
+    (dead,) = app.operate(worker).morgue.fetch(["bad"])
+    assert ([0, 1], "bad") == ([payload for payload, _ in dead.payloads], dead.error)
     assert {} == left_behind(app, worker)
 
 
@@ -96,9 +96,9 @@ def test_lb6_a_failure_is_written_in_one_step(lowkiq: AppUnderTest) -> None:
         lowkiq.drain()
     notes.then = lambda batch: failing("a")(batch) if 0 in batch.get("a", []) else None
 
-    assert ["a"] == lowkiq.drain(raises=False).buried
-    lowkiq.assert_buried(worker, id="a", error="a is broken")
-    assert [("a", [(0, 0.0)])] == [(job.id, [tuple(one) for one in job.payloads]) for job in notes.buried]
+    assert ["a"] == lowkiq.drain(raises=False).dead
+    lowkiq.assert_dead(worker, id="a", error="a is broken")
+    assert [("a", [(0, 0.0)])] == [(job.id, [tuple(one) for one in job.payloads]) for job in notes.dead]
     assert {-1.0} == {job.retry_count for jobs in notes.jobs for job in jobs}
     assert {} == left_behind(lowkiq.app, worker)
 

@@ -30,7 +30,7 @@ def declared(app: Lowkiq, queue_name: str, shards_count: int, performed: list[st
 
 
 def fail(_batch: object) -> None:
-    """What buries each job."""
+    """What kills each job."""
     raise ValueError("no")
 
 
@@ -76,7 +76,7 @@ def test_l68_who_goes_by_the_old_number_is_refused(make_app: MakeApp, queue_name
     assert 0 == new.operate.stats()["total"]["length"]
 
 
-@pytest.mark.parametrize("perform", [None, fail], ids=["waiting", "buried"])
+@pytest.mark.parametrize("perform", [None, fail], ids=["waiting", "dead"])
 def test_l68_a_queue_with_jobs_stays_as_it_is(
     make_app: MakeApp, queue_name: str, perform: Callable[[object], None] | None
 ) -> None:

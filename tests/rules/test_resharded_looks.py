@@ -133,7 +133,7 @@ def test_a_sweep_that_began_before_is_to_be_begun_again(both: Both, server: Serv
     moving.begin(8)
     both.here.core.queues.agreed(both.worker).doubt()
     runner = both.here.operate(both.worker).runner
-    action = prepare(runner, "expedite")
+    action = prepare(runner, "run_now")
     for group in (0, 1):
         moving.close(group)
         moving.open(group)

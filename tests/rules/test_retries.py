@@ -67,8 +67,8 @@ def test_l21_the_last_failure_asks_for_no_time(lowkiq: AppUnderTest) -> None:
 
     result = lowkiq.drain(raises=False)
 
-    assert (["a", "a"], ["a"]) == (result.retried, result.buried)
-    assert ([0, 1], 3, ["a"]) == (asked, len(notes.batches), [job.id for job in notes.buried])
+    assert (["a", "a"], ["a"]) == (result.retried, result.dead)
+    assert ([0, 1], 3, ["a"]) == (asked, len(notes.batches), [job.id for job in notes.dead])
     assert look(lowkiq.app, worker, "a") is None
 
 
@@ -146,7 +146,7 @@ def test_d4_n_retries_are_n_plus_one_executions(lowkiq: AppUnderTest, retries: i
         lowkiq.drain(raises=False)
         lowkiq.advance(seconds=1_000)
 
-    assert (retries + 1, 1) == (len(notes.batches), len(notes.buried))
+    assert (retries + 1, 1) == (len(notes.batches), len(notes.dead))
 
 
 def test_ln11_error_stays_until_success(lowkiq: AppUnderTest) -> None:

@@ -271,10 +271,10 @@ def test_p5_nothing_begins_that_is_not_predicted_to_fit(
     assert 4 == len(crowd.begun)
 
 
-def test_p6_what_kills_its_process_is_found_and_buried_alone(
+def test_p6_what_kills_its_process_is_found_and_dies_alone(
     make_app: MakeApp, clock: ManualClock, queue_name: str, declare: Declare
 ) -> None:
-    """P6: after a second death each that ran beside others runs alone, and the killer is the one that is buried."""
+    """P6: after a second death each that ran beside others runs alone, and the killer is the one that is dead."""
     app = make_app()
     mortal = Mortal(app)
 
@@ -290,7 +290,7 @@ def test_p6_what_kills_its_process_is_found_and_buried_alone(
         outlive(app, clock, worker)
     app.drain()
 
-    assert ["killer"] == [job.id for job in notes.buried]
+    assert ["killer"] == [job.id for job in notes.dead]
     assert [None] * 4 == [look(app, worker, job_id) for job_id in "bcde"]
 
 

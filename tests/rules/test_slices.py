@@ -72,7 +72,7 @@ def test_a_worker_may_take_fewer_payloads_at_once(make_app: MakeApp, clock: Manu
 
 
 def test_one_payload_at_once_has_retries_of_its_own(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """P7: with `payloads_at_once=1` each payload is retried and buried by itself, in order."""
+    """P7: with `payloads_at_once=1` each payload is retried and dies by itself, in order."""
     app = make_app()
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, payloads_at_once=1, max_retry_count=1)
@@ -83,7 +83,7 @@ def test_one_payload_at_once_has_retries_of_its_own(make_app: MakeApp, clock: Ma
         clock.advance(10)
 
     assert [[0], [0], [1], [1], [2], [2]] == [batch["a"] for batch in notes.batches]
-    assert [0, 1, 2] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert [0, 1, 2] == [payload for job in notes.dead for payload, _ in job.payloads]
 
 
 def test_what_comes_due_between_slices_has_its_turn(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
@@ -127,7 +127,7 @@ def test_a_failing_slice_goes_back_before_the_rest(make_app: MakeApp, clock: Man
 
 
 def test_p7_in_slices_too_each_payload_has_its_chances(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """Of slices that always fail one payload after another is buried, the oldest first, none without its tries."""
+    """Of slices that always fail one payload after another is dead, the oldest first, none without its tries."""
     app = make_app(claim_payloads=2)
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, max_retry_count=1)
@@ -137,7 +137,7 @@ def test_p7_in_slices_too_each_payload_has_its_chances(make_app: MakeApp, clock:
         app.drain()
         clock.advance(10)
 
-    assert [0, 1, 2, 3] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert [0, 1, 2, 3] == [payload for job in notes.dead for payload, _ in job.payloads]
     assert [0, 0, 1, 1, 2, 2, 3, 3] == [batch["a"][0] for batch in notes.batches]
 
 

@@ -58,7 +58,7 @@ def test_a_dead_job_tells_that_its_retries_are_used_up(app: Lowkiq, clock: Manua
     )
 
 
-def test_a_held_job_tells_its_error_and_no_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_a_blocked_job_tells_its_error_and_no_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Its retries are used up, and an operator decides: no sentence speaks of one that comes."""
     worker = declare(app, queue_name, handler, max_retry_count=0, dead_head="block")
     worker.push_many(jobs_of("a"))
@@ -67,11 +67,11 @@ def test_a_held_job_tells_its_error_and_no_retry(app: Lowkiq, clock: ManualClock
 
     answer = told(app, worker)
 
-    assert "It has been held for 5.0 s" in answer.sentence
+    assert "It has been blocked for 5.0 s" in answer.sentence
     assert ("Its error was a is broken.",) == answer.more
 
 
-def test_a_buried_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_a_dead_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """With the error that it had before, if it had one."""
     worker = declare(app, queue_name, handler)
     worker.push_many([*jobs_of("a"), {"id": "b", "delay": 60}])
@@ -80,8 +80,8 @@ def test_a_buried_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualCl
     app.operate(worker).waiting.kill(everything=True)
     app.operate(worker).waiting.kill(["b"], error="not wanted")
 
-    assert "an operator buried it; before, it had failed with a is broken." in told(app, worker).sentence
-    assert "an operator buried it before it had ever failed." in told(app, worker, "b").sentence
+    assert "an operator killed it; before, it had failed with a is broken." in told(app, worker).sentence
+    assert "an operator killed it before it had ever failed." in told(app, worker, "b").sentence
 
 
 def test_a_job_that_ended_its_process_tells_so(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -107,7 +107,7 @@ def test_a_later_failure_of_the_id_is_not_told_as_the_cause(app: Lowkiq, clock: 
     answer = told(app, worker)
 
     assert "this is retry 1 of 1." in " ".join(answer.more)
-    assert "Other payloads of this id were buried" in " ".join(answer.more)
+    assert "Other payloads of this id died" in " ".join(answer.more)
 
 
 def test_an_error_is_read_by_the_codec_of_the_app(make_app: MakeApp, queue_name: str) -> None:

@@ -233,7 +233,7 @@ def test_the_third_strike_is_the_death_of_the_item(app: Lowkiq, clock: ManualClo
     assert "died" in item.messages[-1]
 
 
-def test_what_is_buried_is_dead_and_the_rest_starts_anew(app: Lowkiq, track: Track) -> None:
+def test_what_dies_is_dead_and_the_rest_starts_anew(app: Lowkiq, track: Track) -> None:
     """L-23: the oldest payload goes to the morgue with its items; those of the others are enqueued again."""
     handler = FailingHandler()
     handler.failing = {"1"}
@@ -249,7 +249,7 @@ def test_what_is_buried_is_dead_and_the_rest_starts_anew(app: Lowkiq, track: Tra
     assert {"one": Item("x", "1", 1, told), "two": Item("x", "1", 2, told * 2)} == task.items
 
 
-def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Track) -> None:
+def test_an_operator_kills_and_requeues(app: Lowkiq, server: Server, track: Track) -> None:
     """Kill makes items dead, the way back from the morgue enqueues them and counts that for their task."""
     handler = FailingHandler()
     worker, task = track(handler)
@@ -263,7 +263,7 @@ def test_an_operator_kills_and_puts_back(app: Lowkiq, server: Server, track: Tra
     queue.morgue.requeue(["1"])
 
     assert {"one": "x"} == killed
-    messages = ("1 is broken", "killed by an operator", "put back from the morgue")
+    messages = ("1 is broken", "killed by an operator", "requeued")
     assert {"one": Item("e", "1", 1, messages)} == task.items
     (shard,) = app.core.queues.agreed(worker).shards
     assert b"1" == server.admin.hget(shard.using(("tracking",)).key("rows"), b"v" + task.id)

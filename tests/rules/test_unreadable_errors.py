@@ -220,7 +220,7 @@ STEPS = {
 def test_a_fault_of_the_engine_ends_with_the_id_that_causes_it(  # noqa: PLR0913, PLR0917 - as many fixtures
     app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, step: str, concurrency: int
 ) -> None:
-    """P2, P6: between a handler's end and its settling a fault is as a death: its id is buried, the others are done."""
+    """P2, P6: between a handler's end and its settling a fault is as a death: its id is dead, the others are done."""
     runs: Counter[str] = Counter()
     latest: list[set[str]] = [set()]
 

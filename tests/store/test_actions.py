@@ -248,7 +248,7 @@ def test_large_payloads_end_a_call_early(desk: Desk) -> None:
     assert desk.is_empty()
 
 
-def test_perform_now_keeps_the_order(desk: Desk) -> None:
+def test_run_now_keeps_the_order(desk: Desk) -> None:
     """LB-16, E-82: behind what was due already, in the order of their times; nothing waits since 1970."""
     desk.fail([{"id": "retry"}])
     desk.push([{"id": f"later {n}", "delay": 1000 - n} for n in range(3)])
@@ -266,23 +266,23 @@ def test_perform_now_keeps_the_order(desk: Desk) -> None:
     assert [["due", "later 2", "later 1", "later 0"], ["retry"]] == [list(batch) for batch in desk.handler.batches[1:]]
 
 
-def test_perform_now_keeps_the_order_of_very_many(desk: Desk) -> None:
+def test_run_now_keeps_the_order_of_very_many(desk: Desk) -> None:
     """Over many calls, with a clock that stands still as with one that goes on, and with equal times too."""
     desk.push([{"id": f"{n:05}", "delay": 5000 - n // 2} for n in range(5_000)])
     desk.push([{"id": f"due {n:03}"} for n in range(300)])
     expected = ids_of(desk.queue.waiting.list(limit=10_000))
-    desk.before("expedite", lambda: desk.clock.advance(0.5), calls=4)
+    desk.before("run_now", lambda: desk.clock.advance(0.5), calls=4)
 
     assert 5_000 == desk.queue.waiting.run_now(everything=True)
     assert expected == ids_of(desk.queue.waiting.list(max=desk.clock.time(), limit=10_000))
     assert 0.5 <= desk.app.operate.stats()["total"]["lag"] < 0.51
 
 
-def test_perform_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:
+def test_run_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:
     """A delay that somebody asked for while the operator clicked holds."""
     desk.push([{"id": "old", "delay": 10}, {"id": "old too", "payload": 1, "delay": 30}])
     desk.before(
-        "expedite",
+        "run_now",
         lambda: desk.push(
             [
                 {"id": "new", "delay": 20},
@@ -299,7 +299,7 @@ def test_perform_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:
     assert ["new", "new too"] == ids_of(desk.queue.waiting.list("due_at", desk.clock.time() + 1))
 
 
-@pytest.mark.parametrize("name", ["delete", "kill", "perform now"])
+@pytest.mark.parametrize("name", ["delete", "kill", "run now"])
 def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
     """A daemon that waits for a later time is told, as by a push."""
     desk = make_desk({"shards_count": 3})
@@ -309,7 +309,7 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
         subscription.subscribe(f"lowkiq:{desk.worker.queue_name}:notify")
         subscription.get_message(timeout=5)
         match name:
-            case "perform now":
+            case "run now":
                 desk.queue.waiting.run_now(everything=True)
             case "delete":
                 desk.before("delete", push)

@@ -24,8 +24,8 @@ EVERY_ACTION: dict[str, tuple[str, Act]] = {
     "delete": ("delete", lambda actions: actions.waiting.delete(["failed", "fresh", "later"])),
     "delete all failed": ("delete", lambda actions: actions.waiting.delete(filter={"least_count": "0"})),
     "kill all failed": ("kill", lambda actions: actions.waiting.kill(everything=True)),
-    "perform now": ("expedite", lambda actions: actions.waiting.run_now(everything=True)),
-    "queue up all": ("requeue", lambda actions: actions.morgue.requeue(everything=True)),
+    "run now": ("run_now", lambda actions: actions.waiting.run_now(everything=True)),
+    "requeue all": ("requeue", lambda actions: actions.morgue.requeue(everything=True)),
     "delete all dead": ("delete_morgue", lambda actions: actions.morgue.delete(everything=True)),
 }
 
@@ -33,7 +33,7 @@ EVERY_ACTION: dict[str, tuple[str, Act]] = {
 def fill(desk: Desk) -> None:
     """Something to do for every action."""
     payloads = [{"payload": n, "score": n} for n in range(3)]
-    desk.bury([{"id": "dead", **payload} for payload in payloads])
+    desk.kill([{"id": "dead", **payload} for payload in payloads])
     desk.fail([{"id": "failed", **payload} for payload in payloads])
     desk.push([{"id": "fresh", **payload} for payload in payloads])
     desk.push([{"id": "later", "delay": 500}])
@@ -126,7 +126,7 @@ def test_actions_on_a_cluster(cluster: Cluster, make_app: MakeApp, clock: Manual
     """Shards on several nodes are changed one after the other, and counted together."""
     app, handler = make_app(redis_url=cluster.url), FailingHandler()
     desk = Desk(app, clock, declare(app, queue_name, handler, shards_count=9), handler, cluster.nodes[0].admin)
-    desk.bury([{"id": n} for n in range(40)])
+    desk.kill([{"id": n} for n in range(40)])
     desk.fail([{"id": n} for n in range(40, 60)])
 
     assert 20 == desk.queue.waiting.run_now(everything=True)

@@ -14,7 +14,7 @@ def progress(desk: Desk, sweep: BulkAction) -> list[tuple[int, int]]:
 
 def test_what_a_call_changed_it_has_finished(desk: Desk) -> None:
     """Each call that changes ids counts them as looked at, too, and no other call is made for them."""
-    desk.bury([{"id": n} for n in range(1_200)])
+    desk.kill([{"id": n} for n in range(1_200)])
     sweep = prepare(desk.queue.runner, "requeue")
 
     told = progress(desk, sweep)

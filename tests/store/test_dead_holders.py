@@ -64,7 +64,7 @@ def test_p1_a_lease_that_somebody_else_took_meanwhile_is_not_released(shard: Cla
 
 
 def test_p6_the_death_counts_as_a_strike_for_who_ran_alone(shard: ClaimedShard) -> None:
-    """P6: the third one buries it, however soon the shard was free; its neighbour is done."""
+    """P6: the third one kills it, however soon the shard was free; its neighbour is done."""
     shard.push("a", "b")
     dead, _ = shard.take()
     released(shard, dead)
@@ -79,7 +79,7 @@ def test_p6_the_death_counts_as_a_strike_for_who_ran_alone(shard: ClaimedShard) 
     assert ["b"] == [*window]
     assert ["a"] == [*shard.now()["morgue"]]
     counters = {name: count for name, count in shard.now()["counters"].items() if count}
-    assert {"done": 1, "buried": 1, "recovered": 2 + STRIKES} == counters
+    assert {"done": 1, "dead": 1, "recovered": 2 + STRIKES} == counters
 
 
 def test_what_was_abandoned_or_evicted_before_the_death_stays_without_suspicion(shard: ClaimedShard) -> None:

@@ -28,7 +28,7 @@ def waiting(desk: Desk) -> tuple[Failure, ...]:
     return job.failures
 
 
-def buried(desk: Desk) -> tuple[Failure, ...]:
+def dead(desk: Desk) -> tuple[Failure, ...]:
     """What is told of "a", which lies in the morgue."""
     (job,) = desk.queue.morgue.fetch(["a"])
     return job.failures
@@ -71,7 +71,7 @@ def test_they_go_into_the_morgue_and_back(make_desk: MakeDesk) -> None:
     desk.push([{"id": "a"}])
     third, second, first = fail_again(desk, 3)
     told = [Failure(at, count, "a is broken") for at, count in ((third, 2.0), (second, 1.0), (first, 0.0))]
-    assert tuple(told) == buried(desk)
+    assert tuple(told) == dead(desk)
 
     desk.queue.morgue.requeue(["a"])
     assert tuple(told) == waiting(desk)
@@ -79,7 +79,7 @@ def test_they_go_into_the_morgue_and_back(make_desk: MakeDesk) -> None:
     told.insert(0, Failure(fourth, 0.0, "a is broken"))
     assert tuple(told) == waiting(desk)
     desk.queue.waiting.kill(everything=True)
-    assert tuple(told) == buried(desk)
+    assert tuple(told) == dead(desk)
     desk.queue.morgue.requeue(everything=True)
     desk.drain()
 
@@ -112,16 +112,16 @@ def test_what_is_over_leaves_nothing(desk: Desk, end: Callable[[Desk], object], 
     assert state["errors"].keys() | state["morgue"].keys() == state["failures"].keys()
 
 
-def test_what_is_done_leaves_those_of_what_is_buried(desk: Desk) -> None:
+def test_what_is_done_leaves_those_of_what_is_dead(desk: Desk) -> None:
     """An id in the morgue keeps its failures while new payloads of it come, fail and are done; then nothing does."""
-    desk.bury([{"id": "a", "payload": 1}])
+    desk.kill([{"id": "a", "payload": 1}])
     desk.push([{"id": "a", "payload": 2}])
     (second,) = fail_again(desk)
-    assert 2 == len(waiting(desk)) == len(buried(desk))
+    assert 2 == len(waiting(desk)) == len(dead(desk))
     desk.clock.advance(LATER)
     desk.drain()
 
-    assert [second] == [failure.at for failure in buried(desk)[:1]]
+    assert [second] == [failure.at for failure in dead(desk)[:1]]
     desk.queue.morgue.delete(["a"])
     assert {} == desk.state()["failures"]
 

@@ -61,11 +61,11 @@ def test_a_started_job_takes_its_items_along(
     Starter(app, worker, "1", JobProgress(b"2")).fail(clock.time() + 60)
     queue = app.operate(worker)
     queue.waiting.kill(everything=True)
-    buried = task.statuses
+    dead = task.statuses
 
     queue.morgue.requeue(["1"])
 
-    assert [{"one": "r"}, {"one": "e"}, {"one": "x"}] == [running, waiting, buried]
+    assert [{"one": "r"}, {"one": "e"}, {"one": "x"}] == [running, waiting, dead]
     assert {"one": "e"} == task.statuses
     queue.waiting.delete(["1"])
     assert {"one": "c"} == task.statuses

@@ -26,7 +26,7 @@ def test_the_page_has_each_name_and_no_other() -> None:
 
 def test_each_range_goes_both_ways(desk: Desk) -> None:
     """LN-22, LN-23: by id, time and retry_count; a `rev_` range has its upper bound first."""
-    desk.bury([{"id": job_id} for job_id in ("x", "y", "z")])
+    desk.kill([{"id": job_id} for job_id in ("x", "y", "z")])
     desk.fail([{"id": job_id} for job_id in "ab"])
     desk.push([{"id": "c", "delay": 600.0}])
     queries, now = desk.app.operate.queries(desk.worker), desk.clock.time()
@@ -54,7 +54,7 @@ def test_a_range_has_ten_jobs_unless_more_are_asked_for(desk: Desk) -> None:
 
 def test_each_act_is_on_all_jobs_of_its_kind(desk: Desk) -> None:
     """LN-25, LN-26: and each returns how many ids it changed."""
-    desk.bury([{"id": job_id} for job_id in "wxyz"])
+    desk.kill([{"id": job_id} for job_id in "wxyz"])
     desk.fail([{"id": job_id} for job_id in "ab"])
     desk.push([{"id": "later", "delay": 600.0}])
     actions = desk.app.operate.actions(desk.worker)
@@ -66,6 +66,6 @@ def test_each_act_is_on_all_jobs_of_its_kind(desk: Desk) -> None:
     assert 1 == actions.perform_all_jobs_now()
     desk.fail([{"id": "c"}])
     assert 1 == actions.delete_all_failed_jobs()
-    desk.bury([{"id": "d"}])
+    desk.kill([{"id": "d"}])
     assert 1 == actions.morgue_delete_all_jobs()
     assert (0, 0) == (desk.queue.morgue.count(), desk.queue.waiting.count({"least_count": "0"}))

@@ -39,22 +39,22 @@ def test_p6_a_first_crash_costs_one_round(shard: ClaimedShard) -> None:
 
 
 def test_p6_what_crashed_on_probation_runs_alone(shard: ClaimedShard) -> None:
-    """One of them ends its holder: the next holders run them one by one, and three deaths more bury that one."""
+    """One of them ends its holder: the next holders run them one by one, and three deaths more kill that one."""
     crash_once(shard, "a", "poison")
     shard.take(concurrency=4)
     shard.die()
     holder, left = shard.take(concurrency=4)
     assert ["a"] == list(left)
     assert ["poison"] == go_on(holder)
-    buried: list[str] = []
+    dead: list[str] = []
     for _ in range(3):
         holder.start("poison", RETRY_FOR)
         shard.die()
         holder = shard.holders.new()
         acquired = holder.acquire("somebody", TOGETHER, RETRY_FOR)
         assert isinstance(acquired, Acquired)
-        buried += [job_id for job_id, _ in acquired.buried]
-    assert ["poison"] == buried
+        dead += [job_id for job_id, _ in acquired.dead]
+    assert ["poison"] == dead
     assert ["poison"] == list(shard.now()["morgue"])
 
 

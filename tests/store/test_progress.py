@@ -61,10 +61,10 @@ def test_a_started_job_in_flight_shows_what_it_saved_last(desk: Desk) -> None:
 
 
 def test_a_job_in_the_morgue_keeps_its_progress(desk: Desk) -> None:
-    """What was buried shows how far it had come, and no other job does."""
-    desk.bury([{"id": "dead"}])
+    """What died shows how far it had come, and no other job does."""
+    desk.kill([{"id": "dead"}])
     desk.push([{"id": "7"}])
-    Starter(desk.app, desk.worker, "7", HALFWAY).settle(("7", "buried", b"no", "s", b"no"))
+    Starter(desk.app, desk.worker, "7", HALFWAY).settle(("7", "dead", b"no", "s", b"no"))
 
     for jobs in (desk.queue.morgue.fetch(["7", "dead"]), desk.queue.morgue.list("id")):
         assert {"7": SHOWN, "dead": None} == {job.id: job.progress for job in jobs}

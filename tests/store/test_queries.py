@@ -91,7 +91,7 @@ def test_fetch_tells_an_id_from_a_list_of_ids(app: Lowkiq, queue_name: str) -> N
 def test_any_text_can_be_an_id(make_desk: MakeDesk, job_id: str) -> None:
     """E-60: it is found by its bytes, in every list, and nothing else is."""
     desk = make_desk({"shards_count": 3})
-    desk.bury([{"id": job_id, "payload": "dead"}])
+    desk.kill([{"id": job_id, "payload": "dead"}])
     desk.push([{"id": job_id, "payload": n, "score": n} for n in range(3)])
     desk.push([{"id": f"{job_id}{job_id}!"}])
 
@@ -213,7 +213,7 @@ def test_morgue_jobs_show_when_they_came_and_why(make_desk: MakeDesk) -> None:
     desk = make_desk({"shards_count": 5})
     dates = {}
     for job_id in "cab":
-        desk.bury([{"id": job_id, "payload": n, "score": n} for n in (2, 1)])
+        desk.kill([{"id": job_id, "payload": n, "score": n} for n in (2, 1)])
         dates[job_id] = desk.clock.time()
         desk.clock.advance(1)
     jobs = {
@@ -296,7 +296,7 @@ def test_a_bad_limit_or_cursor_is_refused(app: Lowkiq, scheduled: type[Worker]) 
 def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """Paging goes by (value, shard, id), so equal values on a page's edge lose and double nothing."""
     desk = make_desk({"shards_count": 3})
-    desk.bury([{"id": f"dead {n}"} for n in range(9)])
+    desk.kill([{"id": f"dead {n}"} for n in range(9)])
     desk.fail([{"id": f"failed {n}"} for n in range(9)])
     desk.push([{"id": "f" * (n + 1), "delay": 5 * (n % 3)} for n in range(18)])
     everything = desk.queue.waiting.list("id", limit=1000)

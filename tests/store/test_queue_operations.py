@@ -29,7 +29,7 @@ ACTS: dict[str, tuple[Callable[[QueueOperations], Callable[..., object]], dict[s
 def filled(make_desk: MakeDesk) -> Desk:
     """Of each kind three ids: blocked, dead, failed, and such as wait for a later time."""
     desk = make_desk({"shards_count": 2, "dead_head": "block", "max_retry_count": 1})
-    desk.bury([{"id": f"d{number}"} for number in range(3)])
+    desk.kill([{"id": f"d{number}"} for number in range(3)])
     desk.push([{"id": f"b{number}", "payload": part, "score": part} for number in range(3) for part in range(2)])
     desk.handler.failing = {"b0", "b1", "b2"}
     for _ in range(2):

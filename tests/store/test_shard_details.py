@@ -59,7 +59,7 @@ def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
     bad = explain(desk, "bad")
     assert (0.0, now - 1 + LATER) == (bad.retry_count, bad.due_at)
     desk.queue.waiting.kill(everything=True)
-    assert now == explain(desk, "bad").buried_at
+    assert now == explain(desk, "bad").dead_since
     assert explain(desk, "bad").due_at is None
 
 

@@ -32,7 +32,7 @@ def test_stats_are_zeros_where_there_is_no_worker() -> None:
 def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
     """L-46, LN-20, LN-12: lengths are summed up, the total lag is the largest."""
     other = declare(desk.app, f"{desk.worker.queue_name}-other", FailingHandler(), shards_count=3)
-    desk.bury([{"id": "dead"}])
+    desk.kill([{"id": "dead"}])
     other.push_many([{"id": job_id} for job_id in range(5)])
     desk.clock.advance(20)
     desk.push([{"id": job_id} for job_id in "ab"])
@@ -129,7 +129,7 @@ def test_counters_count_ids_and_payloads_apart(make_desk: MakeDesk) -> None:
     metrics = desk.app.operate.metrics()[desk.worker.queue_name]
 
     assert (2, 6) == (metrics.done, metrics.payloads)
-    assert (1, 1, 1) == (metrics.failed, metrics.buried, metrics.morgue_length)
+    assert (1, 1, 1) == (metrics.failed, metrics.dead, metrics.morgue_length)
 
 
 def test_paused_shards_are_counted(make_desk: MakeDesk) -> None:
@@ -183,7 +183,7 @@ def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: py
 def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:
     """Shards on several nodes are told together."""
     desk = make_desk({"shards_count": 12}, redis_url=cluster.url)
-    desk.bury([{"id": n} for n in range(20)])
+    desk.kill([{"id": n} for n in range(20)])
     desk.push([{"id": n} for n in range(30)])
 
     assert {"length": 30, "morgue_length": 20, "lag": 0.0} == desk.app.operate.stats()["total"]

@@ -37,7 +37,7 @@ def drain_again(desk: Desk) -> None:
     desk.drain()
 
 
-def bury_one_and_delete_both(desk: Desk) -> None:
+def kill_one_and_delete_both(desk: Desk) -> None:
     """One of them is in the morgue, with what has failed, while the other waits."""
     desk.queue.waiting.kill(everything=True)
     desk.fail([{"id": "a", "payload": 2}])
@@ -88,7 +88,7 @@ def test_a_text_is_shown_as_it_was_kept(desk: Desk) -> None:
         drain_again,
         lambda desk: desk.queue.waiting.delete(["a", "b"]),
         lambda desk: desk.queue.waiting.delete(filter={"least_count": "0"}),
-        bury_one_and_delete_both,
+        kill_one_and_delete_both,
         lambda desk: desk.queue.waiting.kill(everything=True) and desk.queue.morgue.delete(["a", "b"]),
     ],
     ids=["done", "deleted", "all deleted", "deleted from the morgue in parts", "deleted from the morgue"],
@@ -123,7 +123,7 @@ def test_a_text_goes_with_what_is_trimmed(make_desk: Callable[..., Desk]) -> Non
     desk = make_desk(morgue_max_entries=3)
     for n in range(9):
         desk.handler.words = f"{LONG} {n}"
-        desk.bury([{"id": n}])
+        desk.kill([{"id": n}])
 
     assert 3 == texts(desk) == len(desk.state()["morgue"])
 

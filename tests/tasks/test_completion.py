@@ -89,7 +89,7 @@ def test_a_task_with_an_item_that_waits_for_its_retry_is_not_complete(
     assert ({"done": 1}, 1) == (counts(task), len(told.batches))
 
 
-def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
+def test_a_dead_item_that_is_requeued_between_the_two_reads_keeps_the_task_open(
     app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader has counted it as dead once; the second wave tells that it was opened again, and nothing is pushed."""
@@ -115,7 +115,7 @@ def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
     assert 1 == len(told.batches)
 
 
-def test_a_dead_item_that_was_put_back_and_died_again_between_the_two_reads_keeps_the_task_open(
+def test_a_dead_item_that_was_requeued_and_died_again_between_the_two_reads_keeps_the_task_open(
     app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both waves count the same, but while it ran it may have pushed another item behind the reader's back."""

@@ -376,7 +376,7 @@ def test_a_refusal_tells_who_may_still_push(make_app: MakeApp, queue_name: str) 
 
 
 def test_a28_failed_may_be_given_as_a_class(app: Lowkiq, queue_name: str) -> None:
-    """As `raise Rejected` takes the class, `batch.fail` does: the id, or one payload of it, ends by it, unburied."""
+    """As `raise Rejected` takes the class, `batch.fail` does: the id, or one payload of it, ends by it, alive."""
 
     def handler(batch: Batch) -> None:
         batch.fail("whole", Rejected)

@@ -20,10 +20,8 @@ def fail_for_good(app: Lowkiq, clock: ManualClock, runs: int) -> None:
         clock.advance(100)
 
 
-@pytest.mark.parametrize(
-    ("capture", "outcomes"), [("burial", ["buried"]), ("failure", ["retried", "retried", "buried"])]
-)
-def test_a_failure_is_told_at_burial_or_each_time(  # noqa: PLR0913, PLR0917 - two cases, and fixtures
+@pytest.mark.parametrize(("capture", "outcomes"), [("death", ["dead"]), ("failure", ["retried", "retried", "dead"])])
+def test_a_failure_is_told_at_death_or_each_time(  # noqa: PLR0913, PLR0917 - two cases, and fixtures
     sentry: SentToSentry,
     app: Lowkiq,
     clock: ManualClock,
@@ -60,7 +58,7 @@ def test_what_a_handler_tells_is_in_the_scope_of_its_batch(sentry: SentToSentry,
 
 
 def test_an_error_of_several_ids_is_one_event(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
-    """Its context names the ids that it buried."""
+    """Its context names the ids that it killed."""
     declare(app, queue_name, raising(), batch_size=3, max_retry_count=0, isolate=False).push_many(jobs_of("abc"))
     app.drain()
     (event,) = sentry.events
@@ -116,7 +114,7 @@ def test_a_job_that_crashes_its_processes_is_told(
     assert (f"{queue_name}: a job went to the morgue", queue_name) == (event["message"], event["tags"]["queue"])
 
 
-def test_e79_a_job_that_is_held_is_told(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
+def test_e79_a_job_that_is_blocked_is_told(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
     """E-79: it has failed for the last time, as one that goes to the morgue."""
     declare(app, queue_name, raising(), max_retry_count=0, dead_head="block").push_many(jobs_of("a"))
     app.drain()
@@ -166,5 +164,5 @@ def test_what_a_lost_lease_owed_is_told_by_nobody(
 
 def test_an_unknown_moment_of_capture_is_refused() -> None:
     """In a sentence that names both."""
-    with pytest.raises(ValueError, match="'burial' or 'failure', not 'always'"):
+    with pytest.raises(ValueError, match="'death' or 'failure', not 'always'"):
         LowkiqIntegration("always")  # type: ignore[arg-type]  # that is the point

@@ -116,8 +116,8 @@ def test_kept_pushes_and_latest_payloads(lowkiq_test_server: OwnServer) -> None:
     assert [{"a": ["new"]}] == notes.batches
 
 
-def test_a_held_head_is_a_failure(lowkiq: AppUnderTest) -> None:
-    """It fails the test unless it is expected, and is told of as held."""
+def test_a_blocked_head_is_a_failure(lowkiq: AppUnderTest) -> None:
+    """It fails the test unless it is expected, and is told of as blocked."""
     worker = declare(lowkiq.app, "W", failing("a"), dead_head="block", max_retry_count=0)
     worker.push("a", 1)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MOST_HELD: Final = 1_000
-"""A run ends once it holds more ids: a query names each of them."""
+_MOST_BLOCKED: Final = 1_000
+"""A run ends once it blocks more ids: a query names each of them."""
 _NAMED: Final = 5
 """How many obstacles an error names."""
 _LENGTH: Final = 300
@@ -46,14 +46,14 @@ class _Obstacles:
         self.queues[queue] = text = error if isinstance(error, str) else cut(headline(error), _LENGTH)
         logger.error("an outbox cannot push to a queue: %s", text, extra={"queue": queue})
 
-    def hold(self, row: Row, error: BaseException) -> None:
+    def block_id(self, row: Row, error: BaseException) -> None:
         """Nothing more of the id is pushed in this run."""
         self.ids[row.queue, row.job_id] = text = cut(headline(error), _LENGTH)
         extra = {"queue": row.queue, "id": cut(row.job_id, 100), "serial": row.serial}
-        logger.error("an outbox holds an id, as a row of it cannot be pushed: %s", text, extra=extra)
+        logger.error("an outbox blocks an id, as a row of it cannot be pushed: %s", text, extra=extra)
 
-    def held(self) -> dict[str, list[str]]:
-        """The ids that are held, by their queue."""
+    def blocked(self) -> dict[str, list[str]]:
+        """The ids that are blocked, by their queue."""
         by_queue: dict[str, list[str]] = {}
         for queue, job_id in self.ids:
             by_queue.setdefault(queue, []).append(job_id)
@@ -94,10 +94,10 @@ class Relay:
         obstacles.raise_if_any()
 
     def _next(self, obstacles: _Obstacles) -> list[Row]:
-        if len(obstacles.ids) > _MOST_HELD:
+        if len(obstacles.ids) > _MOST_BLOCKED:
             return []
         queues = [*self._app.core.queues.keys() - obstacles.queues.keys()]
-        return self._rows.slice(self._sessions, queues, obstacles.held())
+        return self._rows.slice(self._sessions, queues, obstacles.blocked())
 
     def _push(self, rows: Sequence[Row], obstacles: _Obstacles) -> list[int]:
         """The serials of the rows that were pushed."""
@@ -110,7 +110,7 @@ class Relay:
         return pushed
 
     def _entries(self, rows: Sequence[Row], obstacles: _Obstacles) -> list[_Entry]:
-        """The jobs of the rows, but of ids that are held."""
+        """The jobs of the rows, but of ids that are blocked."""
         load: Callable[[bytes], object] = self._app.config.load_payload or load_json
         entries: list[_Entry] = []
         for row in rows:
@@ -119,7 +119,7 @@ class Relay:
             try:
                 entries.append(_Entry(row, job_of(row, load)))
             except Exception as error:  # noqa: BLE001 - a codec may raise anything, and other rows can be pushed
-                obstacles.hold(row, error)
+                obstacles.block_id(row, error)
         return entries
 
     def _push_to(self, queue: str, entries: list[_Entry], obstacles: _Obstacles) -> list[int]:
@@ -132,7 +132,7 @@ class Relay:
                 if error.position is None:
                     obstacles.block(queue, error)
                     return []
-                entries = _held(entries, error.position, error, obstacles)
+                entries = _blocked(entries, error.position, error, obstacles)
             except PushInterrupted as error:
                 obstacles.block(queue, error)
                 return [entries[position].row.serial for position in error.written]
@@ -144,10 +144,10 @@ class Relay:
         return []
 
 
-def _held(entries: list[_Entry], position: int, error: JobError, obstacles: _Obstacles) -> list[_Entry]:
+def _blocked(entries: list[_Entry], position: int, error: JobError, obstacles: _Obstacles) -> list[_Entry]:
     """The entries without the one at that position, and without later ones of its id."""
     bad = entries[position].row
-    obstacles.hold(bad, error)
+    obstacles.block_id(bad, error)
     return [
         entry for at, entry in enumerate(entries) if at < position or (at > position and entry.row.job_id != bad.job_id)
     ]

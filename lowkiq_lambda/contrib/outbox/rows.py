@@ -91,10 +91,10 @@ class OutboxTable:
         `besides`: ids by their queue.
         """
         columns = self.table.c
-        held = [and_(columns.queue == queue, columns.job_id.in_(ids)) for queue, ids in besides.items()]
+        blocked = [and_(columns.queue == queue, columns.job_id.in_(ids)) for queue, ids in besides.items()]
         query = (
             select(columns.serial, columns.queue, columns.job_id, columns.payload, columns.fields)
-            .where(columns.queue.in_(queues), *(not_(of_queue) for of_queue in held))
+            .where(columns.queue.in_(queues), *(not_(of_queue) for of_queue in blocked))
             .order_by(columns.serial)
             .limit(SLICE_ROWS)
             .execution_options(yield_per=_FETCHED)

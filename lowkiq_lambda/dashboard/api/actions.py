@@ -62,13 +62,13 @@ def delete_waiting(context: RequestContext, params: JobIds) -> Changed:
     return _to_chosen(context, params, "delete", lambda queue: queue.waiting.delete(params.ids))
 
 
-def expedite(context: RequestContext, params: JobIds) -> Changed:
+def run_now(context: RequestContext, params: JobIds) -> Changed:
     """Make waiting jobs due now, in their order."""
-    return _to_chosen(context, params, "expedite", lambda queue: queue.waiting.run_now(params.ids))
+    return _to_chosen(context, params, "run_now", lambda queue: queue.waiting.run_now(params.ids))
 
 
 def kill(context: RequestContext, params: JobIds) -> Changed:
-    """Bury waiting jobs that have failed. Jobs that have not failed stay."""
+    """Kill waiting jobs that have failed. Jobs that have not failed stay."""
     return _to_chosen(context, params, "kill", lambda queue: queue.waiting.kill(params.ids))
 
 
@@ -77,9 +77,9 @@ def requeue(context: RequestContext, params: JobIds) -> Changed:
     return _to_chosen(context, params, "requeue", lambda queue: queue.morgue.requeue(params.ids))
 
 
-def delete_buried(context: RequestContext, params: JobIds) -> Changed:
+def delete_dead(context: RequestContext, params: JobIds) -> Changed:
     """Delete jobs from the morgue."""
-    return _to_chosen(context, params, "delete_buried", lambda queue: queue.morgue.delete(params.ids))
+    return _to_chosen(context, params, "delete_dead", lambda queue: queue.morgue.delete(params.ids))
 
 
 def pause(context: RequestContext, params: Pause) -> Paused:

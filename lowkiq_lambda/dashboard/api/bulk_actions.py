@@ -69,13 +69,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
 
 
-def expedite_all(context: RequestContext, params: WaitingList) -> Step:
+def run_now_all(context: RequestContext, params: WaitingList) -> Step:
     """Make waiting jobs due now, in their order."""
-    return _step(context, params, "expedite", filter_of(params.filter))
+    return _step(context, params, "run_now", filter_of(params.filter))
 
 
-def kill_all_failed(context: RequestContext, params: WaitingList) -> Step:
-    """Bury waiting jobs that have failed."""
+def kill_all(context: RequestContext, params: WaitingList) -> Step:
+    """Kill waiting jobs that have failed."""
     return _step(context, params, "kill", filter_of(params.filter))
 
 
@@ -99,9 +99,9 @@ def requeue_all(context: RequestContext, params: MorgueList) -> Step:
     return _step(context, params, "requeue", filter_of(params.filter))
 
 
-def delete_all_buried(context: RequestContext, params: MorgueList) -> Step:
+def delete_all_dead(context: RequestContext, params: MorgueList) -> Step:
     """Delete jobs from the morgue."""
-    return _step(context, params, "delete_buried", filter_of(params.filter))
+    return _step(context, params, "delete_dead", filter_of(params.filter))
 
 
 def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter: IdFilter) -> Step:
@@ -161,9 +161,9 @@ def count_waiting(context: RequestContext, params: WaitingCountParams) -> Counte
     return _counted(context, params, "delete")
 
 
-def count_buried(context: RequestContext, params: MorgueCountParams) -> Counted:
+def count_dead(context: RequestContext, params: MorgueCountParams) -> Counted:
     """How many jobs in the morgue match the conditions. With none: how many are there."""
-    return _counted(context, params, "delete_buried")
+    return _counted(context, params, "delete_dead")
 
 
 def _counted(context: RequestContext, params: WaitingCountParams | MorgueCountParams, act: ActionName) -> Counted:

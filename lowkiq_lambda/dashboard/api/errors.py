@@ -43,7 +43,7 @@ class PastActions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
-    """Last errors of jobs that are retried or buried, in groups.
+    """Last errors of jobs that are retried or dead, in groups.
 
     One call reads some 50,000 errors. While `next` is not null, a further call with it as `cursor` counts others; the
     counts of a group are to be added up. `fingerprint` in a filter is exactly the jobs of a group.

@@ -30,7 +30,7 @@ from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
 from lowkiq_lambda.operate.morgue import MorgueOrder
 from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB
 from lowkiq_lambda.operate.presentation.jobs import (
-    BuriedJob,
+    DeadJob,
     JobDetails,
     JobResponse,
     WaitingJob,
@@ -59,10 +59,10 @@ class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-class BuriedJobs(msgspec.Struct, frozen=True, kw_only=True):
+class DeadJobs(msgspec.Struct, frozen=True, kw_only=True):
     """A page of jobs in the morgue; `next` and `cut` as in `WaitingJobs`."""
 
-    jobs: list[BuriedJob]
+    jobs: list[DeadJob]
     next: str | None
     cut: bool = False
 
@@ -93,17 +93,17 @@ def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs
     return WaitingJobs(**_search_page(params, search, serializer_for(worker, context.mask).waiting))
 
 
-def morgue_by_id(context: RequestContext, params: IdRangeParams) -> BuriedJobs:
+def morgue_by_id(context: RequestContext, params: IdRangeParams) -> DeadJobs:
     """Jobs in the morgue by the bytes of their ids. Redis has no index for it, so the operation scans the list."""
-    return _buried(context, params, "id", lambda _job: 0.0)
+    return _dead(context, params, "id", lambda _job: 0.0)
 
 
-def morgue_by_updated_at(context: RequestContext, params: TimeRangeParams) -> BuriedJobs:
-    """Jobs in the morgue by the time of their last burial."""
-    return _buried(context, _in_seconds(params), "updated_at", lambda job: job.updated_at)
+def morgue_by_updated_at(context: RequestContext, params: TimeRangeParams) -> DeadJobs:
+    """Jobs in the morgue by the time of their last death."""
+    return _dead(context, _in_seconds(params), "updated_at", lambda job: job.updated_at)
 
 
-def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
+def morgue_search(context: RequestContext, params: SearchParams) -> DeadJobs:
     """Jobs in the morgue by a prefix of the id, a text in the last error, and its fingerprint.
 
     In no order; by time with a fingerprint. One call examines a bounded number of jobs, so an empty page may have a
@@ -111,7 +111,7 @@ def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
     """
     worker = worker_named(context, params.queue)
     search = context.app.operate(worker).morgue.search
-    return BuriedJobs(**_search_page(params, search, serializer_for(worker, context.mask).buried))
+    return DeadJobs(**_search_page(params, search, serializer_for(worker, context.mask).dead))
 
 
 def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
@@ -140,16 +140,16 @@ def _waiting(
     return WaitingJobs(**_part(page, map(serializer_for(worker, context.mask).waiting, page), value))
 
 
-def _buried(
+def _dead(
     context: RequestContext,
     params: Ranged,
     by: MorgueOrder,
-    value: Callable[[BuriedJob], float],
-) -> BuriedJobs:
+    value: Callable[[DeadJob], float],
+) -> DeadJobs:
     worker = worker_named(context, params.queue)
     with scanning(is_scan=by == "id"):
         page = context.app.operate(worker).morgue.list(by, **_range(params))
-    return BuriedJobs(**_part(page, map(serializer_for(worker, context.mask).buried, page), value))
+    return DeadJobs(**_part(page, map(serializer_for(worker, context.mask).dead, page), value))
 
 
 def _in_seconds(params: TimeRangeParams) -> TimeRangeParams:

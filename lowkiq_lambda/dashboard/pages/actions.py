@@ -46,30 +46,30 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WORDS: Final[Mapping[ActionName, Words]] = {
-    "expedite": Words(
-        title="Perform now",
-        button="Perform now",
+    "run_now": Words(
+        title="Run now",
+        button="Run now",
         effect="Ids with a later due time become due now and keep their order. Ids that are due already do not change.",
         list="waiting",
     ),
-    "release": Words(
-        title="Try held jobs again",
-        button="Try again",
-        effect="Held ids are due now, and their oldest payload is tried as if it had never failed. Other ids do not "
+    "unblock": Words(
+        title="Unblock jobs",
+        button="Unblock",
+        effect="Blocked ids are due now, and their oldest payload is tried as if it had never failed. Other ids do not "
         "change.",
         list="waiting",
     ),
-    "release_skipping": Words(
-        title="Skip the oldest payload of held jobs",
+    "unblock_skipping": Words(
+        title="Skip the oldest payload of blocked jobs",
         button="Skip the oldest",
-        effect="The oldest payload of each held id goes to the morgue, and the id goes on with the next. Other ids do "
+        effect="The oldest payload of each blocked id goes to the morgue, and the id goes on with the next. Other ids do "
         "not change.",
         list="waiting",
         is_danger=True,
     ),
     "kill": Words(
-        title="Bury failed jobs",
-        button="Bury",
+        title="Kill failed jobs",
+        button="Kill",
         effect="Waiting ids that have failed go to the morgue with their last error. Other ids do not change.",
         list="waiting",
         is_danger=True,
@@ -95,7 +95,7 @@ WORDS: Final[Mapping[ActionName, Words]] = {
         "payloads of the id wait.",
         list="morgue",
     ),
-    "delete_buried": Words(
+    "delete_dead": Words(
         title="Delete from the morgue",
         button="Delete",
         effect="These ids are deleted from the morgue with all their payloads. This cannot be undone.",

@@ -88,7 +88,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         queue=request.queue,
         action=action,
         back=request.back,
-        run=request.run,
+        action_id=request.action_id,
         before=request.changed,
         is_large=words.is_danger and (number > LARGE or not is_all),
     )

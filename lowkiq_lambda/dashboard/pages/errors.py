@@ -20,14 +20,14 @@ _GROUPINGS: Final[Mapping[ErrorGrouping, str]] = {
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
-    """A group. `spark`: a path; `search`: the fields of the list of its jobs, `waiting` and `buried` links to these."""
+    """A group. `spark`: a path; `search`: the fields of the list of its jobs, `waiting` and `dead` links to these."""
 
     group: ErrorGroup
     number: int
     spark: str | None
     search: str
     waiting: str
-    buried: str
+    dead: str
 
 
 def show(context: RequestContext) -> Response:

@@ -53,13 +53,13 @@ class Exported(msgspec.Struct, frozen=True):
     @property
     def columns(self) -> list[str]:
         """The names of all columns."""
-        failures = [] if self.time == "buried_at" else ["failures"]
+        failures = [] if self.time == "dead_since" else ["failures"]
         return ["id", "shard", self.time, *failures, "error", "payloads", "payload"]
 
 
 LISTS: Final[Mapping[str, Exported]] = {
     "waiting": Exported(WAITING.query, lambda queue, query: WAITING.read(queue, query, PAGE), "due_at"),
-    "morgue": Exported(MORGUE.query, lambda queue, query: MORGUE.read(queue, query, PAGE), "buried_at"),
+    "morgue": Exported(MORGUE.query, lambda queue, query: MORGUE.read(queue, query, PAGE), "dead_since"),
     "processing": Exported(
         lambda fields: list_query(fields, ["id"], "asc"),
         lambda queue, query: queue.in_flight.list(PAGE, after=query.after),
@@ -147,7 +147,7 @@ def _content(  # noqa: PLR0913, PLR0917 - a list, and a file of it
 
 def _line(time_name: str, row: JobRow) -> Line:
     """A job as its row on a page shows it, with its whole id."""
-    failures: Line = {} if time_name == "buried_at" else {"failures": int(row.retry_count) + 1}
+    failures: Line = {} if time_name == "dead_since" else {"failures": int(row.retry_count) + 1}
     return {
         "id": row.id,
         "shard": row.shard,

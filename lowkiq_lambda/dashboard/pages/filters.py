@@ -21,7 +21,7 @@ WAYS: Final[Mapping[Way, str]] = {
     "gte": "from a value on, ascending",
     "lte": "up to a value, descending",
 }
-NAMES: Final = {"id": "id", "due_at": "due time", "retry_count": "retry count", "updated_at": "burial time"}
+NAMES: Final = {"id": "id", "due_at": "due time", "retry_count": "retry count", "updated_at": "time of death"}
 _TIMES: Final = frozenset({"due_at", "updated_at"})
 _MOMENT: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?:(:\d\d)(\.\d+)?)?)? ?(?:Z|UTC|([+-]\d\d:\d\d))?", re.ASCII

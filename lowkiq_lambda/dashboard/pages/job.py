@@ -46,17 +46,17 @@ _WORDS: Final[Mapping[str, str]] = {
     "checkpointed": "Its cursor was saved, and it waits to go on.",
     "recovered": "Its holder ended, and the next one put it back.",
     "dead": "A payload failed for the last time.",
-    "held": "Its oldest payload failed for the last time, and is held.",
-    "released": "An operator released it.",
+    "blocked": "Its oldest payload failed for the last time, and is blocked.",
+    "unblocked": "An operator unblocked it.",
     "rejected": "It ended with Rejected.",
-    "killed": "An operator buried it.",
+    "killed": "An operator killed it.",
     "deleted": "A payload was deleted.",
-    "redriven": "It came back from the morgue.",
+    "requeued": "It came back from the morgue.",
     "trimmed": "A bound of the morgue removed a payload.",
     "evicted": "An operator evicted its holder.",
 }
 _BAD: Final = frozenset({"dead", "rejected", "trimmed"})
-_WARN: Final = frozenset({"retried", "suspected", "recovered", "held", "evicted", "killed", "deleted"})
+_WARN: Final = frozenset({"retried", "suspected", "recovered", "blocked", "evicted", "killed", "deleted"})
 
 
 class KeyedPayload(RenderedPayload, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class KeyedPayload(RenderedPayload, frozen=True, kw_only=True):
 
 
 class JobPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a job that is in one state. `at`: its due time, or its burial time."""
+    """The part of a job that is in one state. `at`: its due time, or its time of death."""
 
     place: str
     title: str
@@ -131,8 +131,8 @@ def _parts(context: RequestContext, queue_name: str, queue: QueueOperations, job
         yield _part("flight", "In flight", renderer, job)
     for job in queue.waiting.fetch([job_id]):
         yield _part("waiting", "Waiting", renderer, job)
-    for buried in queue.morgue.fetch([job_id]):
-        yield _part("morgue", "In the morgue", renderer, buried)
+    for dead in queue.morgue.fetch([job_id]):
+        yield _part("morgue", "In the morgue", renderer, dead)
 
 
 def _shown(renderer: PayloadRenderer, job: JobView | MorgueJob) -> list[KeyedPayload]:

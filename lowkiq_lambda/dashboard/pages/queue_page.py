@@ -95,7 +95,7 @@ class RecoveredId(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None
     now: Whereabouts
     is_struck: bool
-    is_buried: bool
+    is_dead: bool
 
 
 class RecoveredRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ def _row(context: RequestContext, queue: str, one: Recovered) -> RecoveredRow:
                 link=context.link("job", queue=queue, id=job_id) if len(quoted(job_id)) <= LONGEST_LINK else None,
                 now=one.now[job_id],
                 is_struck=job_id in one.struck,
-                is_buried=job_id in one.buried,
+                is_dead=job_id in one.dead,
             )
             for job_id in ids
         ],

@@ -18,7 +18,7 @@ LONGEST_LINK: Final = 6_000
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `at`: its due time, or its burial time. `held`: it has none, until an operator releases it.
+    """A job. `at`: its due time, or its time of death. `blocked`: it has none, until an operator unblocks it.
 
     `link`: None for an id that is too long for an address. `preview`: of its first payload; None for a large one.
     `progress`: of a started job, with its words; without its cursor, which a row does not show.
@@ -31,7 +31,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     at: float
     ahead: float
-    held: bool
+    blocked: bool
     retry_count: float
     error: str | None
     payloads: int
@@ -63,7 +63,7 @@ def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
         shard=shard_index(worker, job.id),
         at=at,
         ahead=at - now,
-        held=at >= FAR,
+        blocked=at >= FAR,
         retry_count=NEVER_FAILED if isinstance(job, MorgueJob) else job.retry_count,
         error=None if job.error is None else _line_of(job.error),
         payloads=len(job.payloads) + job.more_payloads,

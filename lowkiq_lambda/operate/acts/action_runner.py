@@ -75,5 +75,5 @@ class ActionRunner:
 
     def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
         shape = SnapshotReply.of(reply)
-        counts = shape.waiting, shape.failed, shape.buried
+        counts = shape.waiting, shape.failed, shape.dead
         return ShardSnapshot(shard, self.reader.backend.now(shard), int(shape.arrival), float(shape.seen_at), *counts)

@@ -11,21 +11,20 @@ TICK: Final = 2.0**-21
 """Seconds between times that differ only to keep an order: floats of this century are exact down to this."""
 
 ActionName: TypeAlias = Literal[
-    "expedite",
+    "run_now",
     "kill",
-    "bury",
+    "kill_delayed",
     "delete_failed",
     "delete",
     "requeue",
-    "redrive",
-    "delete_buried",
-    "release",
-    "release_skipping",
+    "delete_dead",
+    "unblock",
+    "unblock_skipping",
 ]
-"""`expedite`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `bury`: ids that are not
+"""`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that are not
 due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
-`requeue`: buried ids are due again. `redrive`: they wait again, each until its turn. `delete_buried`: buried ids are
-deleted. `release`: held ids are due, with their heads; `release_skipping`: without them."""
+`requeue`: dead ids are due again. `requeue`: they wait again, each until its turn. `delete_dead`: dead ids are
+deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ class ShardSnapshot:
     seen_at: float
     waiting: int
     failed: int
-    buried: int
+    dead: int
 
     @property
-    def newest_burial(self) -> float:
-        """The latest time of a burial that the snapshot can include."""
+    def newest_death(self) -> float:
+        """The latest time of a death that the snapshot can include."""
         return max(self.at, self.seen_at)
 
 
@@ -53,8 +52,8 @@ class ShardSnapshot:
 class ActionScript:
     """A script, and the arguments that only this script takes.
 
-    `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of `bury`
-    and `redrive` end with what the action itself says.
+    `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of `kill_delayed`
+    and `requeue` end with what the action itself says.
     """
 
     script: str
@@ -77,7 +76,7 @@ class SnapshotReply(ReplyShape, frozen=True):
     seen_at: bytes
     waiting: int
     failed: int
-    buried: int
+    dead: int
 
 
 class PauseReply(ReplyShape, frozen=True):
@@ -91,16 +90,15 @@ class PauseReply(ReplyShape, frozen=True):
 def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName, ActionScript]:
     """The script of each action; `morgue_limits`: ids, bytes and seconds that the morgue keeps."""
     return {
-        "expedite": ActionScript("expedite", _due_times),
+        "run_now": ActionScript("run_now", _due_times),
         "kill": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "failed", ""]),
-        "bury": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "later"]),
-        "release": ActionScript("release", lambda _snapshot, _changed: ["retry", *morgue_limits]),
-        "release_skipping": ActionScript("release", lambda _snapshot, _changed: ["skip", *morgue_limits]),
+        "kill_delayed": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "later"]),
+        "unblock": ActionScript("unblock", lambda _snapshot, _changed: ["retry", *morgue_limits]),
+        "unblock_skipping": ActionScript("unblock", lambda _snapshot, _changed: ["skip", *morgue_limits]),
         "delete_failed": ActionScript("delete", lambda _snapshot, _changed: ["failed"]),
         "delete": ActionScript("delete", lambda _snapshot, _changed: [""]),
-        "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial, "score", "", 0]),
-        "redrive": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial]),
-        "delete_buried": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_burial]),
+        "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_death]),
+        "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
     }
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName, ShardSnapshot
-from lowkiq_lambda.operate.acts.redrive_terms import RedriveTerms
+from lowkiq_lambda.operate.acts.requeue_terms import RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
 from lowkiq_lambda.operate.inspect.id_ranges import (
     IDS_AT_ONCE,
@@ -29,9 +29,9 @@ from lowkiq_lambda.store.shard.scripts import Argument
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
-_OF_MORGUE: Final = frozenset({"requeue", "redrive", "delete_buried"})
+_OF_MORGUE: Final = frozenset({"requeue", "delete_dead"})
 _OF_FAILED: Final = frozenset({"kill", "delete_failed"})
-_OF_LATER: Final = frozenset({"expedite", "bury"})
+_OF_LATER: Final = frozenset({"run_now", "kill_delayed"})
 
 
 class WholeListError(ValueError):
@@ -47,7 +47,7 @@ class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
     seen_at: float
     waiting: Count
     failed: Count
-    buried: Count
+    dead: Count
 
     @classmethod
     def of(cls, snapshot: ShardSnapshot) -> Self:
@@ -59,13 +59,13 @@ class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
             snapshot.seen_at,
             snapshot.waiting,
             snapshot.failed,
-            snapshot.buried,
+            snapshot.dead,
         )
 
     def snapshot(self, shards: Sequence[ShardRef]) -> ShardSnapshot:
         """As it was."""
         shard = shards[self.index]
-        return ShardSnapshot(shard, self.at, self.arrival, self.seen_at, self.waiting, self.failed, self.buried)
+        return ShardSnapshot(shard, self.at, self.arrival, self.seen_at, self.waiting, self.failed, self.dead)
 
 
 class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -93,9 +93,9 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     begun: bool = False
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
-    redrive: RedriveTerms | None = None
+    requeue: RequeueTerms | None = None
     error: bytes = b""
-    """Of `bury`: the error that ids get in the morgue, as it is stored."""
+    """Of `kill_delayed`: the error that ids get in the morgue, as it is stored."""
 
     @property
     def is_done(self) -> bool:
@@ -182,7 +182,7 @@ def steps(runner: ActionRunner, action: BulkAction) -> Iterator[BulkAction]:
 
 def _begin(runner: ActionRunner, action: BulkAction) -> BulkAction:
     """Jobs become due as of the beginning of the action, not of the question, so that it adds no lag."""
-    if action.act != "expedite" or not action.snapshots:
+    if action.act != "run_now" or not action.snapshots:
         return msgspec.structs.replace(action, begun=True)
     shards = runner.reader.shards
     now = {
@@ -212,9 +212,9 @@ def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
 
 def _more(action: BulkAction) -> Sequence[Argument]:
     """The arguments of this action alone."""
-    if action.redrive is not None:
-        return action.redrive.arguments(action.changed)
-    return [action.error] if action.act == "bury" else ()
+    if action.requeue is not None:
+        return action.requeue.arguments(action.changed)
+    return [action.error] if action.act == "kill_delayed" else ()
 
 
 def _find(runner: ActionRunner, action: BulkAction) -> BulkAction:
@@ -288,11 +288,11 @@ def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     if action.act in _OF_LATER:
         least = max(least, Bound(snapshot.at, exclusive=True))
     elif action.act in _OF_MORGUE:
-        most = min(most, Bound(snapshot.newest_burial), key=lambda bound: (bound.value, not bound.exclusive))
+        most = min(most, Bound(snapshot.newest_death), key=lambda bound: (bound.value, not bound.exclusive))
     return Range(least, most, after=None if action.after is None else ListPosition.of(action.after))
 
 
 def _listed(act: ActionName, snapshot: ShardSnapshot) -> int:
     if act in _OF_MORGUE:
-        return snapshot.buried
+        return snapshot.dead
     return snapshot.failed if act in _OF_FAILED else snapshot.waiting

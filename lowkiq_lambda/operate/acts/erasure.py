@@ -15,7 +15,7 @@ class Erased:
     """How many ids were removed with a queue: those that waited or were in flight, and those in the morgue."""
 
     waiting: int
-    buried: int
+    dead: int
 
 
 def has_queue(url: str, queue_name: str, namespace: str | None, timeout: float) -> bool:
@@ -31,7 +31,7 @@ def erase_queue(url: str, queue_name: str, namespace: str | None, timeout: float
         if not keys:
             return None
         waiting: set[object] = set()
-        buried = 0
+        dead = 0
         for key in keys:
             shard, _, kind = key.rpartition(b":")
             if kind == b"due":
@@ -39,9 +39,9 @@ def erase_queue(url: str, queue_name: str, namespace: str | None, timeout: float
             elif kind == b"flight":
                 waiting.update((shard, job_id) for job_id in client.hkeys(key))
             elif kind == b"morgue":
-                buried += client.zcard(key)
+                dead += client.zcard(key)
         client.unlink(*keys)
-        return Erased(len(waiting), buried)
+        return Erased(len(waiting), dead)
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def _states(places: PlacesReply) -> dict[int, str]:
     return {
         **dict.fromkeys(places.waiting, WAITING),
         **dict.fromkeys(places.in_flight, FLIGHT),
-        **dict.fromkeys(places.buried, MORGUE),
+        **dict.fromkeys(places.dead, MORGUE),
     }
 
 

@@ -27,12 +27,12 @@ class Violation(msgspec.Struct, frozen=True):
         return f"{self.rule}: id {self.id!r}, shard {self.shard} of {self.shards_count}, {where}: {self.what}"
 
 
-_BACK: Final = frozenset({"retried", "returned", "suspected", "checkpointed", "rest", "held"})
+_BACK: Final = frozenset({"retried", "returned", "suspected", "checkpointed", "rest", "blocked"})
 """Outcomes after which delivered payloads wait again."""
 _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "killed": (frozenset({WAITING}), MORGUE),
     "deleted": (frozenset({WAITING, MORGUE}), "deleted"),
-    "redriven": (frozenset({MORGUE}), WAITING),
+    "requeued": (frozenset({MORGUE}), WAITING),
     "trimmed": (frozenset({MORGUE}), "trimmed"),
     "superseded": (frozenset({WAITING, FLIGHT}), "superseded"),
     "dead": (frozenset({WAITING, FLIGHT}), MORGUE),
@@ -220,7 +220,7 @@ class Judge:
         oldest = self.ledger.among(job_id, FLIGHT)[:1]
         was_in_flight = self._end_up(job_id, place, before, after) == FLIGHT
         if len(item) > 3:  # noqa: PLR2004 - with its new place
-            self.ledger.put(job_id, place, "redriven")
+            self.ledger.put(job_id, place, "requeued")
             place = Place(*item[3:5])
             self.ledger.put(job_id, place, WAITING)
             self.ledger.handed[job_id] = {place}

@@ -1,4 +1,4 @@
-"""Work that does not run: due and not taken, paused, held, damaged, or about to leave the morgue."""
+"""Work that does not run: due and not taken, paused, blocked, damaged, or about to leave the morgue."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -103,10 +103,10 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
         rate = "; the rate of tenants stands in the code alone (tenant_rate)" if _has_tenant_rate(core, name) else ""
         advice = f"Raise them on the page Limits of the dashboard{rate}, if the backlog is to be gone sooner."
         yield _found("limits", "warning", sentence, advice, name)
-    if metrics.held:
-        sentence = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
+    if metrics.blocked:
+        sentence = f"{several(metrics.blocked, 'id')} blocked, since the oldest payload failed for the last time"
         advice = "Unblock or delete them on the dashboard, or by app.operate(worker)."
-        yield _found("held ids", "warning", sentence, advice, name)
+        yield _found("blocked ids", "warning", sentence, advice, name)
     if metrics.damaged:
         sentence = f"{several(metrics.damaged, 'record')} set aside as unreadable"
         advice = "Look at the page Damaged of the dashboard: find out what else writes to this server."
@@ -115,7 +115,7 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
     full = [number for number, shard in enumerate(metrics.shards) if shard.morgue_length >= nearly]
     if full:
         sentence = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
-        advice = f"Requeue or delete what is buried: lowkiq redrive {name}; or raise LOWKIQ_MORGUE_MAX_ENTRIES."
+        advice = f"Requeue or delete what is dead: lowkiq requeue {name}; or raise LOWKIQ_MORGUE_MAX_ENTRIES."
         yield _found("morgue", "warning", sentence, advice, name, NOTHING_LOST)
 
 

@@ -53,7 +53,9 @@ def _events(journal: Sequence[JournalEntry], job_id: str) -> Iterator[LifeEvent]
                 yield _event(entry, numbers)
 
 
-_STILL_FLYING: Final = frozenset({"pushed", _JOINED, "evicted", "deleted", "killed", "redriven", "trimmed", "released"})
+_STILL_FLYING: Final = frozenset(
+    {"pushed", _JOINED, "evicted", "deleted", "killed", "requeued", "trimmed", "unblocked"}
+)
 """Events that leave an id in flight."""
 
 

@@ -102,7 +102,7 @@ class _Scans:
 class _Tally:
     example: str
     waiting: int = 0
-    buried: int = 0
+    dead: int = 0
     first_at: float | None = None
     last_at: float | None = None
     hours: list[int] = field(default_factory=lambda: [0] * SLOTS)
@@ -111,7 +111,7 @@ class _Tally:
         """Count ids, each with the times of its newest and its oldest failure."""
         ids = len(times) // 2
         if where == "morgue":
-            self.buried += ids
+            self.dead += ids
         else:
             self.waiting += ids
         for newest, oldest in zip(map(float, times[::2]), map(float, times[1::2]), strict=True):
@@ -137,7 +137,7 @@ def error_groups(
     errors: StoredErrors,
     part: ErrorPart = ErrorPart(),  # noqa: B008 - it cannot be changed
 ) -> ErrorGroups:
-    """The errors of all ids of the queues that are retried or buried.
+    """The errors of all ids of the queues that are retried or dead.
 
     Raises BackendError, and ValueError if `after` is not the `next` of an earlier call.
     """
@@ -196,7 +196,7 @@ def _group(queue: str, shared: Alike, tally: _Tally) -> ErrorGroup:
         example=tally.example,
         fingerprint=shared.fingerprint,
         waiting=tally.waiting,
-        buried=tally.buried,
+        dead=tally.dead,
         first_at=tally.first_at,
         last_at=tally.last_at,
         hours=tuple(tally.hours),

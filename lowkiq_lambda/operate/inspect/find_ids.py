@@ -38,7 +38,7 @@ def _exact(reader: ShardReader, queues: Sequence[QueueShards], job_id: str) -> I
         is_at: dict[Place, bool] = {
             "waiting": explained.due_at is not None,
             "flight": explained.in_flight,
-            "morgue": explained.buried_at is not None,
+            "morgue": explained.dead_since is not None,
         }
         if any(is_at.values()):
             yield FoundId(shards[0].queue_name, job_id, tuple(place for place, is_there in is_at.items() if is_there))

@@ -20,7 +20,7 @@ class PlacesReply(ReplyShape, frozen=True):
     scripts = ("places",)
     waiting: list[int]
     in_flight: list[int]
-    buried: list[int]
+    dead: list[int]
 
 
 class JournalUntil(NamedTuple):

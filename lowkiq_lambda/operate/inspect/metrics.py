@@ -40,15 +40,15 @@ class ShardCounts(ReplyShape, frozen=True):
     morgue_length: int
     done: int
     retried: int
-    buried: int
+    dead: int
     trimmed: int
-    held_ever: int
+    blocked_ever: int
     rejected: int
     superseded: int
     checkpointed: int
     payloads: int
     damaged: int
-    held: int
+    blocked: int
     due_at: _Time
     since: _Time
     flights: list[_Flight]
@@ -158,10 +158,10 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.length, reply.length - reply.retries, reply.retries, reply.started),
         *(reply.in_flight, reply.morgue_length),
         *(age(now, [*waiting, *[at for at, _ in flights]]), age(now, [*waiting, *left])),
-        *(reply.done, reply.retried + reply.buried + reply.held_ever, reply.buried, reply.rejected),
+        *(reply.done, reply.retried + reply.dead + reply.blocked_ever, reply.dead, reply.rejected),
         *(reply.checkpointed, reply.payloads),
         *(len(resting), age(now, [*chain.from_iterable(paused), reply.tenants_paused_at])),
-        *(reply.damaged, reply.held, reply.superseded, reply.trimmed),
+        *(reply.damaged, reply.blocked, reply.superseded, reply.trimmed),
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
     )
 

@@ -27,7 +27,7 @@ _OWN_KEY: Final = secrets.token_bytes(32)
 
 
 class _Record(PastAction, frozen=True, kw_only=True):
-    """As it is kept. `by_step`: how many ids this step of the run has changed, and `changed` what the run told then."""
+    """As it is kept. `by_step`: how many ids this step of the action has changed, and `changed` what the action told then."""
 
     by_step: int = 0
 
@@ -56,7 +56,7 @@ def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str],
         retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
     )
     actions = sorted((each for answer in answers for each in _readable(answer)), key=lambda each: each.at, reverse=True)
-    return _by_run(actions)[:limit]
+    return _by_action(actions)[:limit]
 
 
 def signing_key(backend: Backend, retry_for: float) -> bytes:
@@ -73,16 +73,18 @@ def _is_key(stored: object) -> TypeGuard[bytes]:
     return isinstance(stored, bytes) and len(stored) == len(_OWN_KEY)
 
 
-def _by_run(newest_first: Sequence[_Record]) -> list[PastAction]:
+def _by_action(newest_first: Sequence[_Record]) -> list[PastAction]:
     """One record for the steps of a bulk action: the last, with all that they changed. Others' steps are others'.
 
     A state that is sent again tells what it told before, and may find other jobs by then: so the steps are summed, too.
     """
-    runs: dict[tuple[str, ...] | int, list[_Record]] = {}
+    actions: dict[tuple[str, ...] | int, list[_Record]] = {}
     for number, record in enumerate(newest_first):
-        of_run = (record.run, record.who, record.action, record.queue, record.target) if record.run else number
-        runs.setdefault(of_run, []).append(record)
-    return [_as_one(records) for records in runs.values()]
+        of_action = (
+            (record.action_id, record.who, record.action, record.queue, record.target) if record.action_id else number
+        )
+        actions.setdefault(of_action, []).append(record)
+    return [_as_one(records) for records in actions.values()]
 
 
 def _as_one(records: Sequence[_Record]) -> PastAction:

@@ -30,6 +30,6 @@ def _told(entry: JournalEntry, now: dict[str, Whereabouts]) -> Recovered:
         ids=item["ids"],
         more=item["count"] - len(item["ids"]),
         struck=item["struck"],
-        buried=item["buried"],
+        dead=item["dead"],
         now=now,
     )

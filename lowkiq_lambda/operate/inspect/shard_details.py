@@ -56,7 +56,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     suspects_ahead: int | bytes
     trouble: bytes
     in_flight: bytes
-    buried_at: bytes
+    dead_since: bytes
     closed: bytes
     least_version: bytes
     progress: bytes
@@ -113,7 +113,7 @@ def explain_in_each(
 
 
 def _is_there(job: JobExplanation) -> bool:
-    return job.in_flight or job.due_at is not None or job.buried_at is not None
+    return job.in_flight or job.due_at is not None or job.dead_since is not None
 
 
 def _explanation(
@@ -131,23 +131,23 @@ def _explanation(
         strikes=len(trouble.get("strikes", ())),
         probation=_has_probation(job, trouble),
         in_flight=bool(job.in_flight),
-        buried_at=_time(job.buried_at),
+        dead_since=_time(job.dead_since),
         closed=bool(job.closed) and not job.shard.role,
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
         debounced_until=_time(job.debounced_until) if due_at is not None and due_at > now else None,
-        held_since=_held_since(due_at, trouble, now),
+        blocked_since=_blocked_since(due_at, trouble, now),
         limited=bool(job.limited),
         tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
         failures=tuple(Failure(float(at), float(count), load_error(error)) for at, count, error in job.failures),
     )
 
 
-def _held_since(due_at: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
+def _blocked_since(due_at: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
     if due_at is None or due_at < FAR:
         return None
     # The time is unknown if the note was set aside as damaged.
-    return float(trouble.get("held_since", now))
+    return float(trouble.get("blocked_since", now))
 
 
 def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:

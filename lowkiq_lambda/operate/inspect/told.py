@@ -49,34 +49,34 @@ def untold(reader: ShardReader, seen_queues: Sequence[SeenQueue], teller: str) -
         counts = [_untold(metrics, count) for metrics, count in zip(numbers, counts_sent, strict=True)]
     for number, shards in enumerate(queues):
         if shards.layout.is_moving:
-            buried = max(counts_sent[number] or 0, _buried_by_groups(reader, shards))
-            metrics = msgspec.structs.replace(counts[number].metrics, buried=buried)
+            dead = max(counts_sent[number] or 0, _dead_by_groups(reader, shards))
+            metrics = msgspec.structs.replace(counts[number].metrics, dead=dead)
             counts[number] = _untold(metrics, counts_sent[number])
     return counts
 
 
-def note_told(backend: Backend, retry_for: float, buried: Mapping[str, int], teller: str) -> None:
+def note_told(backend: Backend, retry_for: float, dead: Mapping[str, int], teller: str) -> None:
     """Store the reported counts of queues, by name. Harmless to repeat. Raises BackendError."""
     commands = [
         (key, ("HSET", key, teller, count))
-        for key, count in ((told_key(name, backend.prefix), n) for name, n in buried.items())
+        for key, count in ((told_key(name, backend.prefix), n) for name, n in dead.items())
     ]
     backend.retrying(retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)])
 
 
 def _untold(metrics: Metrics, count: int | None) -> Untold:
     # Fewer than were reported: the queue was declared anew, and its shards count from 0 on.
-    dead = 0 if count is None else max(0, metrics.buried - count)
-    return Untold(metrics, dead, metrics.buried != count)
+    dead = 0 if count is None else max(0, metrics.dead - count)
+    return Untold(metrics, dead, metrics.dead != count)
 
 
-def _buried_by_groups(reader: ShardReader, shards: QueueShards) -> int:
-    """How many ids a queue that moves has buried: of each group what its old shards count, or its new ones, if more."""
+def _dead_by_groups(reader: ShardReader, shards: QueueShards) -> int:
+    """How many ids a queue that moves has killed: of each group what its old shards count, or its new ones, if more."""
     (queue,) = queue_metrics(reader, [shards])
     layout = shards.layout
     old, new = [0] * layout.groups, [0] * layout.groups
     for number, (home, metrics) in enumerate(zip(layout.homes, queue.shards, strict=True)):
-        (old if number < layout.before else new)[home.index % layout.groups] += metrics.buried
+        (old if number < layout.before else new)[home.index % layout.groups] += metrics.dead
     return sum(map(max, old, new))
 
 

@@ -22,18 +22,18 @@ def whereabouts(reader: ShardReader, ids: Iterable[str]) -> dict[str, Whereabout
         )
     ]
     answers = iter(asked(reader, commands))
-    for some, flying, waits, buried in zip(parts.values(), answers, answers, answers, strict=True):
+    for some, flying, waits, dead in zip(parts.values(), answers, answers, answers, strict=True):
         in_flight = {*flying}
-        for job_id, due, burial in zip(some, waits, buried, strict=True):
+        for job_id, due, death in zip(some, waits, dead, strict=True):
             places[job_id] = _place(
-                is_flying=job_id.encode() in in_flight, waits=due is not None, buried=burial is not None
+                is_flying=job_id.encode() in in_flight, waits=due is not None, dead=death is not None
             )
     return places
 
 
-def _place(*, is_flying: bool, waits: bool, buried: bool) -> Whereabouts:
+def _place(*, is_flying: bool, waits: bool, dead: bool) -> Whereabouts:
     if is_flying:
         return "in flight"
     if waits:
         return "waiting"
-    return "morgue" if buried else "gone"
+    return "morgue" if dead else "gone"

@@ -28,11 +28,11 @@ from lowkiq_lambda.views.limits import LimitsView
 from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
 
 STRIKES: Final = 3
-"""As in recover.lua: so many strikes bury a payload."""
+"""As in recover.lua: so many strikes kill a payload."""
 _LATELY: Final = 60.0
 """If a drain came within so many seconds, another is expected."""
-_TELL_THE_FAILURE: Final = frozenset({"head held", "retry later"})
-"""Kinds of answers that tell by themselves how the id failed; what is held has no retry to come."""
+_TELL_THE_FAILURE: Final = frozenset({"head blocked", "retry later"})
+"""Kinds of answers that tell by themselves how the id failed; what is blocked has no retry to come."""
 _SOON: Final = 5.0
 """After so many seconds without a drain the answer names possible causes."""
 
@@ -78,12 +78,12 @@ def _answer(
             "Its shard is closed: the queue was declared again with other settings, and no drain reads shards of the "
             "old declaration.",
         )
-    if situation.held_since is not None:
+    if situation.blocked_since is not None:
         return Diagnosis(
-            "head held",
-            "Its oldest payload has failed for the last time. It has been held for "
-            f"{ago(situation.shard, situation.held_since)}, and all payloads of its id wait behind it. "
-            "It runs again only if an operator releases it.",
+            "head blocked",
+            "Its oldest payload has failed for the last time. It has been blocked for "
+            f"{ago(situation.shard, situation.blocked_since)}, and all payloads of its id wait behind it. "
+            "It runs again only if an operator unblocks it.",
             more=tuple(f"Its error was {error_of(failure)}." for failure in situation.failures[:1]),
         )
     answer = _obstacle(situation, situation.due_at, max_retry_count)
@@ -128,11 +128,11 @@ def _renewed(shard: ShardDetails) -> str:
 
 
 def _not_waiting(situation: JobExplanation) -> Diagnosis:
-    if situation.buried_at is not None:
+    if situation.dead_since is not None:
         return Diagnosis(
             "in the morgue",
-            f"It has been in the morgue for {ago(situation.shard, situation.buried_at)}: "
-            f"{why_dead(situation, situation.buried_at)}. It runs again only if an operator requeues it.",
+            f"It has been in the morgue for {ago(situation.shard, situation.dead_since)}: "
+            f"{why_dead(situation, situation.dead_since)}. It runs again only if an operator requeues it.",
         )
     return Diagnosis("unknown", NO_JOB)
 
@@ -259,8 +259,8 @@ def _remarks(situation: JobExplanation) -> tuple[str, ...]:
             f"The process was lost {times(situation.strikes)} while one of its payloads ran alone; the third time, "
             "that payload goes to the morgue."
         )
-    if situation.buried_at is not None:
-        remarks.append(f"Other payloads of this id were buried {ago(situation.shard, situation.buried_at)} ago.")
+    if situation.dead_since is not None:
+        remarks.append(f"Other payloads of this id died {ago(situation.shard, situation.dead_since)} ago.")
     if situation.least_version is not None:
         remarks.append(f"Only libraries with contract version {situation.least_version} or newer can drain its shard.")
     return tuple(remarks)

@@ -40,9 +40,9 @@ def has_failed(situation: JobExplanation, max_retry_count: int | None) -> tuple[
     return (f"It {failed(situation)}; this is {retry(situation, max_retry_count)}.",)
 
 
-def why_dead(situation: JobExplanation, buried_at: float) -> str:
-    """Why its last payload was buried: a failure is noted at the time of the burial that it led to."""
-    last = next((failure for failure in situation.failures if failure.at == buried_at), None)
+def why_dead(situation: JobExplanation, dead_since: float) -> str:
+    """Why its last payload died: a failure is noted at the time of the death that it led to."""
+    last = next((failure for failure in situation.failures if failure.at == dead_since), None)
     if last is not None and last.error == CRASHED:
         return "the process died each time this job ran alone"
     if last is not None:
@@ -50,9 +50,9 @@ def why_dead(situation: JobExplanation, buried_at: float) -> str:
         tries = "its only try failed, with" if count == 1 else f"all {count:,} tries failed, the last one with"
         return f"{tries} {error_of(last)}"
     if not situation.failures:
-        return "an operator buried it before it had ever failed"
+        return "an operator killed it before it had ever failed"
     newest = situation.failures[0]
-    if newest.at > buried_at:
+    if newest.at > dead_since:
         # The note is of another payload of the id: the note of this one is gone.
         return f"its error is on its page; since then the id failed with {error_of(newest)}"
-    return f"an operator buried it; before, it had failed with {error_of(newest)}"
+    return f"an operator killed it; before, it had failed with {error_of(newest)}"

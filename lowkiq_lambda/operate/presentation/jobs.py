@@ -88,8 +88,8 @@ class WaitingJob(JobResponse, frozen=True, kw_only=True):
     retry_count: int
 
 
-class BuriedJob(JobResponse, frozen=True, kw_only=True):
-    """A job in the morgue. `updated_at`: the time of its last burial, in Unix seconds."""
+class DeadJob(JobResponse, frozen=True, kw_only=True):
+    """A job in the morgue. `updated_at`: the time of its last death, in Unix seconds."""
 
     updated_at: float
 
@@ -103,7 +103,7 @@ class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     waiting: WaitingJob | None
     processing: WaitingJob | None
-    morgue: BuriedJob | None
+    morgue: DeadJob | None
     failures: list[FailureResponse]
     why: str
     next_at: float | None
@@ -120,9 +120,9 @@ class JobSerializer:
         """A waiting job or one in flight."""
         return WaitingJob(**self._common(job), due_at=job.due_at, retry_count=int(job.retry_count))
 
-    def buried(self, job: MorgueJob) -> BuriedJob:
+    def dead(self, job: MorgueJob) -> DeadJob:
         """A job in the morgue."""
-        return BuriedJob(**self._common(job), updated_at=job.updated_at)
+        return DeadJob(**self._common(job), updated_at=job.updated_at)
 
     def failures(self, job: JobView | MorgueJob) -> list[FailureResponse]:
         """The failures that Redis keeps of the job."""
@@ -178,15 +178,15 @@ def job_details(
     """The job, wherever it is; None if the queue has no job of this id. Raises JobError, BackendError."""
     # In the order of a job's states, so that a job that moves meanwhile is found at least once.
     waiting, in_flight = queue.waiting.fetch([job_id]), queue.in_flight.fetch([job_id])
-    buried = queue.morgue.fetch([job_id])
-    views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
+    dead = queue.morgue.fetch([job_id])
+    views: list[JobView | MorgueJob] = [*waiting, *in_flight, *dead]
     if not views:
         return None
     diagnosis = explain(queue.explain(job_id))
     return JobDetails(
         waiting=next(map(serializer.waiting, waiting), None),
         processing=next(map(serializer.waiting, in_flight), None),
-        morgue=next(map(serializer.buried, buried), None),
+        morgue=next(map(serializer.dead, dead), None),
         failures=next((serializer.failures(each) for each in views if each.failures), []),
         why=diagnosis.sentence,
         next_at=diagnosis.next_at,

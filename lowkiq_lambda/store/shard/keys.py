@@ -14,8 +14,8 @@ trouble             hash     id -> what it is suspected of or was blamed for (ms
 suspects            zset     id -> due_at, of ids that must run alone next
 groups              hash     group of suspects -> what its first members did (msgpack)
 flight              hash     id -> its record as claimed, until it is settled
-morgue              zset     id -> time of its last burial
-morgue_payloads     zset     id, place, payload of what is buried; read by lex
+morgue              zset     id -> time of its last death
+morgue_payloads     zset     id, place, payload of what is dead; read by lex
 morgue_errors       hash     id -> error, as above
 meta                hash     lease (token, nonce, call, until, owner), arrival number, counters
 lease               string   token, with a time to live

@@ -53,7 +53,7 @@ class Acquired(msgspec.Struct, frozen=True):
     token: int
     window: Window | None
     recovered: int
-    buried: Sequence[tuple[str, bytes]]
+    dead: Sequence[tuple[str, bytes]]
     pace: str
     recovered_from: str = ""
     """The owner that left what was recovered, as it named itself."""
@@ -83,7 +83,7 @@ class AcquireReply(ReplyShape, frozen=True):
     status: bytes
     token: bytes
     recovered: int
-    buried: list[bytes]
+    dead: list[bytes]
     """Ids, each with its entry behind it."""
     pace: bytes
     window: Any
@@ -181,7 +181,7 @@ def read_acquired(reply: Reply) -> Acquired | NotAcquired:
         token=int(acquired.token),
         window=read_window(acquired.window),
         recovered=acquired.recovered,
-        buried=[(id_.decode(), entry) for id_, entry in pairs(acquired.buried)],
+        dead=[(id_.decode(), entry) for id_, entry in pairs(acquired.dead)],
         pace=_pace(acquired.pace),
         recovered_from=acquired.recovered_from.decode(errors="backslashreplace"),
         recovered_ids=[job_id.decode(errors="replace") for job_id in acquired.recovered_ids],

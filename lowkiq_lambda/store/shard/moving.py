@@ -147,8 +147,8 @@ class PrepareReply(ReplyShape, frozen=True):
     seconds: bytes = b"0"
 
 
-class Burials(NamedTuple):
-    """The terms by which closing a shard buries ids, as a claim does: limits of the morgue, the error of a crashing id.
+class DeathTerms(NamedTuple):
+    """The terms by which closing a shard kills ids, as a claim does: limits of the morgue, the error of a crashing id.
 
     `dead_head` decides about the rest of an id whose oldest payload is dead.
     """
@@ -192,10 +192,10 @@ class MovingShards:
             raise LowkiqError(f"Queue {shards[0].queue_name!r} cannot move to shards that are in use: {names}.")
         return max(float(reply.seconds) for reply in replies)
 
-    def seal(self, shard: ShardRef, burials: Burials) -> Sealed | None:
+    def seal(self, shard: ShardRef, death_terms: DeathTerms) -> Sealed | None:
         """Close a shard that is still; None while it has a holder."""
-        dead_head = [] if burials.dead_head == "skip" else [burials.dead_head]
-        how = (self._merge, *burials.limits, burials.crashed, *dead_head)
+        dead_head = [] if death_terms.dead_head == "skip" else [death_terms.dead_head]
+        how = (self._merge, *death_terms.limits, death_terms.crashed, *dead_head)
         (reply,) = self._each("seal", [shard], [self._backend.lease_ttl, *how])
         if reply[0] == b"HELD":
             return None

@@ -26,7 +26,7 @@ _ONLY_NODE: Final = ""
 FOREVER: Final = 253_402_300_799.0
 """The last second of the year 9999: what has no end has this one, as anything can be counted with it."""
 FAR: Final = 253_402_300_800.0
-"""When an id is due whose head is held: a second that no push may name. Also in include/far.lua."""
+"""When an id is due whose head is blocked: a second that no push may name. Also in include/far.lua."""
 MAX_AGE: Final = 60.0
 FRESH: Final = 1.0
 """Seconds for which a measurement need not be made anew, though one could be had on the way."""

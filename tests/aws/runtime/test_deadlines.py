@@ -43,7 +43,7 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: FunctionS
     assert [] == stage.told("overlap")
     # Nobody is worse off for it: no retry counted, nobody suspected any more.
     counters = stage.check_that_nothing_is_left(done=sum(map(len, performed.values())))
-    assert 0 == counters["retried"] == counters["buried"]
+    assert 0 == counters["retried"] == counters["dead"]
 
 
 def test_what_a_killed_run_had_done_is_in_its_metrics(stage: FunctionStage) -> None:

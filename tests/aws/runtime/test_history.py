@@ -31,7 +31,7 @@ def fleet(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Fleet]:
 
 @pytest.mark.nightly("daemons replay it in each check, and test_killed_visits kills functions")
 def test_p1_p2_p3_ten_functions_killed_again_and_again_replay_a_history(fleet: Fleet) -> None:
-    """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
+    """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is dead."""
     jobs, rng = history(), random.Random(1)
     fleet.begin_pushing(jobs, KILLS)
     kill_at = 0.0

@@ -60,4 +60,4 @@ def test_p1_p2_p3_a_kill_amid_several_visits_repeats_what_was_not_settled_and_no
     assert [] == stage.told("overlap")
     assert ("empty", 0) == (after.value["reason"], after.value["left"])
     counters = stage.check_that_nothing_is_left(done=len(before) + after.value["counts"]["done"])
-    assert (0, 0) == (counters["retried"], counters["buried"])
+    assert (0, 0) == (counters["retried"], counters["dead"])

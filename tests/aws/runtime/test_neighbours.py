@@ -70,7 +70,7 @@ class Neighbours:
         """The retry_counts with which jobs of a queue began."""
         return [line["retry_count"] for line in self._stage.told("begin", queue=name)]
 
-    def buried(self, name: str) -> dict[str, str | None]:
+    def dead(self, name: str) -> dict[str, str | None]:
         """The ids in the morgue of a queue, and their errors."""
         jobs = self.app.operate(self.workers[name]).morgue.list("updated_at", "-inf", "+inf")
         return {job.id: job.error for job in jobs}
@@ -109,8 +109,8 @@ def test_p6_neighbours_that_are_visited_at_once_are_done_one_invocation_later(
                 assert [{*JOBS}] * 2 == [neighbours.finished(name) for name in ("good", "fine")]
 
         assert 1 + STRIKES == sum(isinstance(outcome, Crashed) for outcome in outcomes)
-        assert (["x"], ["k"]) == (list(neighbours.buried("exits")), list(neighbours.buried("kills")))
-        assert [{}, {}] == [neighbours.buried(name) for name in ("good", "fine")]
+        assert (["x"], ["k"]) == (list(neighbours.dead("exits")), list(neighbours.dead("kills")))
+        assert [{}, {}] == [neighbours.dead(name) for name in ("good", "fine")]
 
 
 def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm_knows(neighbours: Neighbours) -> None:
@@ -122,7 +122,7 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
         now, ages = time.time(), neighbours.ages()
         if len(outcomes) == 2:
             assert [30, 30] == [neighbours.done(name) for name in ("good", "fine")]
-        if not neighbours.buried("kills"):
+        if not neighbours.dead("kills"):
             assert ages["kills"] >= now - neighbours.pushed_at["kills"] - NOISE
         if len(neighbours.began("exits")) < EXIT_LIMIT:
             assert ages["exits"] >= now - neighbours.pushed_at["exits"] - NOISE
@@ -132,10 +132,10 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
     assert (1 + STRIKES, 2 * EXIT_LIMIT) == (len(crashes), len(neighbours.began("exits")))
     assert all("-exits': SystemExit: 3" in message for message in exits)
     assert [-1.0] * EXIT_LIMIT + [0.0] * EXIT_LIMIT == neighbours.began("exits")
-    assert ["x"] == list(neighbours.buried("exits"))
-    assert f"The handler exited {EXIT_LIMIT} times in a row" in str(neighbours.buried("exits")["x"])
-    assert ["k"] == list(neighbours.buried("kills"))
-    assert str(neighbours.buried("kills")["k"]).startswith("crashed")
+    assert ["x"] == list(neighbours.dead("exits"))
+    assert f"The handler exited {EXIT_LIMIT} times in a row" in str(neighbours.dead("exits")["x"])
+    assert ["k"] == list(neighbours.dead("kills"))
+    assert str(neighbours.dead("kills")["k"]).startswith("crashed")
     assert 60 == neighbours.done("good") + neighbours.done("fine")
 
 

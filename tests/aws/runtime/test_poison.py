@@ -11,7 +11,7 @@ STRIKES = 3
 
 
 @pytest.mark.parametrize("do", ["leave", "shoot"])
-def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: FunctionStage, do: str) -> None:
+def test_a_job_that_kills_its_process_dies_alone_and_soon(stage: FunctionStage, do: str) -> None:
     """One crash with company, three alone, and it is in the morgue; all others are done, and none is blamed."""
     stage.push(HEALTHY[:4])
     stage.push("x", do, 2)
@@ -33,7 +33,7 @@ def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: FunctionSt
     assert 1 + STRIKES == len(stage.told("begin", id="x"))
     assert [] == stage.told("overlap")
     counters = stage.check_that_nothing_is_left(done=len(HEALTHY), troubled=True)
-    assert (0, 1) == (counters["retried"], counters["buried"])
+    assert (0, 1) == (counters["retried"], counters["dead"])
     assert {} == state["errors"] == state["trouble"]
 
 

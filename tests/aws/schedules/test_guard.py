@@ -6,7 +6,7 @@ from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stran
 from lowkiq_lambda.store.shard.declarations import Declaration
 
 TEN = {"shards_count": 10, "codec": "json", "merge": "min", "hash": "crc32", "layout": 1}
-WAITING, IN_FLIGHT, BURIED = Held(waiting=3), Held(in_flight=1), Held(morgue=2)
+WAITING, IN_FLIGHT, DEAD = Held(waiting=3), Held(in_flight=1), Held(morgue=2)
 
 
 def queue(name: str, *shards: Held, **made_with: object) -> QueueFound:
@@ -28,7 +28,7 @@ def test_a_queue_that_redis_does_not_know_is_new() -> None:
 @pytest.mark.parametrize("count", [1, 9, 11, 100])
 def test_l_68_another_shards_count_strands_what_the_shards_hold(count: int) -> None:
     """L-68, LB-17: a changed shards_count is refused, fewer and more, with what the shards hold and what to do."""
-    (stranded,) = find_stranded({"Orders": Declaration(count, "json")}, [queue("Orders", WAITING, Held(), BURIED)])
+    (stranded,) = find_stranded({"Orders": Declaration(count, "json")}, [queue("Orders", WAITING, Held(), DEAD)])
 
     assert ("Orders", (0, 2)) == (stranded.queue_name, stranded.shards)
     assert stranded.sentence == (
@@ -40,8 +40,8 @@ def test_l_68_another_shards_count_strands_what_the_shards_hold(count: int) -> N
     )
 
 
-@pytest.mark.parametrize("held", [WAITING, IN_FLIGHT, BURIED])
-def test_waiting_in_flight_and_buried_jobs_all_count(held: Held) -> None:
+@pytest.mark.parametrize("held", [WAITING, IN_FLIGHT, DEAD])
+def test_waiting_in_flight_and_dead_jobs_all_count(held: Held) -> None:
     """What waits, runs or lies in the morgue is stranded alike."""
     (stranded,) = find_stranded({"Orders": Declaration(5, "json")}, [queue("Orders", held)])
 

@@ -178,15 +178,15 @@ class Course:
         """What handlers have noted, and what is left, as somebody sees it who has just come."""
         with closing_app(Lowkiq(self.app.config)) as app:
             queue = app.operate(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
-            buried: dict[str, list[object]] = {}
+            dead: dict[str, list[object]] = {}
             for job in _all_of(partial(queue.morgue.list, "id")):
-                buried.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)
+                dead.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)
             asleep = [
                 Sleeper(job.id, tuple((payload, score) for payload, score in job.payloads), job.due_at)
                 for job in _all_of(partial(queue.waiting.list, "id"))
             ]
         handled = {job_id: handled_of(self._records, job_id) for job_id in self._last}
-        return Evidence(self._last, handled, buried, self._sleepers, asleep)
+        return Evidence(self._last, handled, dead, self._sleepers, asleep)
 
     def __enter__(self) -> Self:
         return self

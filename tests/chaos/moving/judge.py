@@ -16,11 +16,11 @@ class Sleeper(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """`last`: of each id the number of its last payload. `buried`: payloads in the morgue, by id."""
+    """`last`: of each id the number of its last payload. `dead`: payloads in the morgue, by id."""
 
     last: Mapping[str, int]
     handled: Mapping[str, Sequence[Handled]]
-    buried: Mapping[str, Sequence[object]]
+    dead: Mapping[str, Sequence[object]]
     put_to_sleep: Sequence[Sleeper]
     asleep: Sequence[Sleeper]
 
@@ -61,9 +61,9 @@ def _settled_before(handled: Sequence[Handled]) -> list[int]:
 def _of_the_morgue(found: Evidence) -> Iterator[str]:
     """Each payload of a bad id is there once, and no other."""
     expected = {job_id: list(range(1, last + 1)) for job_id, last in found.last.items() if job_id.startswith(BAD)}
-    for job_id in {*found.buried, *expected}:
-        if expected.get(job_id) != found.buried.get(job_id):
-            yield f"P2: the morgue has {found.buried.get(job_id)} of {job_id}, not {expected.get(job_id)}"
+    for job_id in {*found.dead, *expected}:
+        if expected.get(job_id) != found.dead.get(job_id):
+            yield f"P2: the morgue has {found.dead.get(job_id)} of {job_id}, not {expected.get(job_id)}"
 
 
 def _of_sleepers(found: Evidence) -> Iterator[str]:

@@ -11,7 +11,7 @@ from tests.chaos.race.actors import SHARDS
 from tests.chaos.race.notes import RaceNote
 
 STRIKES = 3
-"""Deaths that bury an id that ran alone."""
+"""Deaths that kill an id that ran alone."""
 
 
 class Run(msgspec.Struct, eq=False):
@@ -60,7 +60,7 @@ class Judge:
         return sum(len(story.runs) for story in self.stories.values())
 
     def losses(self) -> list[str]:
-        """P2: what was never done, at the end of all; but for an id that was buried, as its processes died."""
+        """P2: what was never done, at the end of all; but for an id that died, as its processes died."""
         lost = {job_id: story.undone for job_id, story in self.stories.items() if story.undone}
         return [f"{job_id}: {sorted(numbers)} were lost" for job_id, numbers in lost.items() if not self._died(job_id)]
 

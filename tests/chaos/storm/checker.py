@@ -11,7 +11,7 @@ from tests.chaos.storm.notes import Note
 BAD = "bad"
 """How the ids begin that always fail."""
 STRIKES = 3
-"""Deaths that bury an id that ran alone."""
+"""Deaths that kill an id that ran alone."""
 
 
 class Execution(msgspec.Struct):

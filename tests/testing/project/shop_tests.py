@@ -67,7 +67,7 @@ def test_everything_comes_twice(lowkiq: AppUnderTest) -> None:
     assert ["a", "b"] == sorted(lowkiq.deliver_twice(ping).recovered)
 
 
-def test_a_mark_fails_the_test_and_is_retried_and_buried(lowkiq: AppUnderTest) -> None:
+def test_a_mark_fails_the_test_and_is_retried_and_dead(lowkiq: AppUnderTest) -> None:
     """Unless the test says that it expects it."""
     SyncOrder.push(1, StatusChanged("bad"))
     with pytest.raises(JobFailed, match="SyncOrder, id '1', failed: a bad status"):
@@ -76,8 +76,8 @@ def test_a_mark_fails_the_test_and_is_retried_and_buried(lowkiq: AppUnderTest) -
     assert [] == lowkiq.drain(raises=False).retried
     lowkiq.advance(seconds=61)
 
-    assert ["1"] == lowkiq.drain(raises=False).buried
-    lowkiq.assert_buried(SyncOrder, id=1, error="bad")
+    assert ["1"] == lowkiq.drain(raises=False).dead
+    lowkiq.assert_dead(SyncOrder, id=1, error="bad")
     lowkiq.assert_not_pushed(SyncOrder)
 
 
@@ -100,15 +100,15 @@ def test_assertions_say_what_there_is(lowkiq: AppUnderTest) -> None:
         lowkiq.assert_pushed(SyncOrder, id=1, count=2)
     with pytest.raises(AssertionError) as empty:
         lowkiq.assert_empty()
-    with pytest.raises(AssertionError) as buried:
-        lowkiq.assert_buried(SyncOrder, id=1)
+    with pytest.raises(AssertionError) as dead:
+        lowkiq.assert_dead(SyncOrder, id=1)
     with pytest.raises(AssertionError) as order:
         lowkiq.assert_order(SyncOrder, 1, [StatusChanged("new")])
 
     found = "'1': [{'status': 'paid'}]"
     assert f"SyncOrder, id 1: expected 2 waiting payloads, found {found}" == str(pushed.value)
     assert f"SyncOrder: expected 0 waiting payloads, found {found}" == str(empty.value)
-    assert f"SyncOrder, id 1: expected a job in the morgue, found none there; what waits: {found}" == str(buried.value)
+    assert f"SyncOrder, id 1: expected a job in the morgue, found none there; what waits: {found}" == str(dead.value)
     assert str(order.value).endswith("expected [StatusChanged(status='new')], found [StatusChanged(status='paid')]")
 
 

@@ -12,7 +12,7 @@
 -- ARGV[9..11]   limits of the morgue: payloads, bytes, seconds
 -- ARGV[12]      error text of a job that crashed for the last time
 -- ARGV[13]      what becomes of its id, unless the id goes on: 'block', 'drop' or 'latest'
--- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
+-- Returns {'OK', token, recovered, {id, entry, ...} dead, pace, window or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names, and how many payloads the morgue had no room for; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a place first; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal(ARGV[7])
@@ -28,9 +28,9 @@ if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
   local noted = call('HGET', meta, 'recovery')
-  local recovered, buried, dead, named = unpack(noted and cmsgpack.unpack(noted) or {0, {}})
+  local recovered, dead, left_by, named = unpack(noted and cmsgpack.unpack(noted) or {0, {}})
   -- A call that met damage half-way has written its nonce, and does not hold the shard.
-  return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead, named}
+  return {'OK', last_token, recovered, dead, pace or '', held_until > now and rarely().window_again() or '', left_by, named}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if still_until and tonumber(still_until) > now then return {'PAUSED', still_until} end
@@ -45,22 +45,22 @@ if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(susp
 end
 if lacks_place(limited, nonce) then return {'LIMITED'} end
 
-local dead = left and (call('HGET', meta, 'owner') or '') or nil
-local recovered, buried, named, trimmed = 0, {}, nil, nil
+local left_by = left and (call('HGET', meta, 'owner') or '') or nil
+local recovered, dead, named, trimmed = 0, {}, nil, nil
 if left then
   free_memory_first()
   -- Before the new holder is written: after damage all of this is done again, under the nonce of the dead holder.
-  recovered, buried, named, trimmed = rarely().recover(merge, MORGUE_LIMITS, crashed, abandoned, holder, dead_head)
+  recovered, dead, named, trimmed = rarely().recover(merge, MORGUE_LIMITS, crashed, abandoned, holder, dead_head)
 end
 -- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.
 call('HDEL', meta, 'recovery', 'abandoned')
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now,
   'ttl', ttl)
-if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead, named})) end
+if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, dead, left_by, named})) end
 local limits = cmsgpack.unpack(ARGV[8])
 if lanes then note_ended(limits.tenant_rate) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
 if has_journalling then write_trace(token, 0) end
-return {'OK', token, recovered, buried, pace or '', window or '', dead, named, trimmed}
+return {'OK', token, recovered, dead, pace or '', window or '', left_by, named, trimmed}

@@ -1,29 +1,29 @@
 --! keys jobs box since retry errors meta
---! needs records put page bury put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
+--! needs records put page morgue put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
 --! needs supersede journal
 --! with tracking mark_items
---! gives followers hold_head follow_head end_rest
+--! gives followers block_head follow_head end_rest
 -- The fate of an id whose oldest payload has failed for the last time, if the worker does not let the others go on
--- (`Worker.dead_head`): 'block', which keeps it at the head of the id; 'drop', which buries with it all that waited
+-- (`Worker.dead_head`): 'block', which keeps it at the head of the id; 'drop', which kills with it all that waited
 -- then; 'latest', which supersedes all of that but the newest. A call touches SLICE payloads. An id with more of them
 -- is a suspect: its troubles have `rest`, one of these two words, `upto`, the arrival number of the shard at that
 -- time, and `keep`, that of the newest; and claims hand it out, not to be run, until no payload of it is left.
 local SLICE, SLICE_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 
--- Payloads that were buried here, beside heads.
+-- Payloads that died here, beside heads.
 local function followers() return followed end
 
-local function hold_head(merge, id, t, entries, retry_count, progress)
-  enter('held', {id})
-  put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and HELD)
+local function block_head(merge, id, t, entries, retry_count, progress)
+  enter('blocked', {id})
+  put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and BLOCKED)
   local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
-  write_trouble(id, {retry_counts = t.retry_counts, held_since = now, head = head})
+  write_trouble(id, {retry_counts = t.retry_counts, blocked_since = now, head = head})
 end
 
-local function bury_with_head(merge, id, entries, text)
+local function kill_with_head(merge, id, entries, text)
   if has_tracking then mark_items(arrivals_of(entries), 'x', WITH_HEAD) end
   for _, entry in ipairs(entries) do
-    bury(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text, nil, 'dead')
+    kill(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text, nil, 'dead')
   end
   followed = followed + #entries
 end
@@ -95,19 +95,19 @@ end
 local function follow_head(merge, id, t, before)
   local text = error_of(errors, id) or ''
   local taken, more = take_followers(merge, id, t, math.max(1, SLICE - before))
-  if t.rest == 'drop' then bury_with_head(merge, id, taken, text) else supersede(id, taken) end
+  if t.rest == 'drop' then kill_with_head(merge, id, taken, text) else supersede(id, taken) end
   if not more then return end_following(id, t) end
   wait(id, now)
   call('ZREM', since, id)
   suspect(id, t, now)
 end
 
--- Its head is buried; `entries` were delivered with that.
+-- Its head is dead; `entries` were delivered with that.
 local function end_rest(merge, id, t, entries, word, text)
   local left = {rest = word, upto = tonumber(call('HGET', meta, 'arrival')), retry_counts = t.retry_counts}
   local count = #entries
   if word == 'drop' then
-    bury_with_head(merge, id, entries, text)
+    kill_with_head(merge, id, entries, text)
   else
     local newest = table.remove(entries)
     supersede(id, entries)

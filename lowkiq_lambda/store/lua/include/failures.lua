@@ -1,7 +1,7 @@
 --! keys failures
 --! gives failures_of failures_size
 -- The last failures of an id, {{time, retry_count, the error in brief}, ...}, newest first; the brief is left out where
--- the failure after it had the same. They are kept while the id has an error, be it waiting, in flight or buried: what
+-- the failure after it had the same. They are kept while the id has an error, be it waiting, in flight or dead: what
 -- is found of an id that has none was left by a version that knows no such key.
 local NUMBERS = 16
 

@@ -1,3 +1,3 @@
 --! gives FAR
--- The due time of an id whose head is held: the year 10000, which no push may give.
+-- The due time of an id whose head is blocked: the year 10000, which no push may give.
 local FAR = 253402300800

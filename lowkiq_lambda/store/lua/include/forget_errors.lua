@@ -9,8 +9,8 @@ local function forget_errors(ids)
     return
   end
   local gone = {}
-  for i, buried_at in ipairs(call('ZMSCORE', morgue, unpack(ids))) do
-    if not buried_at then gone[#gone + 1] = ids[i] end
+  for i, dead_since in ipairs(call('ZMSCORE', morgue, unpack(ids))) do
+    if not dead_since then gone[#gone + 1] = ids[i] end
   end
   if #gone > 0 then call('HDEL', failures, unpack(gone)) end
 end

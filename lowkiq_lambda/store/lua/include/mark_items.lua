@@ -1,10 +1,10 @@
 --! keys refs
 --! needs items
---! gives ended_in IN_COMPANY INTERRUPTED PROCESS_ENDED PUT_OFF KILLED REQUEUED HELD WITH_HEAD arrivals_of refs_at
+--! gives ended_in IN_COMPANY INTERRUPTED PROCESS_ENDED PUT_OFF KILLED REQUEUED BLOCKED WITH_HEAD arrivals_of refs_at
 --! gives mark_kept mark_items
 -- What becomes of the items of entries. A message is a text, as errors are kept, or the number of a reason.
 local MESSAGES, ended_in = 20, {}
-local IN_COMPANY, INTERRUPTED, PROCESS_ENDED, PUT_OFF, KILLED, REQUEUED, HELD, WITH_HEAD = 1, 2, 3, 4, 5, 6, 7, 8
+local IN_COMPANY, INTERRUPTED, PROCESS_ENDED, PUT_OFF, KILLED, REQUEUED, BLOCKED, WITH_HEAD = 1, 2, 3, 4, 5, 6, 7, 8
 
 local function arrivals_of(entries)
   local arrivals = {}

@@ -2,8 +2,8 @@
 --! gives counters_now drop_counters
 -- Counters that go with a shard's jobs, so that the sums over a queue stay.
 local MOVED_COUNTERS = {
-  'done', 'retried', 'buried', 'rejected', 'returned', 'checkpointed', 'suspected', 'recovered', 'trimmed', 'payloads',
-  'receipts_trimmed', 'held', 'superseded',
+  'done', 'retried', 'dead', 'rejected', 'returned', 'checkpointed', 'suspected', 'recovered', 'trimmed', 'payloads',
+  'receipts_trimmed', 'blocked', 'superseded',
 }
 
 -- {name, count, ...}

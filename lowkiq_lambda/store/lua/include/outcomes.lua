@@ -1,5 +1,5 @@
 --! keys jobs errors trouble groups flight meta
---! needs trouble suspicion flight progress put_back note_failure keep_error bury records shard slices forget_errors retry_counts
+--! needs trouble suspicion flight progress put_back note_failure keep_error morgue records shard slices forget_errors retry_counts
 --! needs dead_heads journal
 --! with tracking items mark_items end_items flown_arrivals
 --! with headers drop_headers
@@ -9,9 +9,9 @@
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, due_at, error, signature, blamed, brief}   it failed and is tried again
---   {id, 'buried', error, signature, brief, rest or nil}   it failed for the last time: its oldest payload leaves, and the
+--   {id, 'dead', error, signature, brief, rest or nil}   it failed for the last time: its oldest payload leaves, and the
 --                                         others start anew, or with `rest` do as dead_heads.lua says
---   {id, 'held', error, signature, brief}   it failed for the last time, and waits to be released
+--   {id, 'blocked', error, signature, brief}   it failed for the last time, and waits to be unblocked
 --   {id, 'rest'}                           another slice of what follows its dead head
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
@@ -25,7 +25,7 @@
 -- follow the outcomes: texts may be any bytes.
 local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
-local IN_ANY_CASE = {buried = true, held = true, rejected = true}
+local IN_ANY_CASE = {dead = true, blocked = true, rejected = true}
 
 local function text_at(position) return ARGV[TEXTS + position] end
 
@@ -84,14 +84,14 @@ function settle_one.retried(id, record, outcome, merge)
   clear_suspicion(id, t, signature, text, blamed)
 end
 
-function settle_one.buried(id, record, outcome, merge)
+function settle_one.dead(id, record, outcome, merge)
   local error, signature, brief, rest = unpack(outcome, 3, 6)
   local _, _, entries, progress = read_flight(record)
   local oldest = table.remove(entries, 1)
   local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
   note_failure(id, record, brief_text)
   if has_tracking then mark_items(arrivals_of({oldest}), 'x', brief_text) end
-  bury(merge, id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil, 'dead')
+  kill(merge, id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil, 'dead')
   if rest then
     clear_suspicion(id, t, signature, text)
     return end_rest(merge, id, t, entries, rest, text)
@@ -105,14 +105,14 @@ function settle_one.buried(id, record, outcome, merge)
   clear_suspicion(id, t, signature, text)
 end
 
-function settle_one.held(id, record, outcome, merge)
+function settle_one.blocked(id, record, outcome, merge)
   local error, signature, brief = unpack(outcome, 3, 5)
   local _, retry_count, entries, progress = read_flight(record)
   local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
   note_failure(id, record, brief_text)
   if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief_text) end
   clear_suspicion(id, t, signature, text)
-  hold_head(merge, id, t, entries, retry_count, progress)
+  block_head(merge, id, t, entries, retry_count, progress)
   keep_error(errors, id, text)
 end
 
@@ -236,8 +236,8 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
     for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
-  local buried = (counts.buried or 0) + followers()
-  local trimmed = buried > 0 and trim_morgue(morgue_limits_at, buried) or 0
+  local dead = (counts.dead or 0) + followers()
+  local trimmed = dead > 0 and trim_morgue(morgue_limits_at, dead) or 0
   write_journal(token, n)
   return trimmed
 end

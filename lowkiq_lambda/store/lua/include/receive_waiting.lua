@@ -72,8 +72,8 @@ local function receive_waiting(merge, row)
   if row.error then keep_error(errors, id, row.error) end
   if row.failures then call('HSET', failures, id, cmsgpack.pack(row.failures)) end
   t.retry_counts = nil
-  -- Ids whose heads are held are counted where any ever were.
-  if t.held_since then call('HSETNX', meta, 'held', 0) end
+  -- Ids whose heads are blocked are counted where any ever were.
+  if t.blocked_since then call('HSETNX', meta, 'blocked', 0) end
   note_counts(id, t, counts)
   write_trouble(id, t)
   if longest > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', longest) end

@@ -1,10 +1,10 @@
 --! keys jobs errors groups flight meta
---! needs note_failure bury records suspicion put_back shard keep_error trouble flight dead_heads journal
+--! needs note_failure morgue records suspicion put_back shard keep_error trouble flight dead_heads journal
 --! with tracking mark_items
 --! gives recover
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
--- so later (survive.lua); the third of a single payload buries it.
+-- so later (survive.lua); the third of a single payload kills it.
 local STRIKES = 3
 -- Of the ids that were recovered the log names so many, and so many bytes of each.
 local NAMED, NAME_BYTES = 10, 400
@@ -14,17 +14,17 @@ local function how_it_ended(abandoned, holder)
   return holder:sub(1, 8) == 'evicted ' and 'evicted' or 'stopped'
 end
 
-local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead_head)
+local function kill_crashed(merge, id, t, record, entry, crashed, progress, dead_head)
   note_failure(id, record, crashed)
   if dead_head == 'block' then
     local _, retry_count = read_flight(record)
     if has_tracking then mark_items(arrivals_of({entry}), 'e', crashed) end
     drop_suspect(id)
-    hold_head(merge, id, t, {entry}, retry_count, progress)
+    block_head(merge, id, t, {entry}, retry_count, progress)
     return keep_error(errors, id, crashed)
   end
   if has_tracking then mark_items(arrivals_of({entry}), 'x', crashed) end
-  bury(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress, 'dead')
+  kill(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress, 'dead')
   drop_suspect(id)
   if dead_head then return end_rest(merge, id, t, {}, dead_head, crashed) end
   local rest = {retry_counts = t.retry_counts}
@@ -43,7 +43,7 @@ local function halve(t, entries, holder)
   t.halvings[#t.halvings + 1] = holder
 end
 
--- Returns the entry that was buried, if the strike was the last.
+-- Returns the entry that died, if the strike was the last.
 local function strike(merge, id, record, t, crashed, holder, dead_head)
   local due_at, retry_count, entries, progress = read_flight(record)
   if #entries > 1 and not progress then
@@ -61,7 +61,7 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
     elseif #t.strikes >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.group then call('HDEL', groups, t.group) end
-      bury_crashed(merge, id, t, record, entries[1], crashed, progress, dead_head)
+      kill_crashed(merge, id, t, record, entries[1], crashed, progress, dead_head)
       return entries[1]
     end
   end
@@ -69,12 +69,12 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
 end
 
 -- `limits_at`: where ARGV has the limits of the morgue. `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
--- of what was buried (or held, where `dead_head` is 'block'), the ids that the log names, and how many payloads the morgue
+-- of what died (or blocked, where `dead_head` is 'block'), the ids that the log names, and how many payloads the morgue
 -- had no room for.
 local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
-  local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
+  local kind, left, dead, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
   local token, n, owner, since = unpack(call('HMGET', meta, 'token', 'call', 'owner', 'acquired_at'))
-  local ids, struck, dead, trimmed = {}, {}, {}, 0
+  local ids, struck, dead_ids, trimmed = {}, {}, {}, 0
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)
@@ -88,8 +88,8 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
       struck[#struck + 1] = id
       local entry = strike(merge, id, record, t, crashed, holder, dead_head)
       if entry then
-        dead[#dead + 1], buried[#buried + 1] = id, id
-        buried[#buried + 1] = entry
+        dead_ids[#dead_ids + 1], dead[#dead + 1] = id, id
+        dead[#dead + 1] = entry
       end
     else
       t.failed_probation = t.failed_probation or kind == 'PROBATION' or nil
@@ -98,16 +98,16 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   end
   call('DEL', flight)
   call('HDEL', meta, 'flight_since')
-  if #buried > 0 then
-    local held = dead_head == 'block'
-    if not held then trimmed = trim_morgue(limits_at, #buried / 2 + followers()) end
-    call('HINCRBY', meta, held and 'held' or 'buried', #buried / 2)
+  if #dead > 0 then
+    local blocked = dead_head == 'block'
+    if not blocked then trimmed = trim_morgue(limits_at, #dead / 2 + followers()) end
+    call('HINCRBY', meta, blocked and 'blocked' or 'dead', #dead / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)
   enter('recovered', {
     owner = owner or '', since = since or '', how = how_it_ended(abandoned, holder or ''), count = #left / 2, ids = ids,
-    struck = struck, buried = dead,
+    struck = struck, dead = dead_ids,
   })
   write_journal(token, n)
-  return #left / 2, buried, named, trimmed
+  return #left / 2, dead, named, trimmed
 end

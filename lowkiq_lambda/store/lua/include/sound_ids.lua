@@ -11,10 +11,10 @@ local function longest_payload() return longest end
 
 local function is_in_flight(id) return call('HEXISTS', flight, id) == 1 end
 
--- It is due now, or if its head is held, when it was.
+-- It is due now, or if its head is blocked, when it was.
 local function wait_again(id)
   local noted = table_in(call('HGET', trouble, id) or '')
-  wait(id, noted and noted.held_since and FAR or now)
+  wait(id, noted and noted.blocked_since and FAR or now)
 end
 
 -- The id waits no more.
@@ -195,7 +195,7 @@ end
 of_texts('groups', groups, is_group, 'the note is none of a group')
 of_texts('failures', failures, are_failures, 'the note is none of failures')
 
--- Also of a buried started job, behind a byte that no id begins with.
+-- Also of a dead started job, behind a byte that no id begins with.
 function CHECKS.morgue_errors(id, stored, recounts)
   local named = id:sub(1, 1) == '\255' and id:sub(2) or id
   if not is_utf8(named) then return take_away('morgue_errors', morgue_errors, id, stored, NO_TEXT) end
@@ -222,7 +222,7 @@ function CHECKS.flight(id, record)
   if not why then note_repair('flight', id, 'its time or retry_count was no number') end
 end
 
--- As bury.lua notes how many payloads an id has that has several.
+-- As morgue.lua notes how many payloads an id has that has several.
 local function size_member(id, size) return '\255' .. struct.pack('>I4', size) .. id end
 
 local function size_there(id)

@@ -20,8 +20,8 @@ local TIMES = {
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
-  'buried', 'rejected', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed', 'held', 'superseded', 'journal_seq', 'receiving', 'marks_turns', 'above',
+  'dead', 'rejected', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
+  'receipts_trimmed', 'blocked', 'superseded', 'journal_seq', 'receiving', 'marks_turns', 'above',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 

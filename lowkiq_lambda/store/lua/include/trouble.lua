@@ -5,7 +5,7 @@
 -- `slice_limit`, the most payloads of its next slice, and the `halvings` that led to it; `blamed` alone for its last
 -- failure; `exit_count`, how often in a row it has exited; `at_risk`, its handler runs alone, so if its holder dies now
 -- it gets a strike; `failed_probation`, its holder died while it was on probation; `abandoned`, its process left while
--- it ran, or it waits behind a slice of what a dead holder had; `retry_counts` of its payloads (retry_counts.lua); `held_since`, the time since when its head is held, and `head` (held_head.lua);
+-- it ran, or it waits behind a slice of what a dead holder had; `retry_counts` of its payloads (retry_counts.lua); `blocked_since`, the time since when its head is blocked, and `head` (blocked_head.lua);
 -- `rest`, `upto` and `keep`, of what follows a dead head (dead_heads.lua).
 -- Strikes and halvings are the nonces of holders of which nothing more was heard.
 local function read_trouble(id)

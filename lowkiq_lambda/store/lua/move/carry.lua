@@ -1,7 +1,7 @@
 --! keys due jobs box seen since retry errors trouble suspects groups morgue morgue_payloads morgue_errors meta failures texts
 --! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd
 --! needs mover cargo free_memory_first
---! rarely carry_waiting carry_buried carry_beside moved_counters
+--! rarely carry_waiting carry_dead carry_beside moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
 -- what is read stays until it is dropped.
 -- ARGV[4]     epoch
@@ -14,7 +14,7 @@ if not is_sealed(last) then return OVER end
 free_memory_first()
 local DROP = {
   waiting = rarely().drop_waiting,
-  buried = rarely().drop_buried,
+  dead = rarely().drop_dead,
   receipts = rarely().drop_receipts,
   item = rarely().drop_row,
   entry = rarely().drop_entry,
@@ -29,7 +29,7 @@ if timetable and not is_full() then rarely().carry_timetable() end
 if served and not is_full() then rarely().carry_lanes() end
 if marks_even and not is_full() then rarely().carry_marks() end
 if not is_full() then rarely().carry_waiting() end
-if not is_full() then rarely().carry_buried() end
+if not is_full() then rarely().carry_dead() end
 if rows and not is_full() then rarely().carry_rows() end
 if #cargo > 0 then return {'OK', cargo, 0} end
 

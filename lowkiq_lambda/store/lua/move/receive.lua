@@ -1,6 +1,6 @@
 --! keys meta
 --! needs shard mover free_memory_first
---! rarely receive_waiting receive_buried receive_beside
+--! rarely receive_waiting receive_dead receive_beside
 -- Takes in what a move brings. Harmless to repeat, at any time: a second copy changes nothing, even after further pushes.
 -- ARGV[4]   epoch
 -- ARGV[5]   merge
@@ -14,7 +14,7 @@ if call('HGET', meta, 'receiving') ~= ARGV[4] then return {'OPEN'} end
 free_memory_first()
 local RECEIVE = {
   waiting = rarely().receive_waiting,
-  buried = rarely().receive_buried,
+  dead = rarely().receive_dead,
   receipts = rarely().receive_receipts,
   item = rarely().receive_row,
   entry = rarely().receive_entry,

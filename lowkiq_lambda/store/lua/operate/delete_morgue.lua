@@ -1,15 +1,15 @@
 --! keys morgue morgue_payloads
---! needs shard action records bury journal
+--! needs shard action records morgue journal
 --! with tracking mark_items end_items
 -- Deletes what lies in the morgue under ids.
--- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
+-- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was died since stays),
 --   [11..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local looked_at = tonumber(ARGV[10])
 local reply = act_on_each(11, function(id, after)
-  local buried_at = call('ZSCORE', morgue, id)
-  if not buried_at or tonumber(buried_at) > looked_at then return false end
+  local dead_since = call('ZSCORE', morgue, id)
+  if not dead_since or tonumber(dead_since) > looked_at then return false end
   local old, more = old_entries(morgue_payloads, id, after)
   if has_tracking then finish_items(arrivals_of(old), 'c') end
   for _, entry in ipairs(old) do enter('deleted', {id, entry:sub(1, PLACE)}) end

@@ -1,5 +1,5 @@
 --! keys due errors
---! needs shard action texts withdraw bury far journal
+--! needs shard action texts withdraw morgue far journal
 --! with tracking mark_items
 -- Sends what waits under ids to the morgue.
 -- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13] 'failed' for ids that
@@ -7,18 +7,18 @@
 --   remains of an id starts anew. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local of_failed, buried = ARGV[13] == 'failed', 0
+local of_failed, dead = ARGV[13] == 'failed', 0
 local reply = act_on_each(15, function(id, after, again)
   local at = tonumber(call('ZSCORE', due, id) or now)
-  -- A held id does not wait for a time, but until an operator releases it.
+  -- A blocked id does not wait for a time, but until an operator unblocks it.
   if not of_failed and (at <= now or at >= FAR) then return false end
   local error = of_failed and (error_of(errors, id) or '') or ARGV[14]
   return withdraw(id, after, again, of_failed, function(_, place, payload, progress)
     if has_tracking then mark_items(arrivals_of({place}), 'x', KILLED) end
-    bury(merge, id, place, payload, error, progress, 'killed')
-    buried = buried + 1
+    kill(merge, id, place, payload, error, progress, 'killed')
+    dead = dead + 1
   end)
 end)
-trim_morgue(10, buried)
+trim_morgue(10, dead)
 write_journal(token)
 return reply

@@ -1,17 +1,17 @@
 --! keys due jobs retry errors morgue morgue_payloads morgue_errors meta
---! needs shard put action texts records keep_error bury make_due started journal retry_counts
---! rarely redrive_order
+--! needs shard put action texts records keep_error morgue make_due started journal retry_counts
+--! rarely requeue_order
 --! with tracking mark_items revive_items
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
--- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
---   [11] the order: 'score', where each payload's score belongs; 'unless_newer', as that, but a payload stays buried where a
+-- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was died since stays),
+--   [11] the order: 'score', where each payload's score belongs; 'unless_newer', as that, but a payload stays dead where a
 --   newer one of its id waits or is in flight; 'last', behind all payloads of its id. Where the merge is "latest" the newest
 --   of an id comes back, unless a newer one waits, is in flight or was done. [12] when the first of the ids is due,
 --   or '' for now; one that waits is not put off. [13] seconds between two of them, [14..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local looked_at, order, put_back_ids, arrival = tonumber(ARGV[10]), ARGV[11], 0, nil
+local looked_at, order, requeued_ids, arrival = tonumber(ARGV[10]), ARGV[11], 0, nil
 
 -- For an operator who looked before, this is a push.
 local function next_arrival()
@@ -31,9 +31,9 @@ local function touch(id)
 end
 
 local reply = act_on_each(14, function(id, after, again)
-  local buried_at, kept = call('ZSCORE', morgue, id), call('HMGET', morgue_errors, id, PROGRESS .. id)
+  local dead_since, kept = call('ZSCORE', morgue, id), call('HMGET', morgue_errors, id, PROGRESS .. id)
   local error = text_of(morgue_errors, kept[1])
-  if not buried_at or tonumber(buried_at) > looked_at then return false end
+  if not dead_since or tonumber(dead_since) > looked_at then return false end
   local old, more = old_entries(morgue_payloads, id, after)
   if order == 'unless_newer' or has_marks then old = rarely().not_overtaken(id, old) end
   if #old == 0 then return false, more end
@@ -44,7 +44,7 @@ local reply = act_on_each(14, function(id, after, again)
   if progress and order ~= 'last' then entries = {rarely().at_place(old[1], old[1]:sub(1, 8) .. next_arrival())} end
   for i, entry in ipairs(entries) do
     local from, to = old[i]:sub(1, PLACE), entry:sub(1, PLACE)
-    enter('redriven', from == to and {id, from} or {id, from, to})
+    enter('requeued', from == to and {id, from} or {id, from, to})
   end
   if progress then
     keep_started(merge, id, entries, progress, false)
@@ -55,9 +55,9 @@ local reply = act_on_each(14, function(id, after, again)
   if error and call('HEXISTS', errors, id) == 0 then keep_error(errors, id, error) end
   forget(id, members_of(id, old))
   if not progress then touch(id) end
-  local at = tonumber(ARGV[12]) and tonumber(ARGV[12]) + put_back_ids * tonumber(ARGV[13])
+  local at = tonumber(ARGV[12]) and tonumber(ARGV[12]) + requeued_ids * tonumber(ARGV[13])
   if at and waited_at then at = math.min(at, tonumber(waited_at)) end
-  if not again then put_back_ids = put_back_ids + 1 end
+  if not again then requeued_ids = requeued_ids + 1 end
   if make_due(id, at) then call('ZREM', retry, id) end
   return true, more
 end)

@@ -6,7 +6,7 @@
 -- ARGV[4]  id
 -- Returns {details of the shard, due_at or '', since or '', ids that come before it, retry_count or '', of suspects
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
---   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or '',
+--   '', time of its last death or '', '1' if the shard is closed, else '', least version or '', its progress or '',
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
 --   {}, or of its tenant {its turn, tenants whose turns come first, ids of it that come before, what `served` notes of it},
 --   {{time, retry_count, the error in brief}, ...} of its last failures, the newest first}.

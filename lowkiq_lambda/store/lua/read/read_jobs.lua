@@ -86,7 +86,7 @@ local function in_flight(id)
   }
 end
 
-local function buried(id)
+local function dead(id)
   local updated_at = call('ZSCORE', morgue, id)
   if not updated_at then return end
   local count, entries = paged(morgue_payloads, id)
@@ -96,7 +96,7 @@ local function buried(id)
   return {id, updated_at, false, error, count, entries, progress, failed(id, error)}
 end
 
-local look_up, ids_read, shown = ({waiting = waiting, flight = in_flight, morgue = buried})[ARGV[4]], 0, {}
+local look_up, ids_read, shown = ({waiting = waiting, flight = in_flight, morgue = dead})[ARGV[4]], 0, {}
 for i = 11, #ARGV do
   if most_in_all < 1 or bytes_in_all < 1 then break end
   shown[#shown + 1] = look_up(ARGV[i])

@@ -3,10 +3,10 @@
 --! with tracking mark_items end_items join_refs
 --! with headers join_headers
 --! with journalling journalling
---! gives PROGRESS morgue_members forget trim_morgue bury
+--! gives PROGRESS morgue_members forget trim_morgue kill
 -- The morgue: payloads that have left the order, with the error that was their last. Its limits are three of ARGV: payloads,
 -- bytes, and seconds; payloads that a limit removes are counted as trimmed. Its bytes are those of its payloads with their
--- ids and places, of their errors, and of their ids' failures. Of a buried started job, place and progress of its payload
+-- ids and places, of their errors, and of their ids' failures. Of a dead started job, place and progress of its payload
 -- are kept among the errors, behind a byte that no id begins with. Behind that byte, too, `seen` has the place of the equal
 -- payload, and `morgue_payloads` has how many payloads an id has, if it has several.
 local PROGRESS = '\255'
@@ -53,7 +53,7 @@ local function forget(id, members)
     call('ZREM', morgue, id)
     if call('HEXISTS', errors, id) == 0 then call('HDEL', failures, id) end
   end
-  count_buried(-bytes)
+  count_dead(-bytes)
   return bytes
 end
 
@@ -89,12 +89,12 @@ local function next_to_trim(longest, is_above)
 end
 
 -- No more goes than the limits ask for. A call that found a limit passed by much may leave some of it to the next,
--- but never removes less than it has buried. `at`: where ARGV has the limits. Returns how many went.
-local function trim_morgue(at, buried)
+-- but never removes less than it has killed. `at`: where ARGV has the limits. Returns how many went.
+local function trim_morgue(at, dead)
   local most_payloads, most_bytes, longest = unpack(ARGV, at, at + 2)
   local count, bytes = excess_of(most_payloads, most_bytes)
   local growth, trimmed, freed = morgue_growth, 0, 0
-  while trimmed < math.max(TRIMMED, buried) or freed < growth do
+  while trimmed < math.max(TRIMMED, dead) or freed < growth do
     local id, most, expired = next_to_trim(tonumber(longest), count > 0 or bytes > 0)
     if not id then break end
     local members, size = {}, 0
@@ -152,11 +152,11 @@ local function lay(merge, id, place, payload)
 end
 
 -- An equal payload of the id that lies there is united with it, as among what waits. `progress`: of a started job that
--- was handed this payload and no other. `word`: that of the journal, 'dead' or 'killed'; `at`: when it was buried.
-local function bury(merge, id, place, payload, error, progress, word, at)
+-- was handed this payload and no other. `word`: that of the journal, 'dead' or 'killed'; `at`: when it died.
+local function kill(merge, id, place, payload, error, progress, word, at)
   if word then enter(word, {id, place}) end
   local bytes = lay(merge, id, place, payload)
   if call('ZADD', morgue, at or now, id) == 1 then bytes = bytes + failures_size(failures_of(id)) end
-  count_buried(bytes + keep_error(morgue_errors, id, error))
-  if progress then count_buried(keep_error(morgue_errors, PROGRESS .. id, place .. progress)) end
+  count_dead(bytes + keep_error(morgue_errors, id, error))
+  if progress then count_dead(keep_error(morgue_errors, PROGRESS .. id, place .. progress)) end
 end

@@ -1,4 +1,4 @@
-"""dead_head="block" beside a model of a few lines: nothing behind a held head runs; order holds (E-79, P2, P3)."""
+"""dead_head="block" beside a model of a few lines: nothing behind a blocked head runs; order holds (E-79, P2, P3)."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     number: int
 
 
-class HeldMachine(RuleBasedStateMachine):
+class BlockedMachine(RuleBasedStateMachine):
     """Pushes, drains and operators on a queue that holds; and what it should be."""
 
     numbers = count()
@@ -38,7 +38,7 @@ class HeldMachine(RuleBasedStateMachine):
         super().__init__()
         self.clock = ManualClock()
         self.app = Lowkiq(Config(redis_url=self.url), clock=self.clock)
-        name = f"held-{next(self.numbers)}"
+        name = f"blocked-{next(self.numbers)}"
         self.worker = declare(self.app, name, self.perform, max_retry_count=0, dead_head="block")
         self.waiting: dict[str, list[Place]] = {}
         self.heads: dict[str, Place] = {}
@@ -63,13 +63,13 @@ class HeldMachine(RuleBasedStateMachine):
 
     @initialize()
     def hold_one(self) -> None:
-        """An id is held, with a payload behind its head, and one in the morgue."""
+        """An id is blocked, with a payload behind its head, and one in the morgue."""
         for how, scores in (("skip", [2]), ("", [1, 3])):
             for score in scores:
                 self.push("a", score)
             self.drain(failing={"a"}, meanwhile={})
             if how == "skip":
-                self.release("a", how)
+                self.unblock("a", how)
 
     @rule(job_id=IDS, score=SCORES)
     def push(self, job_id: str, score: int) -> None:
@@ -80,7 +80,7 @@ class HeldMachine(RuleBasedStateMachine):
 
     @rule(failing=st.sets(IDS), meanwhile=st.dictionaries(IDS, SCORES))
     def drain(self, failing: set[str], meanwhile: dict[str, int]) -> None:
-        """All that is not held runs, an id with all of its payloads; if it fails it is held, with later pushes."""
+        """All that is not blocked runs, an id with all of its payloads; if it fails it is blocked, with later pushes."""
         self.clock.advance(1)
         due = {job_id: places for job_id, places in self.waiting.items() if job_id not in self.heads}
         self.waiting = {job_id: places for job_id, places in self.waiting.items() if job_id not in due}
@@ -97,17 +97,17 @@ class HeldMachine(RuleBasedStateMachine):
                 self.heads[job_id] = places[0]
 
     @rule(job_id=IDS, how=st.sampled_from(["retry", "skip"]))
-    def release(self, job_id: str, how: Literal["retry", "skip"]) -> None:
+    def unblock(self, job_id: str, how: Literal["retry", "skip"]) -> None:
         """An operator lets the id go on."""
         head = self.heads.pop(job_id, None)
 
         changed = self.app.operate(self.worker).unblock([job_id], how)
 
-        self.expected += [] if bool(changed) is (head is not None) else [("release", [changed])]
+        self.expected += [] if bool(changed) is (head is not None) else [("unblock", [changed])]
         if head and how == "skip":
-            self.bury(job_id, [head])
+            self.send_to_morgue(job_id, [head])
 
-    def bury(self, job_id: str, places: list[Place]) -> None:
+    def send_to_morgue(self, job_id: str, places: list[Place]) -> None:
         """These leave what waits."""
         left = [place for place in self.waiting.pop(job_id) if place not in places]
         if left:
@@ -127,7 +127,7 @@ class HeldMachine(RuleBasedStateMachine):
         self.app.operate(self.worker).waiting.kill(everything=True)
         for job_id in [*self.heads]:
             del self.heads[job_id]
-            self.bury(job_id, self.waiting[job_id])
+            self.send_to_morgue(job_id, self.waiting[job_id])
 
     @rule()
     def requeue(self) -> None:
@@ -138,13 +138,13 @@ class HeldMachine(RuleBasedStateMachine):
         self.morgue = {}
 
     @rule()
-    def perform_now(self) -> None:
-        """An operator makes all due, which changes nothing of what is held."""
+    def run_now(self) -> None:
+        """An operator makes all due, which changes nothing of what is blocked."""
         self.app.operate(self.worker).waiting.run_now(everything=True)
 
     @invariant()
     def the_queue_is_as_the_model(self) -> None:
-        """Payloads wait in their order or lie in the morgue, these ids are held, and these ran."""
+        """Payloads wait in their order or lie in the morgue, these ids are blocked, and these ran."""
         queue = self.app.operate(self.worker)
 
         assert {job_id: [(one.number, one.score) for one in places] for job_id, places in self.waiting.items()} == {
@@ -165,9 +165,9 @@ def own_queues() -> Iterator[Server]:
 
 
 @pytest.mark.hypothesis
-def test_e79_nothing_passes_a_held_head(own_queues: Server) -> None:
-    """E-79, P2, P3: after any sequence of pushes, failures, releases and other actions."""
-    HeldMachine.url = own_queues.url
+def test_e79_nothing_passes_a_blocked_head(own_queues: Server) -> None:
+    """E-79, P2, P3: after any sequence of pushes, failures, unblocks and other actions."""
+    BlockedMachine.url = own_queues.url
     run_state_machine_as_test(
-        HeldMachine, settings=settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
+        BlockedMachine, settings=settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
     )

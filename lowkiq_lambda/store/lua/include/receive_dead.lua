@@ -1,9 +1,9 @@
 --! keys morgue morgue_errors failures
---! needs receive_entries records keep_error failures bury morgue_bytes
---! gives receive_buried
--- What was buried elsewhere, as carry_buried.lua has it; a second copy changes nothing.
+--! needs receive_entries records keep_error failures morgue morgue_bytes
+--! gives receive_dead
+-- What died elsewhere, as carry_dead.lua has it; a second copy changes nothing.
 
-local function receive_buried(merge, row)
+local function receive_dead(merge, row)
   local id, bytes = row.id, 0
   receive_what_entries_have(row)
   if row.failures then
@@ -12,8 +12,8 @@ local function receive_buried(merge, row)
     if call('ZSCORE', morgue, id) then bytes = bytes + failures_size(row.failures) - before end
   end
   for _, entry in ipairs(row.entries) do
-    bury(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), row.error or '', nil, nil, row.at)
+    kill(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), row.error or '', nil, nil, row.at)
   end
   if row.started then bytes = bytes + keep_error(morgue_errors, PROGRESS .. id, row.started) end
-  count_buried(bytes)
+  count_dead(bytes)
 end

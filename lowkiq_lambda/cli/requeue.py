@@ -1,4 +1,4 @@
-"""`lowkiq redrive`: jobs of the morgue wait again, and a bar shows how far it is."""
+"""`lowkiq requeue`: jobs of the morgue wait again, and a bar shows how far it is."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,8 +21,8 @@ from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, steps
-from lowkiq_lambda.operate.acts.redrive_terms import RedriveOptions, RedriveOrder
-from lowkiq_lambda.operate.acts.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
+from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
+from lowkiq_lambda.operate.acts.requeueing import RATE, RequeuePreview, begin, how_to_go_on, ids_again, previews
 from lowkiq_lambda.operate.presentation.formatting import selected
 
 _HELP: Final = """
@@ -41,7 +41,7 @@ ORDERS
 
 FILTERS are NAME=VALUE, several are all to fit: fingerprint (of the last error,
 as the page of errors shows it), error (a part of it), prefix (of the id), least
-and most (when it was buried, Unix seconds).
+and most (when it died, Unix seconds).
 --filter all is everything.
 
 EXIT CODES
@@ -55,23 +55,23 @@ EXIT CODES
 
 EXAMPLES
   What would become of the jobs that failed by a timeout:
-    lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout --dry-run
+    lowkiq requeue SyncOrder shop.jobs:app --filter error=timeout --dry-run
   The same for good, 20 of them in a second, where nothing newer has come:
-    lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout \\
+    lowkiq requeue SyncOrder shop.jobs:app --filter error=timeout \\
       --order unless_newer --rate 20 --yes
 """
 _MOST: Final = 1_000_000
 _COUNT_FOR: Final = 5.0
-"""Seconds, at most, for counting what is to be redriven."""
+"""Seconds, at most, for counting what is to be requeued."""
 _SKIPPED: Final = {"not in the morgue": "is not in the morgue", "newer": "stays: a newer payload waits or runs"}
 
 command: Final = command_app(
-    "redrive", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq redrive [OPTIONS] QUEUE [MODULE:APP]"
+    "requeue", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq requeue [OPTIONS] QUEUE [MODULE:APP]"
 )
 
 
 @command.default
-def redrive(  # noqa: PLR0913 - the options of a command line
+def requeue(  # noqa: PLR0913 - the options of a command line
     queue: QueueName,
     app: Annotated[
         str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
@@ -82,7 +82,7 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     filter_: Annotated[
         list[str] | None, Parameter(name="--filter", help="NAME=VALUE, or all; may be given again.", negative="")
     ] = None,
-    order: Annotated[RedriveOrder, Parameter(help="Where payloads come.")] = "score",
+    order: Annotated[RequeueOrder, Parameter(help="Where payloads come.")] = "score",
     rate: Annotated[
         float,
         Parameter(converter=number(0, _MOST, is_least_allowed=False), help="Ids that become due in a second."),
@@ -93,32 +93,30 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     dry_run: Annotated[bool, flag("Tell what would become of each id, and change nothing.")] = False,
     yes: Yes = False,
 ) -> int:
-    """Redrive; the exit code."""
+    """Requeue; the exit code."""
     if bool(ids) == bool(filter_):
         raise ConfigError("Give --ids or --filter: --filter all is everything in the morgue.")
-    id_filter = None if filter_ is None else _filter(filter_)
-    loaded = app_of(app)
-    worker = worker_of(loaded, queue)
-    runner = loaded.operate(worker).runner
-    options: RedriveOptions = {"order": order, "rate": rate, "start": start}
+    wanted = None if filter_ is None else _filter(filter_)
+    found = app_of(app)
+    worker = worker_of(found, queue)
+    runner = found.operate(worker).runner
+    options: RequeueOptions = {"order": order, "rate": rate, "start": start}
     try:
-        action = begin(runner, ids or None, id_filter, options)
+        action = begin(runner, ids or None, wanted, options)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
-    where = f"{worker.queue_name} at {without_password(loaded.core.connections.url)}"
+    where = f"{worker.queue_name} at {without_password(found.core.connections.url)}"
     if not (yes or agreed(_question(runner, action, rate, where))):
         sys.stdout.write(f"{NOTHING}\n")
         return NOT_APPLIED
     if start is None and not yes:
         # People take their time: the first is due when they have answered; the jobs are those of the question.
-        action = msgspec.structs.replace(action, redrive=begin(runner, ids or None, id_filter, options).redrive)
-    target = (
-        selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if id_filter else "all"
-    )
-    noting = partial(note, loaded, worker.queue_name, "redrive", f"{target}, {rate:g} a second")
+        action = msgspec.structs.replace(action, requeue=begin(runner, ids or None, wanted, options).requeue)
+    target = selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if wanted else "all"
+    noting = partial(note, found, worker.queue_name, "requeue", f"{target}, {rate:g} a second")
     return _carry_out(runner, action, noting)
 
 
@@ -126,7 +124,7 @@ def _question(runner: ActionRunner, action: BulkAction, rate: float, queue: str)
     until = SystemClock.monotonic() + _COUNT_FOR
     number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
     ids = f"{_many(number, 'id')}{'' if is_all else ', or more,'}"
-    return f"Redrive {ids} in the morgue of {queue}, {rate:g} a second?"
+    return f"Requeue {ids} in the morgue of {queue}, {rate:g} a second?"
 
 
 def _filter(words: Sequence[str]) -> Mapping[str, str]:
@@ -143,7 +141,7 @@ def _carry_out(runner: ActionRunner, action: BulkAction, note_changed: Callable[
     """Step by step, so that an interruption can say where to go on; it is noted how many ids wait again."""
     done = action
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
-        bar = progress.add_task("redriving", total=max(1, action.total))
+        bar = progress.add_task("requeueing", total=max(1, action.total))
         try:
             for step in steps(runner, action):
                 done = step
@@ -155,7 +153,7 @@ def _carry_out(runner: ActionRunner, action: BulkAction, note_changed: Callable[
             raise type(error)(f"{error} {_in_words(done)}") from error
         finally:
             note_changed(done.changed)
-    last = action.redrive.due_at(max(0, done.changed - 1)) if action.redrive else 0.0
+    last = action.requeue.due_at(max(0, done.changed - 1)) if action.requeue else 0.0
     until = f", the last of them due at {_time(last)}" if done.changed else ""
     sys.stdout.write(f"{ids_again(done.changed)}, of {done.handled:,} that were examined{until}\n")
     return DONE
@@ -165,16 +163,16 @@ def _in_words(action: BulkAction) -> str:
     return how_to_go_on(action).replace("start=", "--start ").replace("the same call", "the same command")
 
 
-def _told(previews: Iterator[RedrivePreview]) -> Iterator[str]:
+def _told(shown: Iterator[RequeuePreview]) -> Iterator[str]:
     """A line for each id, and one for all of them."""
     waits = stays = 0
-    for one in previews:
+    for one in shown:
         waits, stays = waits + (not one.skipped), stays + bool(one.skipped)
         if one.skipped:
             yield f"{one.id}: {_SKIPPED[one.skipped]}"
         else:
             behind = f", behind {_many(one.place, 'id')}"
-            when = "while its head is held" if one.due_at is None else f"until {_time(one.due_at)}{behind}"
+            when = "while its head is blocked" if one.due_at is None else f"until {_time(one.due_at)}{behind}"
             left = f"; {one.stay:,} would stay" if one.stay else ""
             yield f"{one.id}: {_many(one.payloads, 'payload')} would wait in shard {one.shard} {when}{left}"
     yield f"{_many(waits, 'id')} would wait again, {stays:,} would not; nothing was changed"

@@ -1,6 +1,6 @@
-"""Redriving: requeues dead ids at a limited rate, and in an order. No process sleeps: each id has its own due time.
+"""Requeueing: requeues dead ids at a limited rate, and in an order. No process sleeps: each id has its own due time.
 
-A redrive is a `BulkAction`, so between two steps it is a value that any process may keep, and a second run of a step
+A requeue is a `BulkAction`, so between two steps it is a value that any process may keep, and a second run of a step
 finds no ids to requeue. The value includes the number of requeued ids: any process can continue it at its rate.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, listed_ids, prepare, steps
-from lowkiq_lambda.operate.acts.redrive_terms import ORDERS, RedriveOptions, RedriveTerms
+from lowkiq_lambda.operate.acts.requeue_terms import ORDERS, RequeueOptions, RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
 from lowkiq_lambda.operate.inspect.jobs import id_texts
@@ -24,11 +24,11 @@ RATE: Final = 100.0
 """Ids in a second by default: more than people can read, and less than most handlers can take."""
 
 
-class RedrivePreview(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of a redrive on an id: `payloads` would wait, and `stay` would stay in the morgue.
+class RequeuePreview(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of a requeue on an id: `payloads` would wait, and `stay` would stay in the morgue.
 
-    `due_at`: when it would be due (Unix seconds); None if it would not, or its head is held. `place`: how many ids of
-    its shard are due before it, including earlier ids of the redrive. `skipped`: why it would not wait: it has no
+    `due_at`: when it would be due (Unix seconds); None if it would not, or its head is blocked. `place`: how many ids of
+    its shard are due before it, including earlier ids of the requeue. `skipped`: why it would not wait: it has no
     payload in the morgue, or a newer payload waits or is in flight; "" if it would.
     """
 
@@ -42,24 +42,24 @@ class RedrivePreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreviewReply(ReplyShape, frozen=True):
-    """The reply of preview_redrive.lua.
+    """The reply of preview_requeue.lua.
 
     For each id: payloads that would wait and that would stay, its time, ids before it, and whether it waits already.
     """
 
-    scripts = ("preview_redrive",)
+    scripts = ("preview_requeue",)
     ids: list[tuple[int, int, bytes, int, int]]
 
 
 def begin(
-    runner: ActionRunner, ids: Iterable[object] | None, id_filter: Wanted | None, options: RedriveOptions
+    runner: ActionRunner, ids: Iterable[object] | None, wanted: Wanted | None, options: RequeueOptions
 ) -> BulkAction:
-    """The redrive, before its first step. Raises JobError for an impossible id, ValueError, BackendError."""
-    if (ids is None) == (id_filter is None):
+    """The requeue, before its first step. Raises JobError for an impossible id, ValueError, BackendError."""
+    if (ids is None) == (wanted is None):
         raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
-    if unknown := options.keys() - RedriveOptions.__annotations__.keys():
-        raise TypeError(f"A redrive has no option {min(unknown)!r}.")
-    ids_chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(id_filter or {})
+    if unknown := options.keys() - RequeueOptions.__annotations__.keys():
+        raise TypeError(f"A requeue has no option {min(unknown)!r}.")
+    chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -71,14 +71,14 @@ def begin(
     if terms["order"] == "last" and runner.merge == "latest":
         raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
     try:
-        checked = msgspec.convert(terms, RedriveTerms)
+        checked = msgspec.convert(terms, RequeueTerms)
     except msgspec.ValidationError as error:
-        raise ValueError(f"The redrive cannot work: {error}.") from error
-    action = prepare(runner, "redrive", chosen_ids=ids_chosen, filter=chosen_by)
+        raise ValueError(f"The requeue cannot work: {error}.") from error
+    action = prepare(runner, "requeue", chosen_ids=ids_chosen, filter=chosen_by)
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
-        raise ValueError("The redrive cannot work: its last id would be due beyond the year 9999, or before 1970.")
-    return msgspec.structs.replace(action, redrive=checked)
+        raise ValueError("The requeue cannot work: its last id would be due beyond the year 9999, or before 1970.")
+    return msgspec.structs.replace(action, requeue=checked)
 
 
 def carry_out(runner: ActionRunner, action: BulkAction) -> int:
@@ -95,7 +95,7 @@ def carry_out(runner: ActionRunner, action: BulkAction) -> int:
 
 def how_to_go_on(action: BulkAction) -> str:
     """How another call goes on: it finds in the morgue the ids that this call has not requeued."""
-    start = "" if action.redrive is None else f" with start={action.redrive.due_at(action.changed):.3f}"
+    start = "" if action.requeue is None else f" with start={action.requeue.due_at(action.changed):.3f}"
     return f"{ids_again(action.changed)}; the same call{start} does the rest at the same rate."
 
 
@@ -104,20 +104,20 @@ def ids_again(count: int) -> str:
     return "1 id waits again" if count == 1 else f"{count:,} ids wait again"
 
 
-def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RedrivePreview]:
+def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RequeuePreview]:
     """The effect of the steps, id by id, without a write. Raises BackendError."""
-    terms, position = action.redrive, 0
+    terms, position = action.requeue, 0
     if terms is None:
-        raise TypeError(f"{action.act} does not redrive: begin it by redriving.begin.")
+        raise TypeError(f"{action.act} does not requeue: begin it by requeueing.begin.")
     for shard, ids in listed_ids(runner, action):
         reader, start, before = runner.reader._replace(shards=only(shard)), 0, 0
         while start < len(ids):
             part = at_once(ids, start)
             start += len(part)
             args = {shard: [*terms.arguments(position), *part]}
-            (ids_by_shard,) = reader.read("preview_redrive", args, lambda _shard, reply: PreviewReply.of(reply).ids)
-            for job_id, (payloads, stay, due_at, place, waits) in zip(part, ids_by_shard, strict=True):
-                yield RedrivePreview(
+            (found,) = reader.read("preview_requeue", args, lambda _shard, reply: PreviewReply.of(reply).ids)
+            for job_id, (payloads, stay, due_at, place, waits) in zip(part, found, strict=True):
+                yield RequeuePreview(
                     id=job_id,
                     shard=shard.number,
                     payloads=payloads,

@@ -1,4 +1,4 @@
-"""Held ids and recovered jobs on the dashboard."""
+"""Blocked ids and recovered jobs on the dashboard."""
 
 from urllib.parse import quote, urlencode
 
@@ -15,46 +15,46 @@ from tests.kit.workers import declare
 
 
 @pytest.fixture
-def holding(app: Lowkiq, queue_name: str) -> type[Worker]:
-    """A worker that holds an id whose oldest payload has failed for the last time; one is held."""
+def blocking(app: Lowkiq, queue_name: str) -> type[Worker]:
+    """A worker that blocks an id whose oldest payload has failed for the last time; one is blocked."""
     worker = declare(app, queue_name, raising(ValueError("no")), dead_head="block", max_retry_count=0, batch_size=1)
     worker.push_many([{"id": "stuck", "payload": 1}, {"id": "stuck", "payload": 2}])
     app.drain()
     return worker
 
 
-def test_e79_an_operator_sees_what_is_held(holding: type[Worker], browser: Browser) -> None:
+def test_e79_an_operator_sees_what_is_blocked(blocking: type[Worker], browser: Browser) -> None:
     """E-79: the overview and the page of the queue count it, and the list says so in place of a time far away."""
-    queue = quote(holding.queue_name)
+    queue = quote(blocking.queue_name)
 
-    assert "1 held" in browser.get("/").words
+    assert "1 blocked" in browser.get("/").words
     page = browser.get(f"/queue?queue={queue}")
-    assert "Held 1" in page.words
+    assert "Blocked 1" in page.words
     listed = browser.get(f"/waiting?queue={queue}&by=due_at&range=gte&value=253402300800").words
-    assert "held" in listed
+    assert "blocked" in listed
     assert "7978y" not in listed
 
 
-@pytest.mark.parametrize(("act", "left"), [("release", [1, 2]), ("release_skipping", [2])])
-def test_e79_an_operator_releases_it(
-    app: Lowkiq, holding: type[Worker], browser: Browser, act: str, left: list[int]
+@pytest.mark.parametrize(("act", "left"), [("unblock", [1, 2]), ("unblock_skipping", [2])])
+def test_e79_an_operator_unblocks_it(
+    app: Lowkiq, blocking: type[Worker], browser: Browser, act: str, left: list[int]
 ) -> None:
     """E-79: tried again, or its oldest payload skipped, after a confirmation."""
-    fields = {"queue": holding.queue_name, "do": f"picked:{act}", "ids": "stuck"}
+    fields = {"queue": blocking.queue_name, "do": f"picked:{act}", "ids": "stuck"}
     asked = browser.follow(browser.send("/actions/ask", fields))
     state = asked.text.partition('name="action_state" value="')[2].partition('"')[0]
-    assert 1 == app.operate.metrics()[holding.queue_name].held
+    assert 1 == app.operate.metrics()[blocking.queue_name].blocked
 
     browser.send("/actions/step", {"action_state": state})
 
-    (job,) = app.operate(holding).waiting.fetch(["stuck"])
-    assert (left, 0) == ([one.payload for one in job.payloads], app.operate.metrics()[holding.queue_name].held)
+    (job,) = app.operate(blocking).waiting.fetch(["stuck"])
+    assert (left, 0) == ([one.payload for one in job.payloads], app.operate.metrics()[blocking.queue_name].blocked)
 
 
-def test_an_action_that_has_no_confirmation_is_refused(holding: type[Worker], browser: Browser) -> None:
+def test_an_action_that_has_no_confirmation_is_refused(blocking: type[Worker], browser: Browser) -> None:
     """Some actions are for code alone: a form that names one gets a sentence."""
-    for act in ("bury", "redrive", "dance"):
-        answer = browser.send("/actions/ask", {"queue": holding.queue_name, "do": f"picked:{act}", "ids": "stuck"})
+    for act in ("kill_delayed", "requeue", "dance"):
+        answer = browser.send("/actions/ask", {"queue": blocking.queue_name, "do": f"picked:{act}", "ids": "stuck"})
         assert 400 == answer.status
 
 

@@ -1,12 +1,12 @@
 --! keys due jobs box errors
---! needs shard action texts trouble held_head withdraw bury records put started flight page retry_counts make_due far journal
+--! needs shard action texts trouble blocked_head withdraw morgue records put started flight page retry_counts make_due far journal
 --! with tracking mark_items
--- Releases ids whose head is held: they are due now, and the others under them go on.
+-- Unblocks ids whose head is blocked: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
 --   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local skips, buried = ARGV[10] == 'skip', 0
+local skips, dead = ARGV[10] == 'skip', 0
 -- The payloads of a started job wait one by one, without its progress, once its first payload is gone.
 local function take_from_started(id, record, head)
   local given = started_of(id)
@@ -20,14 +20,14 @@ local function take_from_started(id, record, head)
 end
 
 -- Returns whether nothing waits any more.
-local function bury_head(id, head)
+local function kill_head(id, head)
   local record, place, payload = call('HGET', jobs, id), head:sub(1, PLACE), head:sub(PLACE + 1)
   local kind = record:byte(1)
   local several, was_started, progress = kind == SEVERAL or kind == STARTED, false, nil
   if kind == STARTED then was_started, progress = take_from_started(id, record, head) end
   if has_tracking then mark_items(arrivals_of({head}), 'x') end
-  bury(merge, id, place, payload, error_of(errors, id) or '', progress, 'dead')
-  buried = buried + 1
+  kill(merge, id, place, payload, error_of(errors, id) or '', progress, 'dead')
+  dead = dead + 1
   if several and not was_started then box_remove(merge, box_prefix(id), place, payload) end
   if several and #page(box, id, '', 1, 1) > 0 then return false end
   forget_waiting(id)
@@ -37,16 +37,16 @@ end
 local reply = act_on_each(14, function(id)
   local t, at = read_trouble(id), call('ZSCORE', due, id)
   -- Its note may have been set aside as damaged: then its head is unknown, and the id goes on as it is.
-  if not t.held_since and not (at and tonumber(at) >= FAR) then return false end
+  if not t.blocked_since and not (at and tonumber(at) >= FAR) then return false end
   local head = head_of(id, t)
   if head and newer(head) then return false end
-  enter('released', {id})
+  enter('unblocked', {id})
   if head then
     charge(1, #head)
     -- As they are while the head is the oldest.
     local counts = counts_of(id, t, true)
     counts[number_of_arrival(head)] = nil
-    if skips and bury_head(id, head) then return true end
+    if skips and kill_head(id, head) then return true end
     note_counts(id, t, counts)
     t.head = nil
     write_trouble(id, t)
@@ -54,6 +54,6 @@ local reply = act_on_each(14, function(id)
   make_due(id)
   return true
 end)
-trim_morgue(11, buried)
+trim_morgue(11, dead)
 write_journal(token)
 return reply

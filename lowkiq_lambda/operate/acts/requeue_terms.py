@@ -1,4 +1,4 @@
-"""How buried ids come back: in which order, and how many in a second."""
+"""How dead ids come back: in which order, and how many in a second."""
 
 from typing import Annotated, Final, Literal, TypeAlias, TypedDict, get_args
 
@@ -6,25 +6,25 @@ import msgspec
 
 from lowkiq_lambda.store.shard.scripts import Argument
 
-RedriveOrder: TypeAlias = Literal["score", "unless_newer", "last"]
-"""`score`: each payload comes where its score belongs. `unless_newer`: as that, but one stays buried where a newer
+RequeueOrder: TypeAlias = Literal["score", "unless_newer", "last"]
+"""`score`: each payload comes where its score belongs. `unless_newer`: as that, but one stays dead where a newer
 payload of its id waits or is in flight. `last`: it comes behind all payloads of its id."""
-ORDERS: Final[tuple[RedriveOrder, ...]] = get_args(RedriveOrder)
+ORDERS: Final[tuple[RequeueOrder, ...]] = get_args(RequeueOrder)
 Rate: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
 
 
-class RedriveOptions(TypedDict, total=False):
-    """What may be said of a redrive: by default score, a hundred a second, and now. `rate` None: all at once."""
+class RequeueOptions(TypedDict, total=False):
+    """What may be said of a requeue: by default score, a hundred a second, and now. `rate` None: all at once."""
 
-    order: RedriveOrder
+    order: RequeueOrder
     rate: float | None
     start: float | None
 
 
-class RedriveTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequeueTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The first id is due at `start` (Unix seconds), and `rate` in each second from then on; None: all at once."""
 
-    order: RedriveOrder
+    order: RequeueOrder
     start: float
     rate: Rate | None
 
@@ -38,5 +38,5 @@ class RedriveTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return self.start + position * self.step
 
     def arguments(self, position: int) -> list[Argument]:
-        """What requeue.lua and preview_redrive.lua are told, of ids from that position on."""
+        """What requeue.lua and preview_requeue.lua are told, of ids from that position on."""
         return [self.order, repr(self.due_at(position)), repr(self.step)]

@@ -1,10 +1,10 @@
 --! keys meta jobs flight morgue_errors
---! needs shard records newest_place comes_before texts keep_error morgue_bytes bury
+--! needs shard records newest_place comes_before texts keep_error morgue_bytes morgue
 --! with tracking mark_items revive_items
 --! with headers join_headers
 --! with marks marks
 --! gives at_place behind_all not_overtaken take_progress
--- Where buried payloads come that do not come where they were.
+-- Where dead payloads come that do not come where they were.
 
 -- The payload there, with all that is known of it.
 local function at_place(entry, place)
@@ -44,7 +44,7 @@ end
 local function take_progress(id, entries, kept)
   local text = text_of(morgue_errors, kept)
   local _, bytes = drop_errors(morgue_errors, {PROGRESS .. id})
-  count_buried(-bytes)
+  count_dead(-bytes)
   local elsewhere = call('HEXISTS', jobs, id) + call('HEXISTS', flight, id) > 0 or #morgue_members(id, 2) > 1
   if elsewhere or #entries ~= 1 or text:sub(1, PLACE) ~= entries[1]:sub(1, PLACE) then return nil end
   return text:sub(PLACE + 1)

@@ -1,4 +1,4 @@
-"""`lowkiq redrive`: what it tells, and how it goes on."""
+"""`lowkiq requeue`: what it tells, and how it goes on."""
 
 import sys
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 from tests.kit.workers import jobs_of
 
-SPEC: Final = "app_to_redrive:app"
+SPEC: Final = "app_to_requeue:app"
 
 
 @pytest.fixture
 def worker(server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Worker]]:
     """A worker with three ids in the morgue, in the app that the command line finds."""
-    module = ModuleType("app_to_redrive")
+    module = ModuleType("app_to_requeue")
 
     def perform(_batch: Batch) -> None:
         raise ValueError("broken")
@@ -42,7 +42,7 @@ def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
     worker: type[Worker], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """E-78: a dry run changes nothing and says so by its exit code; then the same words put back what fits."""
-    words = ["redrive", worker.queue_name, SPEC, "--rate", "2"]
+    words = ["requeue", worker.queue_name, SPEC, "--rate", "2"]
     dry = main([*words, "--ids", "a", "--ids", "z", "--dry-run"])
     told = capsys.readouterr().out
     codes = [
@@ -61,7 +61,7 @@ def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
 
 def test_a_fingerprint_is_a_filter(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
     """What the page of errors shows as one error is put back as one; another fingerprint finds nothing."""
-    words = ["redrive", worker.queue_name, SPEC, "--yes", "--filter"]
+    words = ["requeue", worker.queue_name, SPEC, "--yes", "--filter"]
     digits = fingerprint("ValueError: broken").digits
     codes = [main([*words, f"fingerprint={value}"]) for value in ("0" * 16, digits, "broken")]
     told, refused = capsys.readouterr()
@@ -84,8 +84,8 @@ def test_ctrl_c_says_how_to_go_on(
             if step.changed:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("lowkiq_lambda.cli.redrive.steps", broken_off)
-    words = ["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.5", "--start", "1000", "--yes"]
+    monkeypatch.setattr("lowkiq_lambda.cli.requeue.steps", broken_off)
+    words = ["requeue", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.5", "--start", "1000", "--yes"]
 
     code = main(words)
 
@@ -94,31 +94,31 @@ def test_ctrl_c_says_how_to_go_on(
     assert " again; the same command with --start 100" in told
 
 
-def test_the_dashboard_tells_who_has_redriven_what(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
-    """A redrive stands among the past actions, with what it was to find and its rate; a dry run does not."""
-    words = ["redrive", worker.queue_name, SPEC, "--rate", "2", "--yes"]
+def test_the_dashboard_tells_who_has_requeued_what(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
+    """A requeue stands among the past actions, with what it was to find and its rate; a dry run does not."""
+    words = ["requeue", worker.queue_name, SPEC, "--rate", "2", "--yes"]
     for more in (["--filter", "all", "--dry-run"], ["--filter", "prefix=a"], ["--ids", "b"], ["--filter", "all"]):
         main([*words, *more])
     capsys.readouterr()
 
-    past = past_actions(sys.modules["app_to_redrive"].app.core.backend, 0.0, [worker.queue_name], 10)
+    past = past_actions(sys.modules["app_to_requeue"].app.core.backend, 0.0, [worker.queue_name], 10)
 
     assert [
-        ("redrive", "all, 2 a second", 1),
-        ("redrive", "1 selected: 'b', 2 a second", 1),
-        ("redrive", "found by: prefix=a, 2 a second", 1),
+        ("requeue", "all, 2 a second", 1),
+        ("requeue", "1 selected: 'b', 2 a second", 1),
+        ("requeue", "found by: prefix=a, 2 a second", 1),
     ] == [(action.action, action.target, action.changed) for action in past]
 
 
 def test_nothing_has_to_run_while_a_rate_is_kept(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
     """E-78: the command gives each id its time and ends; what is not due yet can be taken back."""
-    assert 0 == main(["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
+    assert 0 == main(["requeue", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
     capsys.readouterr()
-    app = sys.modules["app_to_redrive"].app
+    app = sys.modules["app_to_requeue"].app
     waiting = app.operate(worker).waiting.list()
     due_at = sorted(job.due_at for job in waiting)
 
     assert [100.0, 100.0] == [round(after - before) for before, after in pairwise(due_at)]
-    assert {"failed": 1, "buried": 1} == {name: count for name, count in app.drain().items() if count}
+    assert {"failed": 1, "dead": 1} == {name: count for name, count in app.drain().items() if count}
     assert 2 == app.operate(worker).waiting.kill([job.id for job in waiting if job.due_at > due_at[0]], error="not now")
     assert 3 == app.operate.metrics()[worker.queue_name].morgue_length

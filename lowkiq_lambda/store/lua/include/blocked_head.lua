@@ -1,8 +1,8 @@
 --! keys jobs box
 --! needs records put started flight
 --! gives head_of
--- A held head: a payload that has failed for the last time and stays the oldest of its id, which waits until an operator
--- releases it. The id is due at FAR (far.lua), and its troubles say so: `held_since`, and `head`, the SHA-1 of the payload,
+-- A blocked head: a payload that has failed for the last time and stays the oldest of its id, which waits until an operator
+-- unblocks it. The id is due at FAR (far.lua), and its troubles say so: `blocked_since`, and `head`, the SHA-1 of the payload,
 -- by which it is found, as an equal one may have taken its place.
 local function head_among(t, entries)
   for i, entry in ipairs(entries) do

@@ -1,4 +1,4 @@
-"""What is buried waits again: in an order, so many a second, and as a dry run."""
+"""What is dead waits again: in an order, so many a second, and as a dry run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.bulk_actions import steps
-from lowkiq_lambda.operate.acts.redrive_terms import RedriveOrder
-from lowkiq_lambda.operate.acts.redriving import RedrivePreview, begin
+from lowkiq_lambda.operate.acts.requeue_terms import RequeueOrder
+from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin
 from lowkiq_lambda.operate.inspect.journal import read_journals
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from tests.kit.desk import Desk, MakeDesk
@@ -24,7 +24,7 @@ def due_times(desk: Desk, ids: str) -> list[float]:
 def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> None:
     """E-78: the first is due now, and each next one a part of a second later, whatever shards they lie in."""
     desk = make_desk({"shards_count": 3})
-    desk.bury([{"id": n} for n in range(30)])
+    desk.kill([{"id": n} for n in range(30)])
     now = desk.clock.time()
 
     changed = desk.queue.morgue.requeue(filter={}, rate=4)
@@ -39,9 +39,9 @@ def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> Non
     assert 21 == desk.app.operate.stats()["total"]["length"]
 
 
-def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Desk) -> None:
+def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_dead(desk: Desk) -> None:
     """S-15: only what is asked for comes back, as new and with its error; a rate delays no first id."""
-    desk.bury([{"id": "a", "payload": n, "score": n} for n in (2, 1)] + [{"id": "b"}, {"id": "c"}])
+    desk.kill([{"id": "a", "payload": n, "score": n} for n in (2, 1)] + [{"id": "b"}, {"id": "c"}])
     desk.clock.advance(5)
 
     changed = [
@@ -61,7 +61,7 @@ def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Des
 
 
 @pytest.mark.parametrize(
-    ("order", "waiting", "buried"),
+    ("order", "waiting", "dead"),
     [
         ("score", [("dead", 1.0), ("runs", 2.0), ("waits", 3.0), ("late", 4.0)], []),
         ("unless_newer", [("runs", 2.0), ("waits", 3.0), ("late", 4.0)], [("dead", 1.0)]),
@@ -69,13 +69,13 @@ def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Des
     ],
 )
 def test_e76_the_order_says_where_payloads_come(
-    desk: Desk, order: RedriveOrder, waiting: list[tuple[str, float]], buried: list[tuple[str, float]]
+    desk: Desk, order: RequeueOrder, waiting: list[tuple[str, float]], dead: list[tuple[str, float]]
 ) -> None:
     """E-76: an id that is in the morgue twice, in flight and waiting: nothing overtakes that the order does not say."""
     for payload, score in (("dead", 1), ("late", 4)):
-        desk.bury([{"id": "a", "payload": payload, "score": score}])
+        desk.kill([{"id": "a", "payload": payload, "score": score}])
     desk.push([{"id": "a", "payload": "runs", "score": 2}])
-    previews: list[RedrivePreview] = []
+    previews: list[RequeuePreview] = []
     changed: list[int] = []
 
     def while_it_runs() -> None:
@@ -92,20 +92,20 @@ def test_e76_the_order_says_where_payloads_come(
     now = desk.clock.time()
     shown = [(payload, score if order != "last" or score < 4 else 0.0) for payload, score in pairs(job)]
     assert waiting == shown
-    assert buried == kept
-    assert ([1], 2 - len(buried), len(buried), "") == (changed, preview.payloads, preview.stay, preview.skipped)
+    assert dead == kept
+    assert ([1], 2 - len(dead), len(dead), "") == (changed, preview.payloads, preview.stay, preview.skipped)
     assert all(score >= now for payload, score in pairs(job) if order == "last" and payload in ("dead", "late"))
 
 
 @pytest.mark.parametrize("order", ["score", "last"])
-def test_the_journal_tells_where_each_payload_went(desk: Desk, order: RedriveOrder) -> None:
-    """`redriven` names the place of each payload, and its new one if the order gave it another."""
-    desk.bury([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
+def test_the_journal_tells_where_each_payload_went(desk: Desk, order: RequeueOrder) -> None:
+    """`requeued` names the place of each payload, and its new one if the order gave it another."""
+    desk.kill([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
 
     desk.queue.morgue.requeue(["a"], order=order)
 
     shard = shard_of(desk)
-    (told,) = [one for one in read_journals(desk.queue.reader, [shard])[0] if one.kind == "redriven"]
+    (told,) = [one for one in read_journals(desk.queue.reader, [shard])[0] if one.kind == "requeued"]
     places = [[entry.score, entry.arrival] for entry in desk.state()["waiting"]["a"][0]]
     assert places == [item[-2:] for item in told.items]
     assert [["a", 1.0, 1], ["a", 2.0, 2]] == [item[:3] for item in told.items]
@@ -114,7 +114,7 @@ def test_the_journal_tells_where_each_payload_went(desk: Desk, order: RedriveOrd
 
 def test_last_comes_behind_a_larger_score_too(desk: Desk) -> None:
     """E-76: behind all means behind a score that is larger than the time as well."""
-    desk.bury([{"id": "a", "payload": "dead", "score": 1}])
+    desk.kill([{"id": "a", "payload": "dead", "score": 1}])
     desk.push([{"id": "a", "payload": "far ahead", "score": 1e15}])
 
     desk.queue.morgue.requeue(["a"], order="last")
@@ -122,9 +122,9 @@ def test_last_comes_behind_a_larger_score_too(desk: Desk) -> None:
     assert ["far ahead", "dead"] == [payload for payload, _ in pairs(desk.queue.waiting.fetch(["a"])[0])]
 
 
-def test_what_is_newer_keeps_an_id_buried_with_its_error(desk: Desk) -> None:
+def test_what_is_newer_keeps_an_id_dead_with_its_error(desk: Desk) -> None:
     """E-76: with `unless_newer` an id of which all is overtaken stays as it is, and a dry run says why."""
-    desk.bury([{"id": "a", "payload": 1, "score": 1}, {"id": "b", "payload": 1, "score": 1}])
+    desk.kill([{"id": "a", "payload": 1, "score": 1}, {"id": "b", "payload": 1, "score": 1}])
     desk.push([{"id": "a", "payload": 2, "score": 2, "delay": 60}, {"id": "b", "payload": 0, "score": 0, "delay": 60}])
     before = desk.state()
 
@@ -143,10 +143,10 @@ def test_what_is_newer_keeps_an_id_buried_with_its_error(desk: Desk) -> None:
 
 
 def test_of_a_queue_that_keeps_the_latest_no_older_version_comes_back(make_desk: MakeDesk) -> None:
-    """Its mark counts as a newer payload, in the dry run too; of several that are buried the newest comes back."""
+    """Its mark counts as a newer payload, in the dry run too; of several that are dead the newest comes back."""
     desk = make_desk({"shards_count": 1, "merge": "latest"})
     for score in (1, 2):
-        desk.bury([{"id": "a", "payload": score, "score": score}, {"id": "b", "payload": score, "score": score}])
+        desk.kill([{"id": "a", "payload": score, "score": score}, {"id": "b", "payload": score, "score": score}])
     desk.push([{"id": "a", "payload": 3, "score": 3}])
     desk.drain()
 
@@ -163,7 +163,7 @@ def test_of_a_queue_that_keeps_the_latest_no_older_version_comes_back(make_desk:
 
 def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_turn(desk: Desk) -> None:
     """L-27: an id that is due sooner keeps its time; one in retry comes in its turn, or as its retry does."""
-    desk.bury([{"id": job_id, "payload": "dead"} for job_id in "abc"])
+    desk.kill([{"id": job_id, "payload": "dead"} for job_id in "abc"])
     desk.push([{"id": "b", "payload": "fresh"}, {"id": "c", "payload": "later", "delay": 500}])
     now = desk.clock.time()
 
@@ -176,9 +176,9 @@ def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_tur
 
 
 def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """E-78: a redrive that broke off says how to go on; then each id waits once, at the times of one redrive."""
+    """E-78: a requeue that broke off says how to go on; then each id waits once, at the times of one requeue."""
     desk = make_desk({"shards_count": 1})
-    desk.bury([{"id": n} for n in range(1_100)])
+    desk.kill([{"id": n} for n in range(1_100)])
     start = desk.clock.time() + 100
     backend, calls = desk.app.core.backend, []
     run = backend.run
@@ -213,7 +213,7 @@ def shard_of(desk: Desk) -> ShardRef:
 
 def test_e78_a_step_that_is_made_twice_puts_nothing_back_twice(desk: Desk) -> None:
     """E-78: two operators who go on from the same state wait for each id once, in its turn."""
-    desk.bury([{"id": n} for n in range(600)])
+    desk.kill([{"id": n} for n in range(600)])
     action = begin(desk.queue.runner, None, {}, {"rate": 10})
     first = [*steps(desk.queue.runner, action)]
 
@@ -223,18 +223,18 @@ def test_e78_a_step_that_is_made_twice_puts_nothing_back_twice(desk: Desk) -> No
     assert 600 == desk.app.operate.stats()["total"]["length"]
 
 
-def test_e78_what_is_not_due_yet_is_buried_again(desk: Desk) -> None:
-    """E-78: a redrive is taken back by ids or by a filter, with an error that says so; what is due is left alone."""
-    desk.bury([{"id": job_id, "payload": 1} for job_id in "abcd"])
+def test_e78_what_is_not_due_yet_dies_again(desk: Desk) -> None:
+    """E-78: a requeue is taken back by ids or by a filter, with an error that says so; what is due is left alone."""
+    desk.kill([{"id": job_id, "payload": 1} for job_id in "abcd"])
     desk.queue.morgue.requeue(list("abcd"), rate=0.1)
     desk.push([{"id": "fresh"}])
-    buried = [
+    dead = [
         desk.queue.waiting.kill(["b", "a", "unknown"], error="wrong version"),
         desk.queue.waiting.kill(filter={"prefix": "c"}, error="too many"),
         desk.queue.waiting.kill(filter={"prefix": "zzz"}, error="none"),
     ]
 
-    assert [1, 1, 0] == buried
+    assert [1, 1, 0] == dead
     assert {"b": "wrong version", "c": "too many"} == {
         job.id: job.error for job in desk.queue.morgue.fetch(["a", "b", "c", "d"])
     }
@@ -242,8 +242,8 @@ def test_e78_what_is_not_due_yet_is_buried_again(desk: Desk) -> None:
     assert {"b", "c"} == set(desk.state()["failures"]) - {"a", "d"}
 
 
-def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) -> None:
-    """Items wait again where their payload does, also at another place, and stay dead where it stays buried."""
+def test_items_of_tasks_live_again_with_what_is_requeued(make_desk: MakeDesk) -> None:
+    """Items wait again where their payload does, also at another place, and stay dead where it stays dead."""
     desk = make_desk({"shards_count": 1})
     task = TaskOfTests(desk.worker, desk.admin)
     task.push_many(("a", 1, "a-1"), ("b", 1, "b-1"))
@@ -285,7 +285,7 @@ def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) ->
     ids=["neither", "both", "order", "rate", "filter", "kill"],
 )
 def test_what_cannot_work_is_refused(desk: Desk, call: Callable[[Desk], object], sentence: str) -> None:
-    """Nothing is redriven by mistake: all of the morgue has to be asked for."""
+    """Nothing is requeued by mistake: all of the morgue has to be asked for."""
     with pytest.raises(ValueError, match=sentence):
         call(desk)
 
@@ -303,8 +303,8 @@ def test_what_cannot_work_is_refused(desk: Desk, call: Callable[[Desk], object],
     ids=repr,
 )
 def test_e78_times_beyond_all_times_are_refused_before_anything_changes(desk: Desk, given: Any) -> None:
-    """E-78: so late only ids are whose heads are held; what is no number has no place among times."""
-    desk.bury([{"id": "a"}, {"id": "b"}])
+    """E-78: so late only ids are whose heads are blocked; what is no number has no place among times."""
+    desk.kill([{"id": "a"}, {"id": "b"}])
 
     with pytest.raises(ValueError, match="beyond the year 9999"):
         desk.queue.morgue.requeue(["a", "b"], **given)
@@ -324,7 +324,7 @@ def test_ids_are_a_list_and_options_are_known(desk: Desk) -> None:
 
 def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
     """All are due at once then, one after the other as they were."""
-    desk.bury([{"id": job_id} for job_id in "ab"])
+    desk.kill([{"id": job_id} for job_id in "ab"])
     start = desk.clock.time() - 10
 
     desk.queue.morgue.requeue(["a", "b"], rate=1, start=start)
