@@ -135,7 +135,10 @@ METRICS: Final = {
         _TICK, "How long the oldest due id has waited that nobody holds.", "Seconds", "summary"
     ),
     "dead": CloudMetric(
-        _TICK, "Ids that failed for the last time since it was told last, on Lambda and in daemons.", level="summary"
+        f"{_TICK}; {_DRAIN}",
+        "Ids that failed for the last time: of the app since it was told last, on Lambda and in daemons; with `queues` "
+        "of a queue, too, after each settling on Lambda.",
+        level="summary",
     ),
     "blocked": CloudMetric(
         _TICK, "Ids that are blocked, of queues that may block some; a summary has it above 0.", level="summary"
@@ -160,7 +163,6 @@ METRICS: Final = {
     "done": CloudMetric(_DRAIN, "Ids that were done, after each settling."),
     "failed": CloudMetric(_DRAIN, "Ids that failed, after each settling: `retried` and `dead` together."),
     "retried": CloudMetric(_DRAIN, "Ids that failed and are to be tried again."),
-    "dead": CloudMetric(_DRAIN, "Ids that failed for the last time."),
     "rejected": CloudMetric(_DRAIN, "Ids that ended with `Rejected`, which is not a failure."),
     "checkpointed": CloudMetric(_DRAIN, "Runs of a job with a cursor that came further and ended before their job."),
     "recovered": CloudMetric(_DRAIN, "Ids that a dead holder had left, and that wait again."),

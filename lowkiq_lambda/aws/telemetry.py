@@ -17,7 +17,7 @@ from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-_COUNTED: Final = ("done", "failed", "retried", "dead", "rejected", "checkpointed", "recovered")
+_COUNTED: Final = ("done", "failed", "retried", "rejected", "checkpointed", "recovered")
 
 
 @dataclass(slots=True)
@@ -105,6 +105,9 @@ class PublishedTelemetry(Telemetry):
             values["slowest_batch"] = max(event.took)
         if values:
             publish(self._namespace, self._function, event.queue_name, values, batches=len(event.took))
+        if dead := event.counts.get("dead"):
+            # Of the function as a whole a tick counts them, those of daemons too: nobody dies twice there.
+            publish(self._namespace, self._function, event.queue_name, {"dead": dead}, roll_up=False)
 
     def ended(self, loop: Loop) -> None:
         """The invocation is about to end: the lag that is left, and why each shard was left."""

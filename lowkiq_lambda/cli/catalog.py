@@ -55,8 +55,10 @@ COMMANDS: Final = {
         "push": Listed("push:command", "Push a job, or all jobs of a file."),
         "show": Listed("show:command", "Show a job: where it is, its payloads and its failures."),
         "why": Listed("why:command", "Tell in a sentence why a job runs, or does not."),
-        "requeue": Listed("requeue:command", "Have them wait again so many a second; or tell what would happen."),
+        "requeue": Listed("requeue:command", "Have jobs of the morgue wait again, at once or so many a second."),
         "run-now": Listed("change:run_now", "Make waiting jobs due now."),
+        "kill": Listed("change:kill", "Send waiting jobs that have failed to the morgue."),
+        "unblock": Listed("change:unblock", "Let jobs behind a dead head go on."),
         "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
     },
     "Queues": {

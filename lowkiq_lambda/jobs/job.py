@@ -125,8 +125,8 @@ class JobView(Fields, msgspec.Struct, frozen=True):
 class MorgueJob(Fields, msgspec.Struct, frozen=True):
     """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
 
-    `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload was
-    dead, else None.
+    `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload has
+    died, else None.
     """
 
     id: str
@@ -144,10 +144,11 @@ Outcome: TypeAlias = Literal[
 """The outcome of an id that was claimed, in one word from the handler's mark to the counters.
 
 `done`; `retried`: it failed, and waits for its retry; `dead`: it failed for the last time, and its oldest payload
-went to the morgue; `blocked`: it failed for the last time, and waits until an operator unblocks it; `rejected`: it ended with
-a business failure (`Rejected`), which no retry would change; `returned`: as it was before the claim, because it did not
-come to its end; `suspected`: it failed in a batch, and runs alone before that counts; `later`: it goes on later.
-`saved` is not an outcome by itself: it comes before another, and shows how far the job has come.
+went to the morgue, the list of dead jobs; `blocked`: it failed for the last time, and waits until an operator unblocks
+it; `rejected`: it ended with a business failure (`Rejected`), which no retry would change; `returned`: as it was before
+the claim, because it did not come to its end; `suspected`: it failed in a batch, and runs alone before that counts;
+`later`: it goes on later. `saved` is not an outcome by itself: it comes before another, and shows how far the job has
+come.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]

@@ -358,9 +358,9 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     worker with `concurrency` it runs once more, side by side with others like it. `dead_since`: the time of its last
     death; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
-    come, if it is a started job that waits or is in flight. `debounced_until`: while the id
-    waits for more pushes, when it is due at the latest; else None. `blocked_since`: since when its head is blocked, until
-    somebody unblocks it (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
+    come, if it is a started job that waits or is in flight. `debounced_until`: while the id waits for more pushes, when
+    it is due at the latest; else None. `blocked_since`: since when its head is blocked, until an operator unblocks it
+    (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: the turn of its tenant, if it waits and its queue has tenants. `failures`: the last five since the id was
     last done, newest first.
     """

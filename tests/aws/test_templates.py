@@ -403,7 +403,7 @@ def metrics_shown(template: dict[str, Any], with_queues: bool) -> set[str]:  # n
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Failures, silence, age, dead, blocked, missed, failed, late, set aside: a topic is told of each, and of its end."""
+    """Failures, silence, age, dead, blocked, missed, failed, late, set aside: a topic is told of each, and its end."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 

@@ -13,9 +13,14 @@ from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.workers import jobs_of
 
 ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
-    "requeue": lambda queue, _: [["requeue", queue, "bad 1"], ["requeue", queue, "--all"]],
-    "requeue": lambda queue, _: [["requeue", queue, "--ids", "bad 1"], ["requeue", queue, "--filter", "all"]],
-    "run_now": lambda queue, _: [["run-now", queue, "--all"]],
+    "requeue": lambda queue, _: [
+        ["requeue", queue, "bad 1"],
+        ["requeue", queue, "--all"],
+        ["requeue", queue, "--filter", "prefix=bad", "--rate", "5"],
+    ],
+    "kill": lambda queue, _: [["kill", queue, "failed"]],
+    "unblock": lambda queue, _: [["unblock", queue, "blocked"]],
+    "run-now": lambda queue, _: [["run-now", queue, "--all"]],
     "delete": lambda queue, _: [["delete", queue, "--all"], ["delete", queue, "--morgue", "bad 1"]],
     "pause": lambda queue, _: [["pause", queue]],
     "resume": lambda queue, _: [["resume", queue]],
@@ -114,7 +119,7 @@ def test_a_look_asks_nothing(shop: ShopOfCommands, process: str) -> None:
     codes = [
         shop.run(*words)[0]
         for words in (
-            ["requeue", shop.queue, "--filter", "all", "--dry-run"],
+            ["requeue", shop.queue, "--all", "--dry-run"],
             ["reshard", shop.queue, "--to", "6", "--dry-run"],
             ["reshard", shop.queue],
             ["reshard", shop.queue, "--to", "3"],
@@ -140,9 +145,9 @@ def test_a_requeue_begins_when_the_answer_is_given(
 
     monkeypatch.setattr(sys.stdin, "readline", think)
 
-    code, out, _ = shop.run("requeue", shop.queue, "--filter", "all", "--rate", "1")
+    code, out, _ = shop.run("requeue", shop.queue, "--all", "--rate", "1")
 
     first = min(job.due_at for job in shop.app.operate(shop.worker).waiting.fetch(["bad 1", "bad 2"]))
     assert 0 == code
-    assert "Requeue 2 ids in the morgue of " in out
+    assert "Requeue 2 jobs in the morgue of " in out
     assert answered[0] <= first

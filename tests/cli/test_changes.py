@@ -1,7 +1,7 @@
-"""`lowkiq requeue`, `run-now`, `delete`, `pause` and `resume`: what they touch, ask and change."""
+"""`lowkiq requeue`, `run-now`, `kill`, `unblock`, `delete`, `pause` and `resume`: what they touch, ask and change."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -10,6 +10,9 @@ from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
 from lowkiq_lambda.operate.inspect.past_actions import past_actions
 from tests.cli.conftest import ShopOfCommands, Type
+from tests.kit.handlers import Notes
+from tests.kit.handlers import failing as failing_ids
+from tests.kit.looks import ids_of
 from tests.kit.workers import declare, jobs_of
 
 ONE_IN_EACH_SHARD: Final = ("0", "2", "7")
@@ -87,6 +90,40 @@ def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
     ] == [(code, out) for code, out, _ in ended]
 
 
+def test_failed_jobs_are_killed_and_blocked_ones_go_on(shop: ShopOfCommands) -> None:
+    """Only jobs that have failed die; `--all` of unblock looks at blocked ids alone, `--skip` leaves heads out."""
+    declared: dict[str, Any] = {"shards_count": 1, "dead_head": "block"}
+    failing = Notes(failing_ids("a", "b"))
+    retried = declare(
+        shop.app, f"{shop.queue}-retried", failing, max_retry_count=3, retry_in=lambda _self, _count: 600.0
+    )
+    blocked = declare(shop.app, f"{shop.queue}-blocked", failing, max_retry_count=0, **declared)
+    for worker in (retried, blocked):
+        worker.push_many(jobs_of("abc"))
+    shop.app.drain()
+    retried.push_many([{"id": "fresh", "delay": 600}])
+    blocked.push_many([{"id": "fresh", "delay": 600}])
+
+    ended = [
+        shop.run("kill", retried.queue_name, "a", "fresh", "--yes"),
+        shop.run("kill", retried.queue_name, "--all", "--yes"),
+        shop.run("unblock", blocked.queue_name, "a", "--skip", "--yes"),
+        shop.run("unblock", blocked.queue_name, "--all", "--yes"),
+        shop.run("unblock", blocked.queue_name, "--all", "--yes"),
+    ]
+
+    others = f"the others are not waiting after a failure in {retried.queue_name}"
+    assert [
+        (1, f"killed 1 of 2 jobs: {others}\n"),
+        (0, "killed 1 job\n"),
+        (0, "unblocked 1 job\n"),
+        (0, "unblocked 1 job\n"),
+        (0, f"there are no jobs waiting behind a dead head in {blocked.queue_name}\n"),
+    ] == [(code, out) for code, out, _ in ended]
+    assert ["a", "b"] == sorted(ids_of(shop.app.operate(retried).morgue.list()))
+    assert ["a"] == ids_of(shop.app.operate(blocked).morgue.list())
+
+
 @pytest.mark.parametrize(
     ("error", "code", "told"),
     [
@@ -107,7 +144,7 @@ def test_what_broke_off_says_how_far_it_came(
                 raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("lowkiq_lambda.cli.change.steps", broken_off)
+        patched.setattr("lowkiq_lambda.cli.changing.steps", broken_off)
         ended = shop.run("delete", shop.queue, *ONE_IN_EACH_SHARD, "--yes")
 
     assert (code, "", told) == ended

@@ -97,9 +97,10 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "shop.jobs:app", "shop.other:app"], "There are too many arguments: shop.other:app."),
         (["run", "shop"], "'shop' names no app: expected MODULE:APP, such as shop.jobs:app."),
         (["processes", "shop.jobs:app", "--stop", "a", "--quiet", "a"], "--quiet and --stop are two orders"),
-        (["requeue", "Greet", "shop.jobs:app"], "Give --ids or --filter"),
-        (["requeue", "Greet", "shop.jobs:app", "--filter", "error"], "--filter error is refused"),
-        (["requeue", "Greet", "shop.jobs:app", "--ids", "a", "--rate", "0"], "--rate 0 is refused"),
+        (["requeue", "Greet"], "Give ids, --all, or --filter: one of the three."),
+        (["requeue", "Greet", "a", "--filter", "error=x"], "Give ids, --all, or --filter: one of the three."),
+        (["requeue", "Greet", "--filter", "error"], "--filter error is refused: write NAME=VALUE"),
+        (["requeue", "Greet", "a", "--rate", "0"], "--rate 0 is refused"),
         (["push"], "QUEUE is missing: lowkiq push [OPTIONS] QUEUE (ID [JSON] | --file FILE)."),
         (["push", "Greet"], "Give the ID of a job, or --file."),
         (
@@ -112,7 +113,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["push", "Greet", "1", "--header", "trace"], "--header trace is refused: write NAME=VALUE."),
         (["push", "Greet", "1", "--file", "jobs.jsonl"], "leave ID, JSON and their options out"),
         (["delete", "Greet", "1", "--all"], "Give ids, or --all: one of the two."),
-        (["requeue", "Greet"], "Give ids, or --all: one of the two."),
+        (["kill", "Greet"], "Give ids, or --all: one of the two."),
         (
             ["dashboard", "nonsense", "--app", "lowkiq_lambda:Lowkiq"],
             "lowkiq_lambda:Lowkiq is of type type, not a Lowkiq",

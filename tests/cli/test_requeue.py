@@ -41,35 +41,33 @@ def worker(server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
     worker: type[Worker], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """E-78: a dry run changes nothing and says so by its exit code; then the same words put back what fits."""
-    words = ["requeue", worker.queue_name, SPEC, "--rate", "2"]
-    dry = main([*words, "--ids", "a", "--ids", "z", "--dry-run"])
+    """E-78: a dry run changes nothing and says so by its exit code; then the same words requeue what fits."""
+    words = ["requeue", worker.queue_name, "--app", SPEC, "--rate", "2"]
+    dry = main([*words, "a", "z", "--dry-run"])
     told = capsys.readouterr().out
     codes = [
         main([*words, "--filter", "error=broken", "--filter", "prefix=a", "--yes"]),
-        main([*words, "--filter", "all", "--yes"]),
+        main([*words, "--all", "--yes"]),
     ]
     done = capsys.readouterr().out
 
     assert (1, [0, 0]) == (dry, codes)
     assert "a: 1 payload would wait in shard " in told
     assert "z: is not in the morgue\n1 id would wait again, 1 would not; nothing was changed\n" in told
-    assert ["1 id waits again, of 3 that were examined", "2 ids wait again, of 2 that were examined"] == [
+    assert ["requeued 1 job, of 3 that were examined", "requeued 2 jobs"] == [
         line.partition(", the last")[0] for line in done.splitlines()
     ]
 
 
 def test_a_fingerprint_is_a_filter(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
-    """What the page of errors shows as one error is put back as one; another fingerprint finds nothing."""
-    words = ["requeue", worker.queue_name, SPEC, "--yes", "--filter"]
+    """What the page of errors shows as one error is requeued as one; another fingerprint finds nothing."""
+    words = ["requeue", worker.queue_name, "--app", SPEC, "--yes", "--filter"]
     digits = fingerprint("ValueError: broken").digits
     codes = [main([*words, f"fingerprint={value}"]) for value in ("0" * 16, digits, "broken")]
     told, refused = capsys.readouterr()
 
     assert [0, 0, 2] == codes
-    assert ["0 ids wait again, of 3 that were examined", "3 ids wait again, of 3 that were examined"] == [
-        line.partition(", the last")[0] for line in told.splitlines()
-    ]
+    assert f"there are no jobs in the morgue of {worker.queue_name}\nrequeued 3 jobs, of 3 that were examined\n" == told
     assert "'broken' is not the fingerprint of an error: it has 16 hex digits. It has " in refused
 
 
@@ -84,20 +82,21 @@ def test_ctrl_c_says_how_to_go_on(
             if step.changed:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("lowkiq_lambda.cli.requeue.steps", broken_off)
-    words = ["requeue", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.5", "--start", "1000", "--yes"]
+    monkeypatch.setattr("lowkiq_lambda.cli.changing.steps", broken_off)
+    words = ["requeue", worker.queue_name, "--app", SPEC, "--all", "--rate", "0.5", "--start", "1000", "--yes"]
 
     code = main(words)
 
     told = capsys.readouterr().err
     assert 130 == code
-    assert " again; the same command with --start 100" in told
+    assert "; the same command with --start 100" in told
+    assert told.startswith("requeued ")
 
 
 def test_the_dashboard_tells_who_has_requeued_what(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
     """A requeue stands among the past actions, with what it was to find and its rate; a dry run does not."""
-    words = ["requeue", worker.queue_name, SPEC, "--rate", "2", "--yes"]
-    for more in (["--filter", "all", "--dry-run"], ["--filter", "prefix=a"], ["--ids", "b"], ["--filter", "all"]):
+    words = ["requeue", worker.queue_name, "--app", SPEC, "--rate", "2", "--yes"]
+    for more in (["--all", "--dry-run"], ["--filter", "prefix=a"], ["b"], ["--all"]):
         main([*words, *more])
     capsys.readouterr()
 
@@ -112,7 +111,7 @@ def test_the_dashboard_tells_who_has_requeued_what(worker: type[Worker], capsys:
 
 def test_nothing_has_to_run_while_a_rate_is_kept(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
     """E-78: the command gives each id its time and ends; what is not due yet can be taken back."""
-    assert 0 == main(["requeue", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
+    assert 0 == main(["requeue", worker.queue_name, "--app", SPEC, "--all", "--rate", "0.01", "--yes"])
     capsys.readouterr()
     app = sys.modules["app_to_requeue"].app
     waiting = app.operate(worker).waiting.list()

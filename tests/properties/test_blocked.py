@@ -80,7 +80,7 @@ class BlockedMachine(RuleBasedStateMachine):
 
     @rule(failing=st.sets(IDS), meanwhile=st.dictionaries(IDS, SCORES))
     def drain(self, failing: set[str], meanwhile: dict[str, int]) -> None:
-        """All that is not blocked runs, an id with all of its payloads; if it fails it is blocked, with later pushes."""
+        """All that is not blocked runs, an id with all of its payloads; if it fails it is blocked, and later pushes."""
         self.clock.advance(1)
         due = {job_id: places for job_id, places in self.waiting.items() if job_id not in self.heads}
         self.waiting = {job_id: places for job_id, places in self.waiting.items() if job_id not in due}

@@ -62,8 +62,8 @@ WORDS: Final[Mapping[ActionName, Words]] = {
     "unblock_skipping": Words(
         title="Skip the oldest payload of blocked jobs",
         button="Skip the oldest",
-        effect="The oldest payload of each blocked id goes to the morgue, and the id goes on with the next. Other ids do "
-        "not change.",
+        effect="The oldest payload of each blocked id goes to the morgue, and the id goes on with the next. Other ids "
+        "do not change.",
         list="waiting",
         is_danger=True,
     ),

@@ -51,7 +51,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "rejected": "It ended with Rejected.",
     "killed": "An operator killed it.",
     "deleted": "A payload was deleted.",
-    "requeued": "It came back from the morgue.",
+    "requeued": "An operator requeued it.",
     "trimmed": "A bound of the morgue removed a payload.",
     "evicted": "An operator evicted its holder.",
 }

@@ -21,10 +21,10 @@ ActionName: TypeAlias = Literal[
     "unblock",
     "unblock_skipping",
 ]
-"""`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that are not
-due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
-`requeue`: dead ids are due again. `requeue`: they wait again, each until its turn. `delete_dead`: dead ids are
-deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them."""
+"""`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that
+are not due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
+`requeue`: dead ids wait again. `delete_dead`: dead ids are deleted. `unblock`: blocked ids are due, with their heads;
+`unblock_skipping`: without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class ShardSnapshot:
 class ActionScript:
     """A script, and the arguments that only this script takes.
 
-    `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of `kill_delayed`
-    and `requeue` end with what the action itself says.
+    `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of
+    `kill_delayed` and `requeue` end with what the action itself says.
     """
 
     script: str

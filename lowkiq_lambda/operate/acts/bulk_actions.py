@@ -11,7 +11,7 @@ import msgspec
 
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName, ShardSnapshot
-from lowkiq_lambda.operate.acts.requeue_terms import RequeueTerms
+from lowkiq_lambda.operate.acts.requeue_terms import AT_ONCE, RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
 from lowkiq_lambda.operate.inspect.id_ranges import (
     IDS_AT_ONCE,
@@ -93,7 +93,8 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     begun: bool = False
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
-    requeue: RequeueTerms | None = None
+    terms: RequeueTerms | None = None
+    """Of `requeue`: in which order, and how fast; None: as they were, and all at once."""
     error: bytes = b""
     """Of `kill_delayed`: the error that ids get in the morgue, as it is stored."""
 
@@ -212,8 +213,8 @@ def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
 
 def _more(action: BulkAction) -> Sequence[Argument]:
     """The arguments of this action alone."""
-    if action.requeue is not None:
-        return action.requeue.arguments(action.changed)
+    if action.act == "requeue":
+        return AT_ONCE if action.terms is None else action.terms.arguments(action.changed)
     return [action.error] if action.act == "kill_delayed" else ()
 
 

@@ -10,11 +10,13 @@ RequeueOrder: TypeAlias = Literal["score", "unless_newer", "last"]
 """`score`: each payload comes where its score belongs. `unless_newer`: as that, but one stays dead where a newer
 payload of its id waits or is in flight. `last`: it comes behind all payloads of its id."""
 ORDERS: Final[tuple[RequeueOrder, ...]] = get_args(RequeueOrder)
+AT_ONCE: Final[tuple[Argument, ...]] = ("score", "", 0)
+"""What requeue.lua is told of ids that are all due now, each payload where its score belongs."""
 Rate: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1_000_000)]
 
 
 class RequeueOptions(TypedDict, total=False):
-    """What may be said of a requeue: by default score, a hundred a second, and now. `rate` None: all at once."""
+    """What may be said of a requeue: by default score, all at once (`rate` None), and now."""
 
     order: RequeueOrder
     rate: float | None
@@ -38,5 +40,5 @@ class RequeueTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return self.start + position * self.step
 
     def arguments(self, position: int) -> list[Argument]:
-        """What requeue.lua and preview_requeue.lua are told, of ids from that position on."""
+        """What requeue.lua and preview_requeue.lua are told of ids from that position on."""
         return [self.order, repr(self.due_at(position)), repr(self.step)]

@@ -1,11 +1,11 @@
-"""Requeueing: requeues dead ids at a limited rate, and in an order. No process sleeps: each id has its own due time.
+"""Requeues dead ids in an order, and at a limited rate. No process sleeps: each id has its own due time.
 
 A requeue is a `BulkAction`, so between two steps it is a value that any process may keep, and a second run of a step
 finds no ids to requeue. The value includes the number of requeued ids: any process can continue it at its rate.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -20,15 +20,12 @@ from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 
-RATE: Final = 100.0
-"""Ids in a second by default: more than people can read, and less than most handlers can take."""
-
 
 class RequeuePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a requeue on an id: `payloads` would wait, and `stay` would stay in the morgue.
 
-    `due_at`: when it would be due (Unix seconds); None if it would not, or its head is blocked. `place`: how many ids of
-    its shard are due before it, including earlier ids of the requeue. `skipped`: why it would not wait: it has no
+    `due_at`: when it would be due (Unix seconds); None if it would not, or its head is blocked. `place`: how many ids
+    of its shard are due before it, including earlier ids of the requeue. `skipped`: why it would not wait: it has no
     payload in the morgue, or a newer payload waits or is in flight; "" if it would.
     """
 
@@ -63,7 +60,7 @@ def begin(
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
-        "rate": options.get("rate", RATE),
+        "rate": options.get("rate"),
         "start": reader.backend.now(reader.shards[0]) if start is None else start,
     }
     if terms["order"] not in ORDERS:
@@ -78,7 +75,7 @@ def begin(
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
         raise ValueError("The requeue cannot work: its last id would be due beyond the year 9999, or before 1970.")
-    return msgspec.structs.replace(action, requeue=checked)
+    return msgspec.structs.replace(action, terms=checked)
 
 
 def carry_out(runner: ActionRunner, action: BulkAction) -> int:
@@ -95,7 +92,7 @@ def carry_out(runner: ActionRunner, action: BulkAction) -> int:
 
 def how_to_go_on(action: BulkAction) -> str:
     """How another call goes on: it finds in the morgue the ids that this call has not requeued."""
-    start = "" if action.requeue is None else f" with start={action.requeue.due_at(action.changed):.3f}"
+    start = "" if action.terms is None else f" with start={action.terms.due_at(action.changed):.3f}"
     return f"{ids_again(action.changed)}; the same call{start} does the rest at the same rate."
 
 
@@ -106,7 +103,7 @@ def ids_again(count: int) -> str:
 
 def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RequeuePreview]:
     """The effect of the steps, id by id, without a write. Raises BackendError."""
-    terms, position = action.requeue, 0
+    terms, position = action.terms, 0
     if terms is None:
         raise TypeError(f"{action.act} does not requeue: begin it by requeueing.begin.")
     for shard, ids in listed_ids(runner, action):

@@ -27,7 +27,7 @@ _OWN_KEY: Final = secrets.token_bytes(32)
 
 
 class _Record(PastAction, frozen=True, kw_only=True):
-    """As it is kept. `by_step`: how many ids this step of the action has changed, and `changed` what the action told then."""
+    """As it is kept. `by_step`: how many ids this step has changed; `changed`: what the action told then."""
 
     by_step: int = 0
 

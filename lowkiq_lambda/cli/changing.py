@@ -1,0 +1,167 @@
+"""A change of jobs by the command line: the question, the steps with a bar, and the words at its end."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Annotated, Final, NamedTuple, TypeAlias
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.progress import Progress
+
+from lowkiq_lambda.base.address import without_password
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import BackendError, LowkiqError
+from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import NamedQueue
+from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, steps
+from lowkiq_lambda.operate.presentation.formatting import selected, visible
+
+Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
+All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]
+
+_ENDING: Final = """
+It says what it touches, and asks; --yes does not. What is in flight, and what is pushed after the question, stays as \
+it is. IDs that begin with a hyphen come after --.
+"""
+_CODES: Final = """
+EXIT CODES
+  0    It is done.
+  1    Nothing was changed, or not for all of the ids: some have no such job,
+       or the answer was not yes.
+  2    The command line, the settings or the app cannot work; or there is no
+       terminal to ask at, and no --yes.
+  3    Redis cannot be reached: the error says how far it came.
+  130  Ctrl-C: what was changed stays changed, and the same command goes on.
+"""
+_LOOKED_UP: Final = 100
+"""Of how many ids the end says whether they run."""
+_COUNT_FOR: Final = 5.0
+"""Seconds, at most, for counting what is to be changed."""
+_NAMED: Final = 5
+
+
+class JobChange(NamedTuple):
+    """A change in words: what is asked, where its jobs are (a queue's name follows), and what is told at the end."""
+
+    act: ActionName
+    asked: str
+    where: str
+    told: str
+
+
+class Choice(NamedTuple):
+    """What else the words say of a change: how its jobs were found (empty: by ids, or all), and its pace."""
+
+    filter: str = ""
+    pace: str = ""
+
+
+def change_app(name: str, help_: str, examples: str, *, usage: str = "(ID ... | --all)", more: str = "") -> App:
+    """The command of a change."""
+    return command_app(
+        name,
+        help_=f"{help_.strip()}\n{_ENDING}",
+        epilogue=f"{more}{_CODES}\nEXAMPLES\n{examples}",
+        usage=f"lowkiq {name} [OPTIONS] QUEUE {usage}",
+    )
+
+
+def change(  # noqa: PLR0913 - the words of a change, and what is changed
+    found: NamedQueue,
+    words: JobChange,
+    action: BulkAction,
+    *,
+    yes: bool,
+    choice: Choice = Choice(),  # noqa: B008 - it cannot be changed
+    once_agreed: Callable[[BulkAction], BulkAction] = lambda action: action,
+) -> int:
+    """Ask, act and tell; the exit code. `once_agreed` is told of the action when somebody has said yes."""
+    until = SystemClock.monotonic() + _COUNT_FOR
+    number, is_all = count(found.operate.runner, action, lambda: SystemClock.monotonic() < until)
+    if not number:
+        say(f"there are no jobs {words.where} {found.name}")
+        return DONE
+    jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
+    ids = action.chosen or ()
+    named = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
+    where = f"{words.where} {found.name} at {without_password(found.app.core.connections.url)}{choice.pace}"
+    if not yes:
+        if not agreed(f"{words.asked} {jobs}{named} {where}?"):
+            say(NOTHING)
+            return NOT_APPLIED
+        action = once_agreed(action)
+    return _carry_out(found, words, action, choice)
+
+
+def _carry_out(found: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
+    last = action
+    try:
+        with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+            bar = progress.add_task(words.act, total=max(1, action.total))
+            for last in steps(found.operate.runner, action):
+                progress.update(bar, completed=min(last.handled, action.total))
+    except KeyboardInterrupt:
+        remark(_so_far(words, last))
+        return INTERRUPTED
+    except BackendError as error:
+        raise type(error)(f"{error} It has {_so_far(words, last)}.") from error
+    except ValueError as error:
+        raise LowkiqError(str(error)) from error
+    finally:
+        target = selected(action.chosen) if action.chosen else f"found by: {choice.filter}" if choice.filter else "all"
+        note(found.app, found.name, words.act, f"{target}{choice.pace}", last.changed)
+    if action.chosen is not None and last.changed < action.total:
+        others = f"the others are not {words.where} {found.name}{_or_stay(action)}"
+        say(f"{words.told} {last.changed:,} of {_jobs(action.total)}: {others}")
+        _remark_running(found, words, action.chosen)
+        return FAILED
+    examined = f", of {last.handled:,} that were examined" if choice.filter else ""
+    say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last)}")
+    return DONE
+
+
+def _so_far(words: JobChange, action: BulkAction) -> str:
+    terms = action.terms
+    start = "" if terms is None or terms.rate is None else f" with --start {terms.due_at(action.changed):.3f}"
+    return f"{words.told} {_jobs(action.changed)}; the same command{start} goes on"
+
+
+def _or_stay(action: BulkAction) -> str:
+    is_strict = action.terms is not None and action.terms.order == "unless_newer"
+    return ", or stay for a newer payload" if is_strict else ""
+
+
+def _last_due(action: BulkAction) -> str:
+    if action.terms is None or action.terms.rate is None or not action.changed:
+        return ""
+    return f", the last of them due at {moment(action.terms.due_at(action.changed - 1))}"
+
+
+def _remark_running(found: NamedQueue, words: JobChange, chosen: Sequence[str]) -> None:
+    """Tell of ids that run, as nothing changes these, and what makes a job with a cursor stop."""
+    if not words.where.startswith("waiting"):
+        return
+    with suppress(LowkiqError):
+        if running := len(found.operate.in_flight.fetch(chosen[:_LOOKED_UP])):
+            run = f"{running:,} of them {'runs' if running == 1 else 'run'} now, and nothing changes what runs"
+            remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {found.name}")
+
+
+def _jobs(number: int) -> str:
+    return many(number, "job")
+
+
+def many(number: int, noun: str) -> str:
+    """So many of them."""
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
+
+
+def moment(at: float) -> str:
+    """Unix seconds as a time that people read."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
