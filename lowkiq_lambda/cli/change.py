@@ -102,6 +102,8 @@ def _change(  # noqa: PLR0913 - what the commands are given
     return change(
         named_queue,
         words,
-        prepare(named_queue.operate.runner, words.act, chosen_ids=None if every else ids, filter=id_filter, whole_list=every),
+        prepare(
+            named_queue.operate.runner, words.act, chosen_ids=None if every else ids, filter=id_filter, whole_list=every
+        ),
         yes=yes,
     )

@@ -56,7 +56,7 @@ def begin(
         raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
     if unknown := options.keys() - RequeueOptions.__annotations__.keys():
         raise TypeError(f"A requeue has no option {min(unknown)!r}.")
-    chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
+    chosen_ids, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -71,7 +71,7 @@ def begin(
         checked = msgspec.convert(terms, RequeueTerms)
     except msgspec.ValidationError as error:
         raise ValueError(f"The requeue cannot work: {error}.") from error
-    action = prepare(runner, "requeue", chosen_ids=ids_chosen, filter=chosen_by)
+    action = prepare(runner, "requeue", chosen_ids=chosen_ids, filter=chosen_by)
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
         raise ValueError("The requeue cannot work: its last id would be due beyond the year 9999, or before 1970.")
