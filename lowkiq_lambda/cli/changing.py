@@ -73,7 +73,7 @@ def change_app(name: str, help_: str, examples: str, *, usage: str = "(ID ... | 
 
 
 def change(  # noqa: PLR0913 - the words of a change, and what is changed
-    found: NamedQueue,
+    queue: NamedQueue,
     words: JobChange,
     action: BulkAction,
     *,
@@ -83,28 +83,28 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
 ) -> int:
     """Ask, act and tell; the exit code. `once_agreed` is told of the action when somebody has said yes."""
     until = SystemClock.monotonic() + _COUNT_FOR
-    number, is_all = count(found.operate.runner, action, lambda: SystemClock.monotonic() < until)
+    number, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
     if not number:
-        say(f"there are no jobs {words.where} {found.name}")
+        say(f"there are no jobs {words.where} {queue.name}")
         return DONE
     jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
     ids = action.chosen or ()
-    named = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
-    where = f"{words.where} {found.name} at {without_password(found.app.core.connections.url)}{choice.pace}"
+    listed = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
+    where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
     if not yes:
-        if not agreed(f"{words.asked} {jobs}{named} {where}?"):
+        if not agreed(f"{words.asked} {jobs}{listed} {where}?"):
             say(NOTHING)
             return NOT_APPLIED
         action = once_agreed(action)
-    return _carry_out(found, words, action, choice)
+    return _carry_out(queue, words, action, choice)
 
 
-def _carry_out(found: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
+def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
     last = action
     try:
         with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
             bar = progress.add_task(words.act, total=max(1, action.total))
-            for last in steps(found.operate.runner, action):
+            for last in steps(queue.operate.runner, action):
                 progress.update(bar, completed=min(last.handled, action.total))
     except KeyboardInterrupt:
         remark(_so_far(words, last))
@@ -115,11 +115,11 @@ def _carry_out(found: NamedQueue, words: JobChange, action: BulkAction, choice: 
         raise LowkiqError(str(error)) from error
     finally:
         target = selected(action.chosen) if action.chosen else f"found by: {choice.filter}" if choice.filter else "all"
-        note(found.app, found.name, words.act, f"{target}{choice.pace}", last.changed)
+        note(queue.app, queue.name, words.act, f"{target}{choice.pace}", last.changed)
     if action.chosen is not None and last.changed < action.total:
-        others = f"the others are not {words.where} {found.name}{_or_stay(action)}"
+        others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"
         say(f"{words.told} {last.changed:,} of {_jobs(action.total)}: {others}")
-        _remark_running(found, words, action.chosen)
+        _remark_running(queue, words, action.chosen)
         return FAILED
     examined = f", of {last.handled:,} that were examined" if choice.filter else ""
     say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last)}")
@@ -143,14 +143,14 @@ def _last_due(action: BulkAction) -> str:
     return f", the last of them due at {moment(action.terms.due_at(action.changed - 1))}"
 
 
-def _remark_running(found: NamedQueue, words: JobChange, chosen: Sequence[str]) -> None:
+def _remark_running(queue: NamedQueue, words: JobChange, ids: Sequence[str]) -> None:
     """Tell of ids that run, as nothing changes these, and what makes a job with a cursor stop."""
     if not words.where.startswith("waiting"):
         return
     with suppress(LowkiqError):
-        if running := len(found.operate.in_flight.fetch(chosen[:_LOOKED_UP])):
+        if running := len(queue.operate.in_flight.fetch(ids[:_LOOKED_UP])):
             run = f"{running:,} of them {'runs' if running == 1 else 'run'} now, and nothing changes what runs"
-            remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {found.name}")
+            remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {queue.name}")
 
 
 def _jobs(number: int) -> str:

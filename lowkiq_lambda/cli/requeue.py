@@ -77,12 +77,12 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     """Requeue; the exit code."""
     if sum((bool(ids), all_, bool(filter_))) != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
-    wanted = None if ids else _filter(filter_ or ())
-    found = queue_of(app_of(app), queue)
-    runner = found.operate.runner
+    id_filter = None if ids else _filter(filter_ or ())
+    named_queue = queue_of(app_of(app), queue)
+    runner = named_queue.operate.runner
     options: RequeueOptions = {"order": order, "rate": rate, "start": start}
     try:
-        action = begin(runner, ids or None, wanted, options)
+        action = begin(runner, ids or None, id_filter, options)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     if dry_run:
@@ -91,11 +91,11 @@ def requeue(  # noqa: PLR0913 - the options of a command line
 
     def once_agreed(action: BulkAction) -> BulkAction:
         # People take their time: the first is due when they have answered; the jobs are those of the question.
-        terms = begin(runner, ids or None, wanted, options).terms if start is None else action.terms
+        terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
 
     choice = Choice(", ".join(filter_ or ()), "" if rate is None else f", {rate:g} a second")
-    return change(found, REQUEUE, action, yes=yes, choice=choice, once_agreed=once_agreed)
+    return change(named_queue, REQUEUE, action, yes=yes, choice=choice, once_agreed=once_agreed)
 
 
 def _filter(words: Sequence[str]) -> Mapping[str, str]:
@@ -106,10 +106,10 @@ def _filter(words: Sequence[str]) -> Mapping[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _told(shown: Iterator[RequeuePreview]) -> Iterator[str]:
+def _told(previews: Iterator[RequeuePreview]) -> Iterator[str]:
     """A line for each id, and one for all of them."""
     waits = stays = 0
-    for one in shown:
+    for one in previews:
         waits, stays = waits + (not one.skipped), stays + bool(one.skipped)
         if one.skipped:
             yield f"{one.id}: {_SKIPPED[one.skipped]}"

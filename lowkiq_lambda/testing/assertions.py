@@ -47,9 +47,9 @@ class Assertions:
         """A job is in the morgue, of this id if one is given, with an error that has this text if one is given."""
         dead = self._dead(worker, id)
         if not any(error is None or error in (job.error or "") for job in dead):
-            wanted = "a job in the morgue" if error is None else f"a job in the morgue with {error!r}"
-            found = _told(dead) if dead else f"none there; what waits: {_told(self._waiting(worker, id))}"
-            raise AssertionError(f"{self._where(worker, id)}: expected {wanted}, found {found}")
+            expected = "a job in the morgue" if error is None else f"a job in the morgue with {error!r}"
+            instead = _told(dead) if dead else f"none there; what waits: {_told(self._waiting(worker, id))}"
+            raise AssertionError(f"{self._where(worker, id)}: expected {expected}, found {instead}")
 
     def assert_order(self, worker: AnyWorker, id: JobId, payloads: Iterable[Any]) -> None:
         """Exactly these payloads wait under the id, in this order. They are compared as the handler would get them."""

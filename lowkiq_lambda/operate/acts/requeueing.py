@@ -49,14 +49,14 @@ class PreviewReply(ReplyShape, frozen=True):
 
 
 def begin(
-    runner: ActionRunner, ids: Iterable[object] | None, wanted: Wanted | None, options: RequeueOptions
+    runner: ActionRunner, ids: Iterable[object] | None, criteria: Wanted | None, options: RequeueOptions
 ) -> BulkAction:
     """The requeue, before its first step. Raises JobError for an impossible id, ValueError, BackendError."""
-    if (ids is None) == (wanted is None):
+    if (ids is None) == (criteria is None):
         raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
     if unknown := options.keys() - RequeueOptions.__annotations__.keys():
         raise TypeError(f"A requeue has no option {min(unknown)!r}.")
-    chosen_ids, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
+    chosen_ids, chosen_by = None if ids is None else id_texts(ids), filter_by(criteria or {})
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -112,8 +112,8 @@ def previews(runner: ActionRunner, action: BulkAction) -> Iterator[RequeuePrevie
             part = at_once(ids, start)
             start += len(part)
             args = {shard: [*terms.arguments(position), *part]}
-            (found,) = reader.read("preview_requeue", args, lambda _shard, reply: PreviewReply.of(reply).ids)
-            for job_id, (payloads, stay, due_at, place, waits) in zip(part, found, strict=True):
+            (ids_by_shard,) = reader.read("preview_requeue", args, lambda _shard, reply: PreviewReply.of(reply).ids)
+            for job_id, (payloads, stay, due_at, place, waits) in zip(part, ids_by_shard, strict=True):
                 yield RequeuePreview(
                     id=job_id,
                     shard=shard.number,
