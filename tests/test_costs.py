@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.cli.costs import ROWS, WAYS, Comparison, first
+from lowkiq_lambda.cli.stack.costs import ROWS, WAYS, Comparison, first
 from lowkiq_lambda.stack.costs.bills import (
     ALARMS,
     ALARMS_OF_A_QUEUE_FUNCTION,
@@ -58,13 +58,13 @@ def every_bill() -> Iterator[Bill]:
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the program prints with these arguments."""
-    assert 0 == main(["costs", *arguments])
+    assert 0 == main(["stack", "costs", *arguments])
     return capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the program complains about, as one line of blanks and words."""
-    assert 2 == main(["costs", *arguments])
+    assert 2 == main(["stack", "costs", *arguments])
     complaint = capsys.readouterr()
     assert not complaint.out
     return " ".join(complaint.err.split())
@@ -479,7 +479,7 @@ def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "--help")
     # A narrow terminal breaks lines within the boxes.
     words = " ".join(text.replace("│", " ").split())
-    examples = re.findall(r"^    lowkiq costs (.*)$", text, re.MULTILINE)
+    examples = re.findall(r"^    lowkiq stack costs (.*)$", text, re.MULTILINE)
 
     assert all(
         word in words
@@ -506,7 +506,7 @@ def test_what_concurrency_saves_is_told(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_page_of_costs_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table and the sentences below it, as `lowkiq costs` prints them."""
+    """The table and the sentences below it, as `lowkiq stack costs` prints them."""
     assert printed(capsys) in (ROOT / "docs" / "costs.md").read_text()
 
 

@@ -104,7 +104,7 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.
     budget.is_hard = True
-    # `lowkiq invoke` runs this in a terminal; on Lambda there is none, and the process would die for one job.
+    # `lowkiq stack invoke` runs this in a terminal; on Lambda there is none, and the process would die for one job.
     budget.is_unattended = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
     with ExitStack() as beats:
         loop.after_probe = partial(_begin_to_beat, warm, budget, beats)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_REMEDY: Final = "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with Idle=start."
+_REMEDY: Final = "Deploy with the ShardIndexes that `lowkiq stack schedules indexes` prints, or with Idle=start."
 _SHOWN: Final = 10
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "built_for.txt"
-"""At the top of the library in a package, written by `lowkiq build`: such as python3.13-arm64."""
+"""At the top of the library in a package, written by `lowkiq stack build`: such as python3.13-arm64."""
 
 _MACHINES: Final = {"aarch64": "arm64"}
 

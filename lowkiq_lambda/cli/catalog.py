@@ -68,7 +68,7 @@ COMMANDS: Final = {
         "reshard": Listed(
             "reshard:command", "Give a queue another number of shards, while it is pushed to and drained."
         ),
-        "audit": Listed("audit:command", "Judge a queue by its journals: order, and that nothing is lost."),
+        "verify": Listed("verify:command", "Judge a queue by its journals: order, and that nothing is lost."),
     },
     "This machine": {
         "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform nothing."),

@@ -72,8 +72,8 @@ _HEADS: Final = {
 }
 
 _ADVICE: Final = (
-    "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with Idle=start. Where "
-    "`lowkiq drain-schedules` made the schedules, run it again: lowkiq drain-schedules --stack {}. A daemon needs none."
+    "Deploy with the ShardIndexes that `lowkiq stack schedules indexes` prints, or with Idle=start. Where "
+    "`lowkiq stack schedules` made the schedules, run it again: lowkiq stack schedules --stack {}. A daemon needs none."
 )
 
 
@@ -165,7 +165,7 @@ def _sums(check: CheckUp) -> str:
 
 
 def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
-    """Those of the schedules of the stack, and of the group that `lowkiq drain-schedules` makes for it."""
+    """Those of the schedules of the stack, and of the group that `lowkiq stack schedules` makes for it."""
     from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
     from lowkiq_lambda.aws.drain_schedules.deployed import DeployError  # noqa: PLC0415 - as above
     from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above

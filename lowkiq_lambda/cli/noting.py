@@ -5,13 +5,13 @@ from contextlib import suppress
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
-from lowkiq_lambda.operate.inspect.past_actions import record_action
-from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.operate.inspect.activity import record_action
+from lowkiq_lambda.views.activity import ActivityEntry
 
 
 def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> None:
     """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
-    past = PastAction(
+    past = ActivityEntry(
         at=SystemClock.time(),
         who=f"{_user()} (lowkiq)",
         action=action,

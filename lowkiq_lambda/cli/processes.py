@@ -16,7 +16,7 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
-from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE
+from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
 from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.views.processes import Doing, Process
 

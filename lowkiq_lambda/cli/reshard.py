@@ -53,7 +53,7 @@ EXAMPLES
 MOST_SHARDS: Final = 100_000
 _ADVICE: Final = (
     "where each shard has a schedule on AWS, they need theirs. --announce, deploy with the ShardIndexes that "
-    "`lowkiq drain-schedules indexes` then prints, and move. --stack NAME asks AWS."
+    "`lowkiq stack schedules indexes` then prints, and move. --stack NAME asks AWS."
 )
 
 

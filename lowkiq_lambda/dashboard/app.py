@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import Clock, SystemClock
-from lowkiq_lambda.dashboard import assets, audit
+from lowkiq_lambda.dashboard import activity, assets
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
@@ -121,7 +121,7 @@ def dashboard(
         auth=site.auth,
         tokens=TokenThrottle(now, count_together),
         refuse=refuse,
-        note=lambda request, *why: audit.note_refusal(RequestContext(site, request), *why),
+        note=lambda request, *why: activity.note_refusal(RequestContext(site, request), *why),
         is_signed_out=lambda session: is_signed_out(load().core.backend, load().config.redis_retry_for, session.id),
         now=now,
     )
@@ -180,7 +180,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/tasks/{id}", knowing("", _page("tasks", "find"))),
         get(site, "/task", knowing("id status after", _page("tasks", "one"))),
         get(site, "/processes", knowing("", _page("processes"))),
-        get(site, "/past-actions", knowing("queue", _page("past_actions"))),
+        get(site, "/activity", knowing("queue", _page("activity"))),
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", knowing("q", _page("actions_ask"))),
         post(site, "/actions/ask", _page("actions_ask", "ask")),

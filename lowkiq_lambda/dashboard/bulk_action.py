@@ -1,7 +1,7 @@
 """A bulk action: its steps within one request, and its state between two, which the browser keeps.
 
 The server keeps the key that signs it. So any process can serve the next step, and an action ends if the browser
-leaves. It is signed because it is evidence: how many ids an action has changed, and which lines of the audit log belong
+leaves. It is signed because it is evidence: how many ids an action has changed, and which lines of the activity log belong
 together. An address never holds a state: only a request, which asks for a confirmation, or a result.
 """
 
@@ -13,14 +13,14 @@ from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria, description
 from lowkiq_lambda.dashboard.security.sessions import sign, verified
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, steps
-from lowkiq_lambda.operate.inspect.past_actions import signing_key
+from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
 
 LONGEST_ADDRESS: Final = 3_500
@@ -185,7 +185,7 @@ def _note(context: RequestContext, state: BulkActionState, after: BulkAction, fa
     changed = after.changed - state.action.changed
     status = "done" if after.is_done else "failed" if failure else "in progress"
     if changed or failure or after.is_done:
-        audit.note(
+        activity.note(
             context,
             after.act,
             state.queue,

@@ -38,7 +38,7 @@ MAIN: Final[Mapping[str, str]] = {
     "tasks": "Tasks",
     "schedules": "Schedules",
     "processes": "Processes",
-    "past-actions": "Actions",
+    "activity": "Activity",
 }
 """By path, in the order of the header."""
 OF_QUEUE: Final[Mapping[str, str]] = {
@@ -99,7 +99,7 @@ class RequestContext:
 
     @property
     def visitor_name(self) -> str:
-        """The visitor's name, for the audit line."""
+        """The visitor's name, for the activity line."""
         return self.visitor.name if self.visitor else "nobody"
 
     @property

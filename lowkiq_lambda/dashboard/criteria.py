@@ -1,4 +1,4 @@
-"""A search in words, for the confirmation of an action and for the audit log."""
+"""A search in words, for the confirmation of an action and for the activity log."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite

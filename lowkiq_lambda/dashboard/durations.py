@@ -76,5 +76,5 @@ def pause_seconds(form: Mapping[str, str]) -> float | None:
 
 
 def in_words(seconds: float | None) -> str:
-    """The duration of a pause for the audit log."""
+    """The duration of a pause for the activity log."""
     return "until it is resumed" if seconds is None else f"for {seconds:g} seconds"

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 from lowkiq_lambda.base.errors import DeclarationError
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.schedules.clock_changes import PlannedTime, with_remarks
@@ -17,7 +17,7 @@ from lowkiq_lambda.store.shard.codec import dump_json, load_json
 UPCOMING: Final = 10
 """Planned times that one entry is shown with."""
 _NAMED: Final = 10
-"""Entries that the audit log names where several are switched."""
+"""Entries that the activity log names where several are switched."""
 UNATTENDED: Final = 180.0
 """Seconds without a look after which pages warn: looks come once a minute."""
 NOTED_EVERY: Final = 300.0
@@ -56,14 +56,14 @@ def planned_times(context: RequestContext, view: ScheduleView) -> Sequence[Plann
 def switch_all(
     context: RequestContext, worker: type[Worker[Any]], names: Sequence[str] | None = None, *, on: bool
 ) -> None:
-    """Switch all entries of the queue, or those of the names, and note in the audit log how many that changed.
+    """Switch all entries of the queue, or those of the names, and note in the activity log how many that changed.
 
     Raises BackendError, and NoSuchEntry before any is switched.
     """
     schedules = context.app.schedules
     changed = sum(view.is_on != on for view in schedules.all(worker) if names is None or view.name in names)
     (schedules.enable_all if on else schedules.disable_all)(worker, names)
-    audit.note(context, "enable" if on else "disable", worker.queue_name, targets(names), changed)
+    activity.note(context, "enable" if on else "disable", worker.queue_name, targets(names), changed)
 
 
 def unattended(context: RequestContext, entries: Sequence[ScheduleView] | None = None) -> float | None:
@@ -112,12 +112,12 @@ def payload_of(context: RequestContext, entry: ScheduleEntry) -> object:
 
 
 def target(name: str) -> str:
-    """What the audit log calls an entry."""
+    """What the activity log calls an entry."""
     return f"schedule entry {name!r}"
 
 
 def targets(names: Sequence[str] | None) -> str:
-    """What the audit log calls several of them, or all."""
+    """What the activity log calls several of them, or all."""
     if names is None:
         return "all schedule entries"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -1,8 +1,8 @@
-"""Orders for processes and tasks: pages and API both give them, and the audit log has them."""
+"""Orders for processes and tasks: pages and API both give them, and the activity log has them."""
 
 from typing import Final, Literal
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.tasks.views import Progress
 from lowkiq_lambda.views.processes import Process
@@ -19,19 +19,19 @@ def find(context: RequestContext, process_id: str) -> Process | None:
 
 
 def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop"]) -> bool:
-    """Gives the order, and writes that to the audit log; False where the process is not known."""
+    """Gives the order, and writes that to the activity log; False where the process is not known."""
     processes = context.app.operate.processes()
     is_known = processes.quiet(process_id) if order == "quiet" else processes.stop(process_id)
     if is_known:
-        audit.note_process(context, order, process_id)
+        activity.note_process(context, order, process_id)
     return is_known
 
 
 def cancel_task(context: RequestContext, task_id: str) -> Progress:
-    """Cancels the task, and writes that to the audit log; how far the task has come by then. Raises NoSuchTask."""
+    """Cancels the task, and writes that to the activity log; how far the task has come by then. Raises NoSuchTask."""
     task = context.app.tasks.get(task_id)
     before = task.progress().counts["cancelled"]
     task.cancel(SECONDS)
     progress = task.progress()
-    audit.note_task(context, "cancel", task_id, progress.name, progress.counts["cancelled"] - before)
+    activity.note_task(context, "cancel", task_id, progress.name, progress.counts["cancelled"] - before)
     return progress

@@ -25,9 +25,9 @@ from lowkiq_lambda.store.shard.nodes import FAR
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-    from lowkiq_lambda.operate.audit.auditor import AuditReport
     from lowkiq_lambda.operate.in_flight import InFlightIds
     from lowkiq_lambda.operate.morgue import MorgueIds
+    from lowkiq_lambda.operate.verify.verifier import VerificationReport
     from lowkiq_lambda.operate.waiting import WaitingIds
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.shard.reader import ShardReader
@@ -187,14 +187,14 @@ class QueueOperations:
         """Jobs recovered from holders that died, stopped or were evicted; newest first."""
         return recovered(self.reader, limit)
 
-    def verify(self) -> "AuditReport":
-        """Check the entries in the journals of the queue for violated promises, as `lowkiq audit` does.
+    def verify(self) -> "VerificationReport":
+        """Check the entries in the journals of the queue for violated promises, as `lowkiq verify` does.
 
         `journal("all")` switches full recording on.
         """
-        from lowkiq_lambda.operate.audit.auditor import Auditor  # noqa: PLC0415 - for those that verify alone
+        from lowkiq_lambda.operate.verify.verifier import Verifier  # noqa: PLC0415 - for those that verify alone
 
-        return Auditor(self.reader).report()
+        return Verifier(self.reader).report()
 
     def damaged(self, largest: int = 64 * 1024) -> list["DamagedRecord"]:
         """Records that were set aside as unreadable, by shard, the oldest first: `largest` bytes of each."""

@@ -200,7 +200,7 @@ def test_the_event_tells_the_address_and_no_header_does(app: Lowkiq, caplog: pyt
     """Who writes another `X-Forwarded-For` with each guess is locked out after ten; each try leaves a line."""
     client = client_of(app)
     await_room_in_the_minute()
-    with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.activity"):
         statuses = [client.sign_in("wrong", **{"x-forwarded-for": f"10.0.0.{n}"}) for n in range(FROM_ONE + 2)]
         client.address = "203.0.113.8"
         statuses.append(client.sign_in(PASSWORD))

@@ -61,8 +61,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def package(project: Path) -> Path:
     """The function's package, behind the second command of the page."""
     built = project / ".aws-sam" / "build" / "Drain"
-    assert "lowkiq build DrainFunction python3.13-arm64 .aws-sam/build/Drain --finish\n" in PAGE
-    assert 0 == main(["build", "DrainFunction", HERE, str(built), "--finish"])
+    assert "lowkiq stack build DrainFunction python3.13-arm64 .aws-sam/build/Drain --finish\n" in PAGE
+    assert 0 == main(["stack", "build", "DrainFunction", HERE, str(built), "--finish"])
     return built
 
 
@@ -172,5 +172,5 @@ def test_what_the_app_needs_of_it_stays(tmp_path: Path) -> None:
 
 def test_a_folder_without_the_library_is_not_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The sentence says which folder is meant."""
-    assert 1 == main(["build", "DrainFunction", HERE, str(tmp_path), "--finish"])
+    assert 1 == main(["stack", "build", "DrainFunction", HERE, str(tmp_path), "--finish"])
     assert "name the folder that `sam build` made for the function" in capsys.readouterr().err

@@ -68,6 +68,7 @@ def build(app: Path, tmp_path: Path) -> Build:
             sys.executable,
             "-m",
             "lowkiq_lambda",
+            "stack",
             "build",
             "DrainFunction",
             target,

@@ -124,7 +124,7 @@ def test_a_tick_names_shards_without_a_schedule(
 
     sentence = (
         f"{queue_name}: shards 5, 6, 7 have no schedule, and ticks start no drains. Deploy with the ShardIndexes that "
-        "`lowkiq drain-schedules indexes` prints, or with Idle=start."
+        "`lowkiq stack schedules indexes` prints, or with Idle=start."
     )
     told = [message for message in caplog.messages if "no schedule" in message]
     assert ([], [] if settings else [sentence]) == (before, told)

@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.engine.pulse import Pulse
 from lowkiq_lambda.jobs.progress import JobProgress
-from lowkiq_lambda.operate.inspect.past_actions import record_action
-from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.operate.inspect.activity import record_action
+from lowkiq_lambda.views.activity import ActivityEntry
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.accounts import READER
@@ -52,7 +52,7 @@ PAGES = {
     "errors": "errors",
     "errors-of-queue": "errors?queue={retried}&by=type",
     "processes": "processes",
-    "past-actions": "past-actions",
+    "activity": "activity",
     "shards": "shards?queue={queue}",
     "shards-paused": "shards?queue={paused}",
     "job-waiting": "job?queue={queue}&id=waits-1",
@@ -132,7 +132,9 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     pulse = Pulse(app.core.drains.drainer, "daemon", 4, print)
     pulse.beats.beat(pulse.told())
     target = "found by: last error contains 'met a closed warehouse'"
-    done = PastAction(at=time.time() - 90, who="olga", action="kill", queue=names["queue"], target=target, changed=41)
+    done = ActivityEntry(
+        at=time.time() - 90, who="olga", action="kill", queue=names["queue"], target=target, changed=41
+    )
     record_action(app.core.backend, done)
     yield names
     pulse.beats.end()

@@ -1,4 +1,4 @@
-"""A queue for each test, what it takes to look at it, and the order audit at the end of each test."""
+"""A queue for each test, what it takes to look at it, and the verification at the end of each test."""
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import Final
 import pytest
 
 from tests.chaos.scenario import Scenario
-from tests.kit.auditing import Audited, audited
 from tests.kit.servers import Server
+from tests.kit.verifying import VerifiedQueues, verified
 
-QUEUES: Final = pytest.StashKey[Audited]()
+QUEUES: Final = pytest.StashKey[VerifiedQueues]()
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ def scenario(server: Server, queue_name: str, tmp_path: Path) -> Scenario:
 
 
 @pytest.fixture(autouse=True)
-def _audit(request: pytest.FixtureRequest) -> Iterator[None]:
+def _verify(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have the queues that the test opens record everything, unless the test says why not."""
     # Of its own, as a test may undo its patches.
     with pytest.MonkeyPatch.context() as patch:
-        if not request.node.get_closest_marker("unaudited"):
-            request.node.stash[QUEUES] = audited(patch)
+        if not request.node.get_closest_marker("unverified"):
+            request.node.stash[QUEUES] = verified(patch)
         yield
 
 
@@ -35,5 +35,5 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     result = yield
     queues = item.stash.get(QUEUES, None)
     found = [str(violation) for report in queues.reports() for violation in report.violations] if queues else []
-    assert [] == found, "the order audit of the test's queues"
+    assert [] == found, "the verification of the test's queues"
     return result

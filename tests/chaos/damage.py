@@ -161,7 +161,7 @@ class Patient:
             pass
         queue.pause(5.0)
         queue.resume()
-        queue.in_flight.evict(0, 1)
+        queue.in_flight.evict_holder(0, 1)
         queue.waiting.run_now(everything=True)
         queue.waiting.kill(everything=True)
         queue.waiting.delete(["good-1", "several"])

@@ -18,7 +18,7 @@ from tests.kit.handlers import Notes
 from tests.kit.servers import Server
 from tests.kit.workers import declare
 
-pytestmark = pytest.mark.unaudited("records are damaged by hand")
+pytestmark = pytest.mark.unverified("records are damaged by hand")
 
 
 def shown(lost: bytes) -> str:

@@ -77,7 +77,7 @@ def test_p1_p4_an_evicted_holder_keeps_others_off_but_writes_nothing(server: Ser
     with child(scenario, stops=["in handler"]) as holder, opened(scenario) as app:
         holder.wait_at("in handler")
         actions, token = app.operate(app.workers[0]), state_of(server, scenario)["lease"][0]
-        assert actions.in_flight.evict(shard_of(scenario), token)
+        assert actions.in_flight.evict_holder(shard_of(scenario), token)
         until = state_of(server, scenario)["lease"][1]
         assert "held" == visit(app).reason
         holder.go_on()

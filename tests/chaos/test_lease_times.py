@@ -264,7 +264,7 @@ def test_p1_an_acquire_that_is_sent_again_behind_the_end_of_its_lease_hands_out_
         assert recovered.window is not None
 
 
-@pytest.mark.unaudited("a field is damaged by hand")
+@pytest.mark.unverified("a field is damaged by hand")
 @pytest.mark.parametrize(("next_step", "windows"), [("release", []), ("claim", [[]])])
 def test_a_settlement_that_met_damage_half_way_lets_go_when_it_is_made_again(
     server: Server, scenario: Scenario, next_step: Next, windows: list[list[str]]

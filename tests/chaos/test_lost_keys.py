@@ -7,7 +7,7 @@ from tests.chaos.shard_life import ShardLife
 from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 
-pytestmark = pytest.mark.unaudited("keys are deleted by hand")
+pytestmark = pytest.mark.unverified("keys are deleted by hand")
 
 STEPS = 24
 

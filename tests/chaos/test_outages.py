@@ -132,7 +132,7 @@ def test_a_server_that_loads_its_data_is_waited_for(
     check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=1)
 
 
-@pytest.mark.unaudited("its calls have little time, with thousands of jobs each")
+@pytest.mark.unverified("its calls have little time, with thousands of jobs each")
 def test_a_broken_off_push_says_what_was_written(
     lasting: tuple[Server, Scenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from lowkiq_lambda.cli.catalog import COMMANDS, lowkiq
 from lowkiq_lambda.engine.pulse import Pulse
-from lowkiq_lambda.operate.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.workers import jobs_of
 
@@ -35,7 +35,7 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
 ASK_ELSEWHERE: Final = {"reset", "drain-schedules"}
 """As these: tests of their own have what they need, an embedded server and an AWS."""
 LOOK: Final = {
-    *("doctor", "show", "why", "stats", "audit", "dashboard", "redis", "completion", "schedules", "costs"),
+    *("doctor", "show", "why", "stats", "verify", "dashboard", "redis", "completion", "schedules", "costs"),
 }
 ARE_THE_ACT: Final = {"run", "drain", "push", "invoke", "new", "upgrade", "cloud", "build"}
 """Perform or push jobs, or write files of one's own: nobody calls them for anything else."""
@@ -63,7 +63,7 @@ def state(shop: ShopOfCommands) -> Any:
     layout = shop.app.operate(shop.worker).resharding().layout
     overview = shop.app.operate(shop.worker)
     ids = ["bad 1", "bad 2", "later"]
-    past = past_actions(shop.app.core.backend, 0.0, [shop.queue], 10)
+    past = read_activity(shop.app.core.backend, 0.0, [shop.queue], 10)
     return layout, overview.waiting.fetch(ids), overview.morgue.fetch(ids), past
 
 

@@ -8,7 +8,7 @@ import pytest
 from lowkiq_lambda import BackendUnavailable
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
-from lowkiq_lambda.operate.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.handlers import Notes
 from tests.kit.handlers import failing as failing_ids
@@ -179,12 +179,12 @@ def test_a_tenant_of_a_queue_without_tenants_is_refused(shop: ShopOfCommands) ->
 
 
 def test_the_dashboard_tells_who_did_it(shop: ShopOfCommands) -> None:
-    """What the command line changes stands among the past actions, with the user of the process."""
+    """What the command line changes stands in the activity, with the user of the process."""
     shop.worker.push_many(jobs_of("ab"))
     shop.run("delete", shop.queue, "a", "--yes")
     shop.run("pause", shop.queue, "--yes")
 
-    past = past_actions(shop.app.core.backend, 0.0, [shop.queue], 10)
+    past = read_activity(shop.app.core.backend, 0.0, [shop.queue], 10)
 
     assert [("pause", 3), ("delete", 1)] == [(action.action, action.changed) for action in past]
     assert "1 selected: 'a'" == past[-1].target

@@ -37,7 +37,7 @@ class CtrlC:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, CtrlC())
-sys.exit(main(["costs", "--jobs", "0"]))
+sys.exit(main(["stack", "costs", "--jobs", "0"]))
 """
 IMPORTED: Final = """
 import sys
@@ -122,12 +122,12 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["reset"], "QUEUE is missing: lowkiq reset [OPTIONS] QUEUE."),
         (["reset", "--data-dir"], "--data-dir needs a value."),
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),
-        (["drain-schedules", "indxes", "shop.jobs:app"], "'indxes' is unknown: did you mean indexes?"),
+        (["stack", "schedules", "indxes", "shop.jobs:app"], "'indxes' is unknown: did you mean indexes?"),
         (["run", "shop/jobs.py:app"], "There is no file 'shop/jobs.py' in"),
         (["run", "-r", "shop/jobs.py", "shop.jobs:app"], "-r and MODULE:APP name an app twice: take one away."),
-        (["invoke", "--timeout", "nan"], "--timeout nan is refused: give a number above 0 and at most 900."),
-        (["invoke", "shop.jobs:app", "--event", "{"], "The event is not JSON: "),
-        (["invoke", "--function", "other"], 'Choose from: "drain", "dashboard", "ingest".'),
+        (["stack", "invoke", "--timeout", "nan"], "--timeout nan is refused: give a number above 0 and at most 900."),
+        (["stack", "invoke", "shop.jobs:app", "--event", "{"], "The event is not JSON: "),
+        (["stack", "invoke", "--function", "other"], 'Choose from: "drain", "dashboard", "ingest".'),
     ],
 )
 def test_what_cannot_work_is_refused_in_a_sentence(
@@ -183,7 +183,7 @@ def test_a_shell_completes_without_a_package_of_aws() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [["--help"], ["costs", "--jobs", "0"], ["completion", "bash"]])
+@pytest.mark.parametrize("words", [["--help"], ["stack", "costs", "--jobs", "0"], ["completion", "bash"]])
 def test_an_output_that_is_full_is_told(words: list[str], unbuffered: str) -> None:
     """A sentence and no traceback, whether the output is written line by line or at the end."""
     with Path("/dev/full").open("w") as full:
@@ -202,7 +202,7 @@ def test_an_output_that_is_full_is_told(words: list[str], unbuffered: str) -> No
 def test_an_output_that_is_closed_is_none() -> None:
     """A command works without one: whoever closed it wants no word of it."""
     done = subprocess.run(
-        ["sh", "-c", f"exec {sys.executable} -m lowkiq_lambda costs --jobs 0 >&-"],
+        ["sh", "-c", f"exec {sys.executable} -m lowkiq_lambda stack costs --jobs 0 >&-"],
         capture_output=True,
         text=True,
         check=False,
@@ -232,7 +232,7 @@ def test_a_closed_input_or_error_output_changes_no_exit_code(
     assert done.stderr.startswith(told)
 
 
-@pytest.mark.parametrize("module", ["lowkiq_lambda.cli.program", "lowkiq_lambda.cli.costs"])
+@pytest.mark.parametrize("module", ["lowkiq_lambda.cli.program", "lowkiq_lambda.cli.stack.costs"])
 def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(module: str) -> None:
     """A line that was misspelt is taken back within its first second."""
     done = program(INTERRUPTED_IMPORT, module=module)
@@ -240,7 +240,7 @@ def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(module: str) -> N
     assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["costs", "--jobs", "0"]])
+@pytest.mark.parametrize("words", [["--help"], ["stack", "costs", "--jobs", "0"]])
 def test_only_the_command_that_is_called_is_imported(words: list[str]) -> None:
     """A start is quick: no other command, no daemon, no dashboard and nothing of AWS."""
     beginnings = ("boto", "uvicorn", "starlette", *(f"lowkiq_lambda.{name}" for name in ("aws", "dashboard", "local")))

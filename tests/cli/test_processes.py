@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.engine.pulse import Pulse
-from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE, past_actions
+from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 
@@ -46,7 +46,7 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
     codes.append(main(["processes", SPEC]))
     told = capsys.readouterr()
 
-    past = past_actions(app.core.backend, 0.0, [OF_NO_QUEUE], 10)
+    past = read_activity(app.core.backend, 0.0, [OF_NO_QUEUE], 10)
 
     assert [0, 0, 1, 1, 0, 0, 0] == codes
     assert [("stop", f"process {second.id}"), ("quiet", f"process {first.id}")] == [

@@ -13,7 +13,7 @@ from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, steps
-from lowkiq_lambda.operate.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 from tests.kit.workers import jobs_of
@@ -94,13 +94,13 @@ def test_ctrl_c_says_how_to_go_on(
 
 
 def test_the_dashboard_tells_who_has_requeued_what(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
-    """A requeue stands among the past actions, with what it was to find and its rate; a dry run does not."""
+    """A requeue stands in the activity, with what it was to find and its rate; a dry run does not."""
     words = ["requeue", worker.queue_name, "--app", SPEC, "--rate", "2", "--yes"]
     for more in (["--all", "--dry-run"], ["--filter", "prefix=a"], ["b"], ["--all"]):
         main([*words, *more])
     capsys.readouterr()
 
-    past = past_actions(sys.modules["app_to_requeue"].app.core.backend, 0.0, [worker.queue_name], 10)
+    past = read_activity(sys.modules["app_to_requeue"].app.core.backend, 0.0, [worker.queue_name], 10)
 
     assert [
         ("requeue", "all, 2 a second", 1),

@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.operate.inspect.past_actions import past_actions
+from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
@@ -33,8 +33,8 @@ def app(server: Server, queue_name: str, clock: ManualClock, monkeypatch: pytest
 
 
 def noted(app: Lowkiq, queue_name: str) -> list[tuple[str, str, int]]:
-    """What the dashboard tells of the queue's past actions."""
-    return [(one.action, one.target, one.changed) for one in past_actions(app.core.backend, 0.0, [queue_name], 10)]
+    """What the dashboard tells of the queue's activity."""
+    return [(one.action, one.target, one.changed) for one in read_activity(app.core.backend, 0.0, [queue_name], 10)]
 
 
 def test_a_queue_is_moved_by_a_command(app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]) -> None:

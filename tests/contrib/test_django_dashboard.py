@@ -79,12 +79,12 @@ def pause(client: Any, site: ModuleType, **headers: str) -> Any:
 
 
 def test_operators_act(site: ModuleType) -> None:
-    """`lowkiq.operate` is the role of operators; their name is in the list of past actions."""
+    """`lowkiq.operate` is the role of operators; their name is in the activity."""
     client = client_of("operate")
 
     assert 200 == pause(client, site).status_code
 
-    assert "olga-operate" in client.get(f"{BASE}past-actions?queue={site.ShipOrder.queue_name}").content.decode()
+    assert "olga-operate" in client.get(f"{BASE}activity?queue={site.ShipOrder.queue_name}").content.decode()
     assert "paused" in client.get(f"{BASE}queue?queue={site.ShipOrder.queue_name}").content.decode()
 
 

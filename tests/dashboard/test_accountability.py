@@ -27,18 +27,18 @@ PAUSE = "/actions/queue"
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[dict[str, Any]]]:
-    """The lines of the audit log, as they come."""
+    """The lines of the activity log, as they come."""
     found = list[dict[str, Any]]()
 
     class Keeping(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             found.append({**record.__dict__, "text": record.getMessage()})
 
-    audit, keeping = logging.getLogger("lowkiq_lambda.operate.audit"), Keeping()
-    with caplog.at_level(logging.INFO, audit.name):
-        audit.addHandler(keeping)
+    activity, keeping = logging.getLogger("lowkiq_lambda.activity"), Keeping()
+    with caplog.at_level(logging.INFO, activity.name):
+        activity.addHandler(keeping)
         yield found
-        audit.removeHandler(keeping)
+        activity.removeHandler(keeping)
 
 
 def test_a_click_leads_to_its_sign_in(make_browser: MakeBrowser, queue_name: str, lines: list[dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ from lowkiq_lambda.dashboard.bulk_action import (
 )
 from lowkiq_lambda.dashboard.pages import actions as page
 from lowkiq_lambda.dashboard.security.sessions import sign
-from lowkiq_lambda.operate.inspect.past_actions import signing_key
+from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -33,7 +33,7 @@ from tests.kit.servers import Server
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 
 
 @pytest.fixture
@@ -72,18 +72,18 @@ def test_selected_jobs_are_requeued(browser: Browser, desk: Desk, caplog: pytest
     assert (200, 3) == (asked.status, len(desk.state()["morgue"]))
     assert "2 ids that you selected" in asked.words
 
-    with caplog.at_level(logging.INFO, AUDIT):
+    with caplog.at_level(logging.INFO, ACTIVITY):
         done = go_on(browser, asked)
     assert "Done. 2 ids were changed." in done.words
     assert (["c"], {"a", "b\0\r\n<i>"}) == ([*desk.state()["morgue"]], set(desk.state()["waiting"]))
     (record,) = caplog.records
     what = r"2 selected: 'a', 'b\x00\r\n<i>'"
-    assert ("olga", what, 2) == (record.who, record.target, record.changed)  # type: ignore[attr-defined]  # the audit sets it
+    assert ("olga", what, 2) == (record.who, record.target, record.changed)  # type: ignore[attr-defined]  # the log sets it
 
 
 def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """E-85: of many chosen ids the first are named, of a long one its beginning; a whole list is `all`."""
-    caplog.set_level(logging.INFO, AUDIT)
+    caplog.set_level(logging.INFO, ACTIVITY)
     desk.kill([{"id": "x" * 5_000}, *({"id": n} for n in range(20))])
 
     go_on(browser, ask(browser, desk, "picked:requeue", "x" * 5_000, *map(str, range(20))))
@@ -91,7 +91,7 @@ def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptu
     desk.kill([{"id": "a"}])
     go_on(browser, ask(browser, desk, "found:requeue"))
 
-    selected, part, whole = (record.target for record in caplog.records)  # type: ignore[attr-defined]  # the audit sets it
+    selected, part, whole = (record.target for record in caplog.records)  # type: ignore[attr-defined]  # the log sets it
     assert selected.startswith(f"21 selected: '{'x' * 100}'…, '0', '1', ")
     assert selected.endswith("'8', 11 more")
     assert ("found by: due at or after 1970-01-01T00:00:05.000Z", "all") == (part, whole)
@@ -401,7 +401,7 @@ def test_the_lines_of_one_action_belong_together(
     """Each step that changed something leaves a line, and the last one tells the sum; other actions have others."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
     desk.kill([{"id": n} for n in range(1_200)])
-    with caplog.at_level(logging.INFO, AUDIT):
+    with caplog.at_level(logging.INFO, ACTIVITY):
         answer = ask(browser, desk, "found:requeue")
         while "action_state" in answer.text:
             answer = go_on(browser, answer)
@@ -583,7 +583,7 @@ def test_a_question_and_its_line_say_what_was_searched_for(  # noqa: PLR0913, PL
     desk.fail([{"id": "ac"}])
     question = ask(browser, desk, "found:delete", **search)
     assert f"The search: {asked} " in question.words
-    with caplog.at_level(logging.INFO, AUDIT):
+    with caplog.at_level(logging.INFO, ACTIVITY):
         go_on(browser, question)
 
     assert [f"found by: {noted}"] == [record.__dict__["target"] for record in caplog.records]
@@ -639,13 +639,13 @@ def test_a_question_shows_ids_that_were_found(browser: Browser, desk: Desk) -> N
     assert "and 20 more" in ask(browser, desk, "found:delete_dead").words
 
 
-def test_a_reason_goes_to_the_audit_log(
+def test_a_reason_goes_to_the_activity_log(
     browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In each line of the action, in quotes and no longer than it may be; without one no line has the field."""
     monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
     desk.kill([{"id": n} for n in range(700)])
-    with caplog.at_level(logging.INFO, AUDIT):
+    with caplog.at_level(logging.INFO, ACTIVITY):
         answer = go_on(browser, ask(browser, desk, "found:requeue"), reason=" ticket 7\n" + "x" * 300)
         while "action_state" in answer.text:
             answer = go_on(browser, answer)

@@ -12,7 +12,7 @@ from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Answer, Browser
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 
 
 def asked(browser: Browser, worker: Any, do: str) -> Answer:
@@ -35,7 +35,7 @@ def test_a_queue_is_paused_and_resumed(
     app: Lowkiq, worker: Any, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Asked first, then done; and each is noted."""
-    caplog.set_level(logging.INFO, AUDIT)
+    caplog.set_level(logging.INFO, ACTIVITY)
     worker.push_many([{"id": "a"}])
     assert "1 shard , with 1 waiting id" in asked(browser, worker, "pause").words
     assert (None, []) == (paused_for(app, worker), caplog.records)
@@ -49,7 +49,7 @@ def test_a_queue_is_paused_and_resumed(
     order(browser, worker, "resume")
     assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
     order(browser, worker, "resume")
-    noted = [(record.action, record.changed) for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
+    noted = [(record.action, record.changed) for record in caplog.records]  # type: ignore[attr-defined]  # the log sets it
     assert [("pause", 1), ("resume", 1), ("resume", 0)] == noted
 
 
@@ -65,7 +65,7 @@ def test_a_holder_is_evicted(
     app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """By the button of its shard; who asks again finds nothing to do once it has let go."""
-    caplog.set_level(logging.INFO, AUDIT)
+    caplog.set_level(logging.INFO, ACTIVITY)
     answers: list[Answer] = []
     pages: list[Answer] = []
     buttons: list[str] = []
@@ -91,8 +91,8 @@ def test_a_holder_is_evicted(
     assert "fenced" in answers[2].words
     assert "which was evicted or gave up. The lease ends in" in answers[3].words
     assert 1 == app.operate.metrics()[worker.queue_name].in_flight
-    (record,) = (record for record in caplog.records if record.name == AUDIT)
-    assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it
+    (record,) = (record for record in caplog.records if record.name == ACTIVITY)
+    assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the log sets it
     assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text
     assert "Nothing to do" in asked(browser, worker, buttons[0]).words
     assert "Nothing to do" in asked(browser, worker, "evict:0:1").words

@@ -315,7 +315,7 @@ def test_chosen_jobs_are_requeued_and_deleted(
     kill(app, mortal, handler, 6)
     caplog.clear()
 
-    with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.activity"):
         requeued = robot.act("morgue/requeue", queue=queue_name, ids=["0", "1", "unknown"])
         dead = robot.act("morgue/delete", queue=queue_name, ids=["2"])
         waiting = robot.act("waiting/delete", queue=queue_name, ids=["1"])
@@ -466,7 +466,7 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
     app.drain()
     handler.failing = set()
     worker.push_many([{"id": "0", "delay": 60}, {"id": "fresh", "delay": 60}])
-    with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.activity"):
         answer = robot.act(path, queue=worker.queue_name, ids=["0", "1", "unknown"])
     if path == "waiting/run_now":
         app.drain()
@@ -596,7 +596,7 @@ def test_each_call_of_an_action_has_its_filter(
 ) -> None:
     """A `next` goes on with the filter that it began with; the lines of one action share a number and tell the sum."""
     kill(app, mortal, handler, 3_000)
-    caplog.set_level(logging.INFO, "lowkiq_lambda.operate.audit")
+    caplog.set_level(logging.INFO, "lowkiq_lambda.activity")
     caplog.clear()
     body: dict[str, Any] = {"queue": mortal.queue_name, "filter": {"prefix": "1"}, "limit": 1}
     first = robot.act("morgue/requeue_all", **body).json
@@ -672,7 +672,7 @@ def test_a_pause_without_an_end_is_told_from_none(
     robot: Robot, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither has a time, but one is a pause; that there was none to end is noted, too."""
-    caplog.set_level(logging.INFO, "lowkiq_lambda.operate.audit")
+    caplog.set_level(logging.INFO, "lowkiq_lambda.activity")
 
     def paused() -> list[tuple[bool, float | None]]:
         shards = robot.read("shards", queue=queue_name).json["shards"]

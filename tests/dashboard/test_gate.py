@@ -415,7 +415,7 @@ def test_each_sign_in_leaves_a_line(make_browser: MakeBrowser, caplog: pytest.Lo
     """Good, bad and locked out, with address and account, never with what was tried; a line has an end."""
     browser = make_browser(None)
     browser.client = "10.0.0.1"
-    with caplog.at_level(logging.INFO, "lowkiq_lambda.operate.audit"):
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.activity"):
         browser.sign_in(OPERATOR)
         browser.cookies.clear()
         for _ in range(FROM_ONE + 1):

@@ -17,7 +17,7 @@ from tests.kit.places import come
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, shard_of
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 SECRET = "o" * 20
 
 
@@ -86,7 +86,7 @@ def test_x30_an_operator_changes_limits(
     app: Lowkiq, limited: Any, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """X-30: the form shows what counts; what is sent counts from then on, until it is reset; and it is noted."""
-    caplog.set_level(logging.INFO, AUDIT)
+    caplog.set_level(logging.INFO, ACTIVITY)
     form = browser.get(f"/actions/limits?{urlencode({'queue': limited.queue_name, 'do': 'set'})}").text
     assert all(f'value="{value}"' in form for value in ("2", "10", "60 s"))
 

@@ -20,7 +20,7 @@ from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, jobs_of
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 SECRET = "o" * 20
 
 
@@ -94,8 +94,8 @@ def test_a_process_that_is_silent_is_gone(process: Process, clock: ManualClock, 
 def test_sk2_an_operator_is_asked_before_a_process_gets_an_order(
     app: Lowkiq, beats: Beats, process: Process, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SK-2: the order is given once it is confirmed, the audit log has who gave it, and the list says what is asked."""
-    caplog.set_level(logging.INFO, logger=AUDIT)
+    """SK-2: the order is given once it is confirmed, the activity log has who gave it, and the list says what is asked."""
+    caplog.set_level(logging.INFO, logger=ACTIVITY)
     asked = browser.get(f"/actions/process?{urlencode({'id': process.id, 'do': 'quiet'})}")
     assert "Quiet the process?" in asked.words
     assert "" == next(one.order for one in app.operate.processes() if one.id == process.id)
@@ -184,7 +184,7 @@ def test_a_process_that_has_lost_its_shard_is_marked(
         beats.beat(msgspec.structs.replace(process, doing=(doing,)))
         rows.append(row_of(browser, process))
         (shard,) = app.operate(worker).shards()
-        app.operate(worker).in_flight.evict(0, shard.token)
+        app.operate(worker).in_flight.evict_holder(0, shard.token)
         rows.append(row_of(browser, process))
 
     notes.then = lambda _batch: look()

@@ -22,7 +22,7 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 NOBODY = "No daemon or tick has looked at the schedule entries"
 PAGES = ("/", "/schedules")
 SECRET = "o" * 20
@@ -227,8 +227,8 @@ def test_an_entry_with_an_unknown_zone_hides_no_other(app: Lowkiq, polling: Any,
 def test_x9_only_what_was_made_at_run_time_is_removed_on_its_page(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """X-9: asked first, and noted in the audit log; the page of an entry of code says why it has no button."""
-    caplog.set_level(logging.INFO, AUDIT)
+    """X-9: asked first, and noted in the activity log; the page of an entry of code says why it has no button."""
+    caplog.set_level(logging.INFO, ACTIVITY)
     assert "only code changes or removes it" in browser.get(f"/schedule?queue={queue_name}&name=poll").words
     assert [400, 404] == [
         asked(browser, queue_name, "poll", "remove").status,
@@ -246,8 +246,8 @@ def test_x9_only_what_was_made_at_run_time_is_removed_on_its_page(
 def test_x9_all_entries_of_a_queue_are_switched_at_once(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """X-9: the question says how many change, the audit log how many did."""
-    caplog.set_level(logging.INFO, AUDIT)
+    """X-9: the question says how many change, the activity log how many did."""
+    caplog.set_level(logging.INFO, ACTIVITY)
     app.schedules.disable(polling, "made")
     assert f"1 of 2 entries of {queue_name}. The others" in asked(browser, queue_name, "", "disable_all").words
     browser.follow(order(browser, queue_name, "", "disable_all"))
@@ -265,7 +265,7 @@ def test_x9_ticked_entries_of_a_queue_are_switched_at_once(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """X-9: asked first, by their names, whatever is in them; where none is ticked, nothing is done."""
-    caplog.set_level(logging.INFO, AUDIT)
+    caplog.set_level(logging.INFO, ACTIVITY)
     odd = 'a "b" %41'
     app.schedules.put(odd, polling, every=MINUTE, id="9")
     assert 'name="names" form="entries-1" value="a &#34;b&#34; %41"' in browser.get("/schedules").text
@@ -291,8 +291,8 @@ def test_x9_ticked_entries_of_a_queue_are_switched_at_once(
 def test_an_entry_is_switched_and_run_from_its_page(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """X-9: asked first, then done, noted in the audit log and in the entry's history."""
-    caplog.set_level(logging.INFO, AUDIT)
+    """X-9: asked first, then done, noted in the activity log and in the entry's history."""
+    caplog.set_level(logging.INFO, ACTIVITY)
     assert "does not fire until it is switched on" in asked(browser, queue_name, "poll", "disable").words
     assert "off" in browser.follow(order(browser, queue_name, "poll", "disable")).words
     assert [False] == [view.is_on for view in app.schedules.all(polling) if view.name == "poll"]
@@ -375,8 +375,8 @@ def test_x24_the_api_switches_runs_and_removes(app: Lowkiq, robot: Browser, poll
 def test_x24_the_api_makes_and_replaces_entries(
     app: Lowkiq, robot: Browser, polling: Any, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """X-24: with the options of code; what is left out is as by default; each is noted in the audit log."""
-    caplog.set_level(logging.INFO, AUDIT)
+    """X-24: with the options of code; what is left out is as by default; each is noted in the activity log."""
+    caplog.set_level(logging.INFO, ACTIVITY)
     shop = {"queue": queue_name, "name": "shop", "id": "7"}
     made = act(robot, "schedule/put", **shop, every=600, offset=30, payload={"n": 1}, missed="all", grace=90).json
     assert ("run time", "every", "600+30", {"n": 1}) == (

@@ -19,7 +19,7 @@ from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 SECRET = "o" * 20
 UNKNOWN = "A" * 16
 
@@ -157,8 +157,8 @@ def test_a_question_that_cannot_be_answered_is_refused(
 
 
 def test_a_program_cancels_a_task(app: Lowkiq, task: Task, robot: Browser, caplog: pytest.LogCaptureFixture) -> None:
-    """What waits is gone, the audit log has who did it, and a repeat changes nothing."""
-    caplog.set_level(logging.INFO, logger=AUDIT)
+    """What waits is gone, the activity log has who did it, and a repeat changes nothing."""
+    caplog.set_level(logging.INFO, logger=ACTIVITY)
 
     told = robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel").json
 
@@ -262,7 +262,7 @@ def test_an_operator_is_asked_before_a_task_is_cancelled(
     task: Task, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The question changes nothing; the answer cancels it once, and leads back to it."""
-    caplog.set_level(logging.INFO, logger=AUDIT)
+    caplog.set_level(logging.INFO, logger=ACTIVITY)
     assert "with 2 waiting and 0 running items" in browser.get(f"/actions/task?id={task.id}").words
     assert 0 == task.progress().counts["cancelled"]
 

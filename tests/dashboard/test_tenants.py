@@ -19,7 +19,7 @@ from tests.kit.handlers import FailingHandler, Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, jobs_of
 
-AUDIT = "lowkiq_lambda.operate.audit"
+ACTIVITY = "lowkiq_lambda.activity"
 SECRET = "o" * 20
 
 
@@ -118,8 +118,8 @@ def test_a_queue_without_tenants_has_none_to_pause(app: Lowkiq, worker: Any, bro
 def test_the_page_shows_turns_and_pauses_a_tenant(
     app: Lowkiq, crowded: Any, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An operator is asked first; the audit log has who, which and for how long."""
-    caplog.set_level(logging.INFO, logger=AUDIT)
+    """An operator is asked first; the activity log has who, which and for how long."""
+    caplog.set_level(logging.INFO, logger=ACTIVITY)
     queue = crowded.queue_name
     assert "waits for its turn" in page(browser, "tenants", crowded).text
     assert "Pause the tenant?" in page(browser, "actions/tenant", crowded, do="pause", tenant="a").text

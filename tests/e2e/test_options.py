@@ -55,7 +55,7 @@ def run(stack: Stack, *words: str, **environment: str) -> subprocess.CompletedPr
 
 def test_the_schedules_command_takes_over(stack: Stack) -> None:
     """By the stack's outputs the command makes what the template made, once; without the template's none is missing."""
-    command = ("-m", "lowkiq_lambda", "drain-schedules", APP, "--stack", stack.deployment.name)
+    command = ("-m", "lowkiq_lambda", "stack", "schedules", APP, "--stack", stack.deployment.name)
     of_the_template = stack.schedule("shard-0")
 
     planned, done, again = (run(stack, *command, *how) for how in (["--dry-run"], ["--yes"], ["--yes"]))

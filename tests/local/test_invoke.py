@@ -1,4 +1,4 @@
-"""`lowkiq invoke`: the functions' handlers, played without AWS."""
+"""`lowkiq stack invoke`: the functions' handlers, played without AWS."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ class Shop:
     ) -> subprocess.CompletedProcess[str]:
         """The command, run to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "lowkiq_lambda", "invoke", *([app] if app else []), *arguments],
+            [sys.executable, "-m", "lowkiq_lambda", "stack", "invoke", *([app] if app else []), *arguments],
             cwd=self._folder,
             env={**clean_environment(), "LOWKIQ_REDIS_URL": self._server_url, **environment},
             capture_output=True,
@@ -196,7 +196,7 @@ def test_the_embedded_server_is_found_before_lambda_is_played(tmp_path: Path) ->
         prompt.run("Greet.push_many([{'id': 'Ada'}]) and None")
 
         completed = subprocess.run(
-            [sys.executable, "-m", "lowkiq_lambda", "invoke", "jobs:app", "--timeout", "10"],
+            [sys.executable, "-m", "lowkiq_lambda", "stack", "invoke", "jobs:app", "--timeout", "10"],
             cwd=tmp_path,
             env={**environment(), "LOWKIQ_IDLE": "linger", "LOWKIQ_RESERVE": "7"},
             capture_output=True,

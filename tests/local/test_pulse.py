@@ -152,10 +152,10 @@ def _quiet_and_stop_a_child(stage: Stage) -> None:
 
 @pytest.mark.parametrize("order", ["quiet", "stop"])
 def test_sk2_an_invocation_that_is_played_here_ends_its_tour(stage: Stage, order: str) -> None:
-    """SK-2: told either, `lowkiq invoke` performs its batch to the end, begins no other, and answers."""
+    """SK-2: told either, `lowkiq stack invoke` performs its batch to the end, begins no other, and answers."""
     stage.push("a", "wait")
     invocation = subprocess.Popen(
-        [sys.executable, "-m", "lowkiq_lambda", "invoke", stage.app_spec, "--timeout", "300"],
+        [sys.executable, "-m", "lowkiq_lambda", "stack", "invoke", stage.app_spec, "--timeout", "300"],
         cwd=ROOT,
         env={**clean_environment(), **stage.variables_with(heartbeat_interval=SOON)},
         stdout=subprocess.PIPE,

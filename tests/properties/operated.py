@@ -123,7 +123,7 @@ class OperatedMachine(WokenMachine):
     def evict_holder(self, *, late: bool) -> None:
         """Nothing more is to be taken from who holds the shard, or from who held it before."""
         token = self.model.token - late
-        assert self.model.evict(token) == self.shard.operator().in_flight.evict(self.shard.ref, token)
+        assert self.model.evict(token) == self.shard.operator().in_flight.evict_holder(self.shard.ref, token)
 
     def order(self) -> list[str]:
         """Waiting ids by their time."""

@@ -146,7 +146,7 @@ def test_a_job_stops_where_it_is_told_to(
     acts: dict[str, Callable[[], object]] = {
         "stopping": lambda: stopping.append(True),
         "paused": lambda: app.operate(worker).pause(),
-        "quiet": lambda: app.operate(worker).in_flight.quiet(0, app.operate(worker).shards()[0].token),
+        "quiet": lambda: app.operate(worker).in_flight.quiet_holder(0, app.operate(worker).shards()[0].token),
     }
 
     def before(_job: BatchJob, item: int) -> None:

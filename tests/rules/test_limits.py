@@ -276,7 +276,11 @@ def test_operators_end_visits_with_their_places(app: Lowkiq, queue_name: str, ho
         if how == "paused":
             app.operate(worker).pause(60.0)
         else:
-            end = app.operate(worker).in_flight.evict if how == "evicted" else app.operate(worker).in_flight.quiet
+            end = (
+                app.operate(worker).in_flight.evict_holder
+                if how == "evicted"
+                else app.operate(worker).in_flight.quiet_holder
+            )
             end(0, batch.token)
 
     worker = declare(app, queue_name, steer, max_running=1, batch_size=1)

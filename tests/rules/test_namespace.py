@@ -40,7 +40,7 @@ MAKERS: Final = {
     "TasksRef": 1,
     "ProcessesRef": 1,
     "declaration_key": 2,
-    "actions_key": 2,
+    "activity_key": 2,
     "told_key": 2,
     "notification_channel": 2,
     "queue_key": 3,
@@ -127,7 +127,7 @@ def test_the_dashboard(app: Lowkiq, clock: ManualClock, queue_name: str) -> None
     assert 401 == browser.sign_in("not it").status
     browser.come_in(AUTH, OPERATOR, clock.time())
     browser.send("/actions/queue", {"queue": queue_name, "do": "pause"})
-    assert [queue_name] == [each["queue"] for each in browser.get("/api/v1/actions").json["actions"]]
+    assert [queue_name] == [each["queue"] for each in browser.get("/api/v1/activity").json["activity"]]
     pages = ["/", f"/queue?queue={queue_name}", f"/waiting?queue={queue_name}", f"/job?queue={queue_name}&id=a"]
     assert [200] * 4 == [browser.get(page).status for page in pages]
     assert browser.send("/sign-out").status in {200, 303}

@@ -84,7 +84,7 @@ def test_an_evicted_holder_and_one_that_stopped_are_told_apart(
     """What is put back after an eviction is the operator's doing, and no crash."""
 
     def evict(batch: Batch) -> None:
-        app.operate(worker).in_flight.evict(0, batch.token)
+        app.operate(worker).in_flight.evict_holder(0, batch.token)
 
     notes.then = evict
     worker = declare(app, queue_name, notes)

@@ -145,7 +145,7 @@ def test_an_older_template_is_not_built_for(
     (shop / TEMPLATE).write_text(text.replace('LOWKIQ_STACK_VERSION: "1"', 'LOWKIQ_STACK_VERSION: "0"'))
     monkeypatch.chdir(shop / where)
 
-    assert 1 == main(["build", "DrainFunction", "python3.13-arm64", "built"])
+    assert 1 == main(["stack", "build", "DrainFunction", "python3.13-arm64", "built"])
 
     refused = f"{shop / TEMPLATE} is of stack version 0, and this lowkiq_lambda needs 1: run `lowkiq upgrade`"
     assert refused in capsys.readouterr().err

@@ -156,7 +156,7 @@ def test_x8_run_now_is_a_push_that_moves_no_planned_time(app: Lowkiq, clock: Man
 def test_a_note_that_fails_undoes_no_run(
     app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """X-8: the job has been pushed, so the caller, and the audit log, are told so; the history lacks it."""
+    """X-8: the job has been pushed, so the caller, and the activity log, are told so; the history lacks it."""
     worker = declare(app, queue_name, Notes())
     at_noon(clock)
     app.every(MINUTE, worker, id="poll")

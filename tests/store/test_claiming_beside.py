@@ -130,7 +130,7 @@ def test_a_holder_that_is_to_let_go_claims_nothing_beside(shard: ClaimedShard) -
     """An operator has asked it to."""
     shard.push("a", "b")
     holder, left = shard.take(ids=1)
-    assert shard.operator.in_flight.quiet(shard.shard, holder.token)
+    assert shard.operator.in_flight.quiet_holder(shard.shard, holder.token)
     assert [] == ids_of(holder.write_more(left))
     assert "quiet" == holder.stop_request
 

@@ -86,7 +86,7 @@ def test_what_was_abandoned_or_evicted_before_the_death_stays_without_suspicion(
     """Its lease need not be waited for either, and what it gave up itself is no fault of its ids."""
     for give_up in (
         lambda holder: holder.abandon(0.8, RETRY_FOR),
-        lambda holder: shard.operator.in_flight.evict(shard.shard, holder.token),
+        lambda holder: shard.operator.in_flight.evict_holder(shard.shard, holder.token),
     ):
         shard.push("a", "b")
         dead, _ = shard.take()

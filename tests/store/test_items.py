@@ -125,7 +125,7 @@ def test_what_an_evicted_holder_had_is_interrupted(
     shard = app.core.queues.agreed(worker).shards[0]
     holder = new_holder(app, server, worker, clock)
     holder.take()
-    app.operate(worker).in_flight.evict(shard, holder.token)
+    app.operate(worker).in_flight.evict_holder(shard, holder.token)
     evicted = task.statuses
     outlive(app, clock, worker)
 

@@ -28,7 +28,7 @@ def evict(desk: Desk, token: int | None = None) -> bool:
     """Evict the holder of the only shard: the one there is, or that of a token."""
     (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     (seen,) = desk.queue.shards()
-    return desk.queue.in_flight.evict(shard, seen.token if token is None else token)
+    return desk.queue.in_flight.evict_holder(shard, seen.token if token is None else token)
 
 
 def test_nobody_takes_a_paused_shard(desk: Desk) -> None:
@@ -177,7 +177,7 @@ def test_a_holder_is_evicted_by_the_number_of_its_shard(desk: Desk) -> None:
     """As stats and pages tell it."""
     desk.push(JOBS[:1])
     evicted: list[bool] = []
-    desk.handler.meanwhile = lambda: evicted.append(desk.queue.in_flight.evict(0, desk.queue.shards()[0].token))
+    desk.handler.meanwhile = lambda: evicted.append(desk.queue.in_flight.evict_holder(0, desk.queue.shards()[0].token))
     desk.drain()
     assert [True] == evicted
 
@@ -245,7 +245,7 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
     asked: list[bool] = []
 
     def ask() -> None:
-        asked.extend(desk.queue.in_flight.quiet(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
+        asked.extend(desk.queue.in_flight.quiet_holder(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
 
     (shard,) = desk.app.core.queues.agreed(desk.worker).shards
     stopping = during_a_batch(desk, ask)
@@ -253,7 +253,7 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
 
     assert ([False, True], [False, False, True]) == (asked, stopping)
     assert ("stopping", {"done": 10}, 30) == (result.reason, {**result.counts}, len(desk.state()["waiting"]))
-    assert not desk.queue.in_flight.quiet(0, holder_of(desk))
+    assert not desk.queue.in_flight.quiet_holder(0, holder_of(desk))
     desk.handler.then = None
     desk.drain()
     assert desk.is_empty()

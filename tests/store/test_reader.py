@@ -204,7 +204,7 @@ def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
         probe(app.core.backend, shards, retry_for=0.0)
 
 
-@pytest.mark.unaudited("a key is damaged by hand")
+@pytest.mark.unverified("a key is damaged by hand")
 @pytest.mark.parametrize(("again", "ends"), [(2, nullcontext()), (9, pytest.raises(ShardDamaged))])
 def test_a_shard_that_is_damaged_again_is_mended_a_few_times(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, again: int, ends: AbstractContextManager[object]

@@ -25,7 +25,7 @@ class Coverage(NamedTuple):
 
 
 def coverage_of(app: Lowkiq, stack: str, counts: Mapping[str, int] | None = None) -> Coverage:
-    """That of a stack of template.yaml and of the group that `lowkiq drain-schedules` keeps for it.
+    """That of a stack of template.yaml and of the group that `lowkiq stack schedules` keeps for it.
 
     `counts`: of queues that are to have so many shards. Raises DeployError, ConfigError and BackendError.
     """

@@ -75,7 +75,7 @@ def wanted_schedule(prefix: str, index: int, like: Schedule) -> Schedule:
         like,
         name=name_of(prefix, index),
         event=f'{{"shard": {index}}}',
-        description=f"Drains shard {index} of every queue. Made by lowkiq drain-schedules.",
+        description=f"Drains shard {index} of every queue. Made by lowkiq stack schedules.",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
@@ -88,7 +88,7 @@ def pause(context: RequestContext, params: Pause) -> Paused:
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
     queue = context.app.operate(worker)
     until = queue.pause(seconds)
-    audit.note(context, "pause", params.queue, f"until {until:.0f}", len(queue.reader.shards))
+    activity.note(context, "pause", params.queue, f"until {until:.0f}", len(queue.reader.shards))
     return Paused(paused=True, until=None if seconds is None else until)
 
 
@@ -97,7 +97,7 @@ def resume(context: RequestContext, params: WholeQueue) -> Paused:
     worker = worker_named(context, params.queue)
     paused = sum(shard.is_paused for shard in context.app.operate(worker).shards())
     context.app.operate(worker).resume()
-    audit.note(context, "resume", params.queue, "all shards", paused)
+    activity.note(context, "resume", params.queue, "all shards", paused)
     return Paused(paused=False, until=None)
 
 
@@ -107,15 +107,15 @@ def evict(context: RequestContext, params: Holder) -> Evicted:
     queue = context.app.operate(worker)
     if params.shard >= len(queue.reader.shards):
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of this number.")
-    evicted = queue.in_flight.evict(params.shard, params.token)
-    audit.note(context, "evict", params.queue, f"holder {params.token} of shard {params.shard}", int(evicted))
+    evicted = queue.in_flight.evict_holder(params.shard, params.token)
+    activity.note(context, "evict", params.queue, f"holder {params.token} of shard {params.shard}", int(evicted))
     return Evicted(evicted)
 
 
 def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], int]) -> Changed:
     worker = worker_named(context, params.queue)
     changed = act(context.app.operate(worker))
-    audit.note(context, action, params.queue, selected(params.ids), changed)
+    activity.note(context, action, params.queue, selected(params.ids), changed)
     return Changed(changed)
 
 

@@ -35,7 +35,7 @@ class WholeList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     next: Annotated[str, Meta(description="The `next` of the last response.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=1_000_000, description="About how many jobs one call examines.")] = 10_000
     reason: Annotated[
-        str, Meta(max_length=LONGEST_REASON, description="Why, for the audit log; the first call has it.")
+        str, Meta(max_length=LONGEST_REASON, description="Why, for the activity log; the first call has it.")
     ] = ""
 
 

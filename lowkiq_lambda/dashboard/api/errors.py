@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE, past_actions
-from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
+from lowkiq_lambda.views.activity import ActivityEntry
 from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
 
 
@@ -29,17 +29,17 @@ class ErrorsParams(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(description="The `next` of the part before.")] | UnsetType = UNSET
 
 
-class PastActionsParams(msgspec.Struct, frozen=True, kw_only=True):
+class ActivityParams(msgspec.Struct, frozen=True, kw_only=True):
     """Actions on a queue, or on all."""
 
     queue: QueueName | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of actions.")] = 100
 
 
-class PastActions(msgspec.Struct, frozen=True, kw_only=True):
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
     """The last actions, newest first."""
 
-    actions: list[PastAction]
+    activity: list[ActivityEntry]
 
 
 def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
@@ -58,11 +58,11 @@ def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
         ) from error
 
 
-def actions(context: RequestContext, params: PastActionsParams) -> PastActions:
+def activity(context: RequestContext, params: ActivityParams) -> Activity:
     """What people changed by the dashboard and its API, as far as it is kept: of each queue the last 500 actions."""
     app = context.app
     if isinstance(params.queue, UnsetType):
         names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE]
     else:
         names = [worker_named(context, params.queue).queue_name]
-    return PastActions(actions=past_actions(app.core.backend, app.config.redis_retry_for, names, params.limit))
+    return Activity(activity=read_activity(app.core.backend, app.config.redis_retry_for, names, params.limit))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.actions import WholeQueue
 from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
@@ -89,7 +89,7 @@ def set_limits(context: RequestContext, params: LimitsParams) -> LimitsResponse:
         changes["rate"] = params.rate and Rate(params.rate.ids, per=params.rate.per)
     if changes:
         context.app.operate(worker).limits.set(**changes)
-        audit.note(context, "set limits", params.queue, change_words(changes), _shards(context, params.queue))
+        activity.note(context, "set limits", params.queue, change_words(changes), _shards(context, params.queue))
     return _response(context, worker)
 
 
@@ -97,7 +97,7 @@ def reset(context: RequestContext, params: WholeQueue) -> LimitsResponse:
     """Have the limits that code declares count again."""
     worker = worker_named(context, params.queue)
     context.app.operate(worker).limits.reset()
-    audit.note(context, "reset limits", params.queue, "all shards", _shards(context, params.queue))
+    activity.note(context, "reset limits", params.queue, "all shards", _shards(context, params.queue))
     return _response(context, worker)
 
 

@@ -28,7 +28,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/shards", stats.shards),
     operation("GET", "/history", stats.history),
     operation("GET", "/errors", errors.errors),
-    operation("GET", "/actions", errors.actions),
+    operation("GET", "/activity", errors.activity),
     operation("GET", "/waiting/count", bulk_actions.count_waiting),
     operation("GET", "/morgue/count", bulk_actions.count_dead),
     operation("GET", "/job", jobs.job),

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.base.errors import DeclarationError, NoSuchEntry
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
@@ -159,7 +159,7 @@ def run_now(context: RequestContext, params: OneEntry) -> RanNow:
     """Push the job of an entry now. Its planned times do not change."""
     with _known():
         pushed = context.app.schedules.run_now(worker_named(context, params.queue), params.name)
-    audit.note(context, "run now", params.queue, target(params.name), 1)
+    activity.note(context, "run now", params.queue, target(params.name), 1)
     return RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at)
 
 
@@ -167,7 +167,7 @@ def remove(context: RequestContext, params: OneEntry) -> Removed:
     """Remove an entry that was made at run time."""
     with _known():
         context.app.schedules.remove(worker_named(context, params.queue), params.name)
-    audit.note(context, "remove", params.queue, target(params.name), 1)
+    activity.note(context, "remove", params.queue, target(params.name), 1)
     return Removed(removed=True)
 
 
@@ -205,7 +205,7 @@ def _switch(context: RequestContext, params: OneEntry, *, on: bool) -> Switched:
     change = context.app.schedules.enable if on else context.app.schedules.disable
     with _known():
         change(worker_named(context, params.queue), params.name)
-    audit.note(context, "enable" if on else "disable", params.queue, target(params.name), 1)
+    activity.note(context, "enable" if on else "disable", params.queue, target(params.name), 1)
     return Switched(is_on=on)
 
 
@@ -266,7 +266,7 @@ def put(context: RequestContext, params: NewEntry) -> OneEntryResponse:
     except DeclarationError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_entry", str(error)) from error
     times = {field: value for field in _TIMES if (value := getattr(params, field)) is not UNSET}
-    audit.note(context, "put", params.queue, target(params.name), 1, job=params.id, **times)
+    activity.note(context, "put", params.queue, target(params.name), 1, job=params.id, **times)
     return one_entry(context, worker, params.name)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.actions import Pause, Paused, WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
@@ -80,7 +80,7 @@ def pause(context: RequestContext, params: TenantPause) -> Paused:
     worker = _worker_with_tenants(context, params.queue)
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
     until = context.app.operate(worker).pause(seconds, tenant=params.tenant)
-    audit.note(context, "pause tenant", params.queue, f"{params.tenant!r} until {until:.0f}", 1)
+    activity.note(context, "pause tenant", params.queue, f"{params.tenant!r} until {until:.0f}", 1)
     return Paused(paused=True, until=None if seconds is None else until)
 
 
@@ -88,7 +88,7 @@ def resume(context: RequestContext, params: OneTenant) -> Paused:
     """Resume a tenant if it is paused."""
     worker = _worker_with_tenants(context, params.queue)
     context.app.operate(worker).resume(tenant=params.tenant)
-    audit.note(context, "resume tenant", params.queue, repr(params.tenant), 1)
+    activity.note(context, "resume tenant", params.queue, repr(params.tenant), 1)
     return Paused(paused=False, until=None)
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard import audit, durations
+from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.pages.actions import queue_of
 from lowkiq_lambda.operate.queue_operations import QueueOperations
@@ -64,14 +64,14 @@ def _pause(context: RequestContext, operations: QueueOperations, queue: str) -> 
     except ValueError:
         return context.refuse(400, durations.WRONG_SECONDS)
     operations.pause(seconds)
-    audit.note(context, "pause", queue, durations.in_words(seconds), len(operations.reader.shards))
+    activity.note(context, "pause", queue, durations.in_words(seconds), len(operations.reader.shards))
     return context.redirect(_back(form), queue=queue)
 
 
 def _resume(context: RequestContext, operations: QueueOperations, queue: str) -> Response:
     paused = sum(shard.is_paused for shard in operations.shards())
     operations.resume()
-    audit.note(context, "resume", queue, "all shards", paused)
+    activity.note(context, "resume", queue, "all shards", paused)
     return context.redirect(_back(context.form), queue=queue)
 
 
@@ -83,8 +83,8 @@ def _evict(context: RequestContext, operations: QueueOperations, queue: str) -> 
         index, token = -1, 0
     if not 0 <= index < len(shards):
         return context.refuse(400, "The queue has no such shard.")
-    evicted = operations.in_flight.evict(shards[index], token)
-    audit.note(context, "evict", queue, f"shard {index}, token {token}", int(evicted))
+    evicted = operations.in_flight.evict_holder(shards[index], token)
+    activity.note(context, "evict", queue, f"shard {index}, token {token}", int(evicted))
     if evicted:
         return context.redirect("shards", queue=queue)
     # The page explains that the holder is gone.

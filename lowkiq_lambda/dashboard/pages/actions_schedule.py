@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import NoSuchEntry
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, switch_all, target
 from lowkiq_lambda.dashboard.pages.schedules import NO_ENTRY
@@ -110,7 +110,7 @@ def act(context: RequestContext) -> Response:
         _run(context, worker, name, do)
     except NoSuchEntry as error:
         return context.refuse(404, str(error))
-    audit.note(context, do.replace("_", " "), queue, target(name), 1)
+    activity.note(context, do.replace("_", " "), queue, target(name), 1)
     return context.redirect("schedules") if do == "remove" else context.redirect("schedule", queue=queue, name=name)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.filters import ListQuery, list_query
 from lowkiq_lambda.dashboard.pages.lists import MORGUE, WAITING, JobPage
@@ -85,7 +85,7 @@ def show(context: RequestContext) -> Response:
     except ValueError as error:
         return context.refuse(400, str(error))
     sought = ", ".join(f"{name} {value!r}" for name, value in query.fields().items())
-    audit.note_export(context, worker.queue_name, f"{fields['list']} as {file.name}{', ' * bool(sought)}{sought}")
+    activity.note_export(context, worker.queue_name, f"{fields['list']} as {file.name}{', ' * bool(sought)}{sought}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{worker.queue_name}-{fields['list']}")
     return StreamingResponse(
         _content(context, worker, listed, query, chain([first], pages), file),

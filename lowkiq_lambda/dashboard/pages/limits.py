@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import DeclarationError
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.durations import seconds_of
 from lowkiq_lambda.dashboard.pages.parts import chosen_worker, no_queue
@@ -63,7 +63,7 @@ def act(context: RequestContext) -> Response:
     limits, shards = context.app.operate(worker).limits, len(context.app.core.queues[queue].shards)
     if do == "reset":
         limits.reset()
-        audit.note(context, "reset limits", queue, "all shards", shards)
+        activity.note(context, "reset limits", queue, "all shards", shards)
         return context.redirect("limits", queue=queue)
     if do != "set":
         return context.refuse(400, NO_ACTION)
@@ -73,7 +73,7 @@ def act(context: RequestContext) -> Response:
         return context.redirect("actions/limits", queue=queue, do="set", **again)
     most, rate = _most(typed["places"]), _rate(typed["ids"], typed["per"])
     limits.set(max_running=most, rate=rate)
-    audit.note(context, "set limits", queue, change_words({"max_running": most, "rate": rate}), shards)
+    activity.note(context, "set limits", queue, change_words({"max_running": most, "rate": rate}), shards)
     return context.redirect("limits", queue=queue)
 
 

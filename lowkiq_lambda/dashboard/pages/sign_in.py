@@ -6,7 +6,7 @@ from math import ceil
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.security.caller import caller_of
 from lowkiq_lambda.dashboard.security.paths import checked
@@ -30,17 +30,17 @@ def sign_in(context: RequestContext) -> Response:
     known_session = site.auth.known_session(scope, [*cookies_of(context.request.headers)])
     wait = site.throttle.seconds_to_wait(caller, known_session)
     if wait > 0:
-        audit.note_sign_in("locked out", caller)
+        activity.note_sign_in("locked out", caller)
         answer = _form(context, target, 429, "Too many attempts. Wait a minute and try again.")
         answer.headers["retry-after"] = str(ceil(wait))
         return answer
     signed_in = site.auth.sign_in(scope, context.form.get("password", ""), site.now())
     if signed_in is None:
-        audit.note_sign_in("wrong password", caller)
+        activity.note_sign_in("wrong password", caller)
         return _form(context, target, 401, "The password is wrong.")
     session, cookie = signed_in
     site.throttle.forget(caller, known_session)
-    audit.note_sign_in("signed in", caller, session)
+    activity.note_sign_in("signed in", caller, session)
     answer = context.redirect_to(context.root + target)
     cookie.set_on(answer.headers, context.request.url.scheme)
     return answer
@@ -51,7 +51,7 @@ def sign_out(context: RequestContext) -> Response:
     answer = context.redirect("sign-in")
     if context.visitor is not None and context.visitor.signed_in is not None:
         signed_in = context.visitor.signed_in
-        audit.note_sign_in("signed out", caller_of(context.request.scope), signed_in.session)
+        activity.note_sign_in("signed out", caller_of(context.request.scope), signed_in.session)
         _end(context, signed_in.session)
         Cookie(signed_in.cookie, "").set_on(answer.headers, context.request.url.scheme)
     return answer

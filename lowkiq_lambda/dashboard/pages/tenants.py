@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard import audit, durations
+from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.context import NO_ACTION, RequestContext
 from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.declare.worker import Worker
@@ -66,7 +66,7 @@ def act(context: RequestContext) -> Response:
     queue, operated = worker.queue_name, context.app.operate(worker)
     if do == "resume":
         operated.resume(tenant=tenant)
-        audit.note(context, "resume tenant", queue, repr(tenant), 1)
+        activity.note(context, "resume tenant", queue, repr(tenant), 1)
         return context.redirect("tenants", queue=queue)
     if durations.wrong_length(form):
         return context.redirect("actions/tenant", queue=queue, do="pause", tenant=tenant, **durations.again(form))
@@ -75,7 +75,7 @@ def act(context: RequestContext) -> Response:
     except ValueError:
         return context.refuse(400, durations.WRONG_SECONDS)
     operated.pause(seconds, tenant=tenant)
-    audit.note(context, "pause tenant", queue, f"{tenant!r} {durations.in_words(seconds)}", 1)
+    activity.note(context, "pause tenant", queue, f"{tenant!r} {durations.in_words(seconds)}", 1)
     return context.redirect("tenants", queue=queue)
 
 

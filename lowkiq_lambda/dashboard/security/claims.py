@@ -27,7 +27,7 @@ class TrustedClaims(msgspec.Struct, frozen=True, kw_only=True):
     `source`: `jwt`, the claims of a JWT or Cognito authorizer; `iam`, the caller of a signed request with claims like
     `userArn` and `accountId`. A rule is `claim=value`, or several with `&` between them, all of which must hold; in a
     value `*` stands for any characters and `?` for one. Callers that match a rule of `operators` may act, callers that
-    match one of `readers` may look. `name`: the claim with the caller's name for audit lines.
+    match one of `readers` may look. `name`: the claim with the caller's name for activity lines.
 
     The claim `email` counts only where `email_verified` is true, because people may enter the address of somebody else.
     `unverified_email`: it counts in any case; for an issuer that knows the addresses, and does not send that claim.

@@ -84,7 +84,7 @@ def _line(limits: LimitsView, shard: int) -> tuple[str, ...]:
 
 
 def change_words(changes: Mapping[str, Any]) -> str:
-    """What `set` is given, for the line of the audit."""
+    """What `set` is given, for the line of the activity log."""
     most, rate = changes.get("max_running"), changes.get("rate")
     words = []
     if "max_running" in changes:

@@ -293,9 +293,9 @@ def declaration_key(queue_name: str, prefix: str = PREFIX) -> str:
     return queue_key(queue_name, "declaration", prefix)
 
 
-def actions_key(queue_name: str, prefix: str = PREFIX) -> str:
+def activity_key(queue_name: str, prefix: str = PREFIX) -> str:
     """The key of the dashboard's record of actions on a queue, or on none ("")."""
-    return queue_key(queue_name, "actions", prefix)
+    return queue_key(queue_name, "activity", prefix)
 
 
 def told_key(queue_name: str, prefix: str = PREFIX) -> str:

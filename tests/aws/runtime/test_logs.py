@@ -25,7 +25,7 @@ def lines_of(outcome: Outcome, message: str | None = None) -> list[dict[str, Any
 
 @pytest.mark.parametrize("log_format", LAMBDA_LOGS)
 def test_what_people_change_stands_in_the_dashboards_log(stage: FunctionStage, log_format: str) -> None:
-    """The audit's line, with the invocation's id, as docs/dashboard.md promises; once."""
+    """The activity log's line, with the invocation's id, as docs/dashboard.md promises; once."""
     environment = stage.environment(
         DASHBOARD,
         LAMBDA_LOGS[log_format],
@@ -38,7 +38,7 @@ def test_what_people_change_stands_in_the_dashboards_log(stage: FunctionStage, l
     paused = environment.begin(event, PLENTY, request_id="4711").result()
 
     assert 200 == paused.value["statusCode"], paused.value
-    (line,) = [line for line in lines_of(paused) if line.get("name") == "lowkiq_lambda.operate.audit"]
+    (line,) = [line for line in lines_of(paused) if line.get("name") == "lowkiq_lambda.activity"]
     assert ("INFO", "pause", queue, 1) == tuple(line[name] for name in ("level", "action", "queue", "changed"))
     assert "deploy" in line["who"]
     assert ("4711", "drain") == (line["function_request_id"], line["function_name"])
@@ -57,9 +57,7 @@ def test_each_sign_in_stands_in_the_dashboards_log(stage: FunctionStage, log_for
         outcomes.append(environment.begin(event, PLENTY).result())
 
     assert [401, 303] == [outcome.value["statusCode"] for outcome in outcomes]
-    lines = [
-        line for outcome in outcomes for line in lines_of(outcome) if line.get("name") == "lowkiq_lambda.operate.audit"
-    ]
+    lines = [line for outcome in outcomes for line in lines_of(outcome) if line.get("name") == "lowkiq_lambda.activity"]
     assert [("WARNING", "wrong password"), ("INFO", "signed in")] == [
         (line["level"], line["message"].rpartition(": ")[2]) for line in lines
     ]

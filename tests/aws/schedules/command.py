@@ -60,7 +60,7 @@ def start(words: Sequence[str], front: Front, server: Server, folder: Path) -> "
     """The command as a process of its own."""
     environment = {**without_aws(), **front.environment, "LOWKIQ_REDIS_URL": server.url, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-m", "lowkiq_lambda", "drain-schedules", "--function", FUNCTION, "--role", ROLE, *words],
+        [sys.executable, "-m", "lowkiq_lambda", "stack", "schedules", "--function", FUNCTION, "--role", ROLE, *words],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,

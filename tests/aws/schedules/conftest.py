@@ -84,7 +84,7 @@ def run(
     def run(*words: str, indexes: bool = False) -> CommandOutput:
         usual = {"--function": FUNCTION, "--role": ROLE, "--prefix": prefix}
         plan = [word for option in usual.items() if option[0] not in words for word in option]
-        code = main(["drain-schedules", *(["indexes"] if indexes else plan), *words])
+        code = main(["stack", "schedules", *(["indexes"] if indexes else plan), *words])
         out, error = capfd.readouterr()
         return CommandOutput(code, out, error)
 

@@ -29,7 +29,7 @@ def test_the_module_runs_and_teaches(tmp_path: Path, front: Front, own_server: S
     """Both helps come without an account, an app or a server, and name the options and exit codes."""
     for words, expected in ((["--help"], "EXIT CODES"), (["indexes", "--help"], "ShardIndexes")):
         with subprocess.Popen(
-            [sys.executable, "-m", "lowkiq_lambda", "drain-schedules", *words],
+            [sys.executable, "-m", "lowkiq_lambda", "stack", "schedules", *words],
             cwd=tmp_path,
             env={**without_aws(), "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
@@ -81,7 +81,7 @@ def test_the_app_may_be_named_by_the_environment(
     monkeypatch.setenv("LOWKIQ_APP", write_app({"Orders": 2}))
     monkeypatch.setenv("LOWKIQ_DRAIN_FUNCTION", FUNCTION)
 
-    assert NOT_APPLIED == main(["drain-schedules", "--role", ROLE, "--dry-run", "--prefix", "from-the-environment"])
+    assert NOT_APPLIED == main(["stack", "schedules", "--role", ROLE, "--dry-run", "--prefix", "from-the-environment"])
     assert "0,1\n" == run(indexes=True).out.splitlines(keepends=True)[-1]
 
 
@@ -103,7 +103,7 @@ def test_a_command_line_that_cannot_work_is_told_so(
     """What is missing or wrong on the command line is named, with the exit code of misuse."""
     monkeypatch.delenv("LOWKIQ_DRAIN_FUNCTION", raising=False)
 
-    assert MISUSED == main(["drain-schedules", *words])
+    assert MISUSED == main(["stack", "schedules", *words])
     assert sentence in capsys.readouterr().err
 
 

@@ -49,7 +49,7 @@ def test_what_is_created_is_all_that_a_schedule_needs(scheduler: Any, group: str
         "ScheduleExpression": "rate(1 minute)",
         "State": "ENABLED",
         "FlexibleTimeWindow": {"Mode": "OFF"},
-        "Description": "Drains shard 1 of every queue. Made by lowkiq drain-schedules.",
+        "Description": "Drains shard 1 of every queue. Made by lowkiq stack schedules.",
         "Target": {
             "Arn": FUNCTION,
             "RoleArn": ROLE,

@@ -144,7 +144,7 @@ class Race:
         token: Any = self._server.admin.hget(shard.key("meta"), "token")
         job_id = next(f"id{number}" for number in range(99) if shard_for(f"id{number}", SHARDS) == shard.index)
         self._notes.tell("evicting", job_id=job_id, token=int(token or 0))
-        self._app.operate(self._worker).in_flight.evict(shard, int(token or 0))
+        self._app.operate(self._worker).in_flight.evict_holder(shard, int(token or 0))
 
     def _hold(self) -> None:
         queue = self._app.operate(self._worker)

@@ -1,4 +1,4 @@
-"""`lowkiq costs`: the bills of a month side by side, and from where on which one is the cheapest."""
+"""`lowkiq stack costs`: the bills of a month side by side, and from where on which one is the cheapest."""
 
 import sys
 from collections.abc import Callable
@@ -49,19 +49,19 @@ EXIT CODES
 
 EXAMPLES
   An idle app:
-    lowkiq costs --jobs 0
+    lowkiq stack costs --jobs 0
   Ten million jobs of 50 ms in 24 shards, on an existing Redis:
-    lowkiq costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 --redis none
+    lowkiq stack costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 --redis none
   A million jobs that wait 50 ms for something else, 20 at a time:
-    lowkiq costs --job-seconds 0.05 --batch 1 --concurrency 20
+    lowkiq stack costs --job-seconds 0.05 --batch 1 --concurrency 20
   An idle app with metrics of each queue, a secret, and a key for it:
-    lowkiq costs --jobs 0 --metrics queues --secrets 1 --kms-keys 1
+    lowkiq stack costs --jobs 0 --metrics queues --secrets 1 --kms-keys 1
   Another region: one price, or a file with those that differ
   ([metrics] dollars = 0.33 and so on):
-    lowkiq costs --price lambda_requests=0.23
-    lowkiq costs --prices frankfurt.toml
+    lowkiq stack costs --price lambda_requests=0.23
+    lowkiq stack costs --prices frankfurt.toml
   Every price, with its source and date:
-    lowkiq costs --list-prices
+    lowkiq stack costs --list-prices
 """
 
 Ways: TypeAlias = dict[str, Callable[[Month], Bill]]
@@ -167,7 +167,7 @@ class CostOptions:
     list_prices: Annotated[bool, flag("Print all prices instead of the table.")] = False
 
 
-command: Final = command_app("costs", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq costs [OPTIONS]")
+command: Final = command_app("costs", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq stack costs [OPTIONS]")
 
 
 @command.default

@@ -1,4 +1,4 @@
-"""The audit by journals: a sound queue has no violation, and each seeded fault has one (P1, P2, P3, P4)."""
+"""The verification by journals: a sound queue has no violation, and each seeded fault has one (P1, P2, P3, P4)."""
 
 import threading
 from collections.abc import Callable
@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, LowkiqError, Rejected, Worker
-from lowkiq_lambda.operate.audit import auditor
-from lowkiq_lambda.operate.audit.rules import violations
 from lowkiq_lambda.operate.inspect import journal
+from lowkiq_lambda.operate.verify import verifier
+from lowkiq_lambda.operate.verify.rules import violations
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
@@ -178,16 +178,16 @@ def test_each_seeded_fault_is_found(
 
 
 def before_the_places(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """When an audit has read the journals, and not yet what the shards have, this happens."""
+    """When a verification has read the journals, and not yet what the shards have, this happens."""
 
     def read_places(*arguments: Any) -> Any:
         happens()
         return journal.read_places(*arguments)
 
-    monkeypatch.setattr(auditor, "read_places", read_places)
+    monkeypatch.setattr(verifier, "read_places", read_places)
 
 
-def test_what_is_pushed_while_an_audit_reads_is_no_violation(
+def test_what_is_pushed_while_a_verification_reads_is_no_violation(
     app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shard has a payload then of which the journal that was read says nothing: a newer one does."""
@@ -199,7 +199,7 @@ def test_what_is_pushed_while_an_audit_reads_is_no_violation(
     assert [] == [*map(str, app.operate(worker).verify().violations)]
 
 
-def test_what_ends_while_an_audit_reads_is_no_violation(
+def test_what_ends_while_a_verification_reads_is_no_violation(
     app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal that was read has it in flight, and what tells of its success names nobody."""
@@ -321,7 +321,7 @@ def test_an_outcome_too_many_is_found_in_a_recording_that_began_amid_a_visit() -
     assert ("old", 3) in [(one.id, one.number) for one in violations(entries)]
 
 
-def test_e93_the_audit_goes_on_over_a_move(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_e93_the_verification_goes_on_over_a_move(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-93: journals of shards that are left are read with those of the new ones, and what was moved is there."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     app.operate(worker).journal("all")

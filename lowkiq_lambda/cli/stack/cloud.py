@@ -1,4 +1,4 @@
-"""`lowkiq cloud`: the stack of a project, on this machine."""
+"""`lowkiq stack cloud`: the stack of a project, on this machine."""
 
 import os
 import signal
@@ -30,12 +30,12 @@ EXIT CODES
 
 EXAMPLES
   The stack, and from another terminal a job for it:
-    lowkiq cloud
+    lowkiq stack cloud
     LOWKIQ_REDIS_URL=embedded: lowkiq push SyncOrder 17 '{"status": "paid"}'
   As a step of a pipeline:
-    lowkiq cloud --once
+    lowkiq stack cloud --once
 """
-command: Final = command_app("cloud", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq cloud [--once]")
+command: Final = command_app("cloud", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq stack cloud [--once]")
 
 
 @command.default

@@ -1,4 +1,4 @@
-"""The command line of `lowkiq drain-schedules`, and the help that teaches it."""
+"""The command line of `lowkiq stack schedules`, and the help that teaches it."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ from typing import Final
 
 from lowkiq_lambda.aws.drain_schedules.deployed import AwsUnreachable
 from lowkiq_lambda.cli.codes import AWAY, INTERRUPTED
-from lowkiq_lambda.cli.drain_schedules import flow
-from lowkiq_lambda.cli.drain_schedules.options import AppName, GuardOptions, PlanOptions, target_of
 from lowkiq_lambda.cli.output import agreed
 from lowkiq_lambda.cli.parts import command_app
+from lowkiq_lambda.cli.stack.schedules import flow
+from lowkiq_lambda.cli.stack.schedules.options import AppName, GuardOptions, PlanOptions, target_of
 
 _PLAN: Final = PlanOptions()
 _GUARD: Final = GuardOptions()
@@ -44,11 +44,11 @@ EXIT CODES
 
 EXAMPLES
   What a deploy would change, and whether it would strand anything:
-    lowkiq drain-schedules shop.jobs:app --stack shop --dry-run
+    lowkiq stack schedules shop.jobs:app --stack shop --dry-run
   Carry it out, in a pipeline:
-    lowkiq drain-schedules shop.jobs:app --stack shop --yes
+    lowkiq stack schedules shop.jobs:app --stack shop --yes
   Without a stack's outputs:
-    lowkiq drain-schedules shop.jobs:app --function shop-drain \\
+    lowkiq stack schedules shop.jobs:app --function shop-drain \\
       --role arn:aws:iam::123456789012:role/shop-schedules
 """
 _INDEXES_HELP: Final = """
@@ -60,7 +60,7 @@ output, nothing is printed, and the exit code is 1. AWS is not asked.
 _INDEXES_EPILOGUE: Final = """
 EXAMPLE
   In two steps, so that a refusal ends the deploy before it begins:
-    indexes=$(lowkiq drain-schedules indexes shop.jobs:app) &&
+    indexes=$(lowkiq stack schedules indexes shop.jobs:app) &&
       sam deploy --parameter-overrides "ShardIndexes=$indexes"
 """
 
@@ -69,13 +69,13 @@ command: Final = command_app(
     "drain-schedules",
     help_=_HELP,
     epilogue=_EPILOGUE,
-    usage="lowkiq drain-schedules [indexes] [OPTIONS] [MODULE:APP]",
+    usage="lowkiq stack schedules [indexes] [OPTIONS] [MODULE:APP]",
 )
 _indexes: Final = command_app(
     "indexes",
     help_=_INDEXES_HELP,
     epilogue=_INDEXES_EPILOGUE,
-    usage="lowkiq drain-schedules indexes [OPTIONS] [MODULE:APP]",
+    usage="lowkiq stack schedules indexes [OPTIONS] [MODULE:APP]",
 )
 command.command(_indexes)
 

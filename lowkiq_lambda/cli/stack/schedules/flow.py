@@ -20,8 +20,8 @@ from lowkiq_lambda.aws.drain_schedules.plan import Plan, describe, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.drain_schedules.options import GuardOptions, PlanOptions, Target
 from lowkiq_lambda.cli.parts import app_spec
+from lowkiq_lambda.cli.stack.schedules.options import GuardOptions, PlanOptions, Target
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.loading import load_app
 

@@ -1,6 +1,6 @@
 """The last actions of people in the dashboard, by queue, stored beside the queue.
 
-A record is written after its action, so an action has no record if the process dies between the two. The audit log has
+A record is written after its action, so an action has no record if the process dies between the two. The activity log has
 the same gap. The records are for people to read and not evidence: anybody with write access to the server can change
 them.
 """
@@ -15,8 +15,8 @@ import msgspec
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import actions_key, dashboard_key
-from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.store.shard.keys import activity_key, dashboard_key
+from lowkiq_lambda.views.activity import ActivityEntry
 
 KEPT: Final = 500
 """Records of a queue."""
@@ -26,7 +26,7 @@ OF_NO_QUEUE: Final = ""
 _OWN_KEY: Final = secrets.token_bytes(32)
 
 
-class _Record(PastAction, frozen=True, kw_only=True):
+class _Record(ActivityEntry, frozen=True, kw_only=True):
     """As it is kept. `by_step`: how many ids this step has changed; `changed`: what the action told then."""
 
     by_step: int = 0
@@ -36,9 +36,9 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Record).decode
 
 
-def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> None:
-    """Keep it, once; if Redis does not take it, only the audit log has it."""
-    key = actions_key(action.queue, backend.prefix)
+def record_action(backend: Backend, action: ActivityEntry, by_step: int = 0) -> None:
+    """Keep it, once; if Redis does not take it, only the activity log has it."""
+    key = activity_key(action.queue, backend.prefix)
     commands: Sequence[tuple[Any, ...]] = (
         ("LPUSH", key, _encode(_Record(**msgspec.structs.asdict(action), by_step=by_step))),
         ("LTRIM", key, 0, KEPT - 1),
@@ -48,9 +48,9 @@ def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> Non
         send_each(backend.client, [(key, command) for command in commands])
 
 
-def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str], limit: int) -> list[PastAction]:
+def read_activity(backend: Backend, retry_for: float, queue_names: Sequence[str], limit: int) -> list[ActivityEntry]:
     """The last actions on these queues, newest first; of one that took several requests the last. BackendError."""
-    keys = [actions_key(name, backend.prefix) for name in queue_names]
+    keys = [activity_key(name, backend.prefix) for name in queue_names]
     commands = [(key, ("LRANGE", key, 0, KEPT - 1)) for key in keys]
     answers = backend.retrying(
         retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
@@ -73,7 +73,7 @@ def _is_key(stored: object) -> TypeGuard[bytes]:
     return isinstance(stored, bytes) and len(stored) == len(_OWN_KEY)
 
 
-def _by_action(newest_first: Sequence[_Record]) -> list[PastAction]:
+def _by_action(newest_first: Sequence[_Record]) -> list[ActivityEntry]:
     """One record for the steps of a bulk action: the last, with all that they changed. Others' steps are others'.
 
     A state that is sent again tells what it told before, and may find other jobs by then: so the steps are summed, too.
@@ -87,11 +87,11 @@ def _by_action(newest_first: Sequence[_Record]) -> list[PastAction]:
     return [_as_one(records) for records in actions.values()]
 
 
-def _as_one(records: Sequence[_Record]) -> PastAction:
+def _as_one(records: Sequence[_Record]) -> ActivityEntry:
     # The oldest records may be gone: what a step told has them.
     changed = max(sum(record.by_step for record in records), *(record.changed for record in records))
-    last = {name: getattr(records[0], name) for name in PastAction.__struct_fields__}
-    return PastAction(**{**last, "changed": changed})
+    last = {name: getattr(records[0], name) for name in ActivityEntry.__struct_fields__}
+    return ActivityEntry(**{**last, "changed": changed})
 
 
 def _readable(stored: Sequence[bytes]) -> Iterator[_Record]:

@@ -1,4 +1,4 @@
-"""`lowkiq build`: the package of a Lambda function."""
+"""`lowkiq stack build`: the package of a Lambda function."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -37,15 +37,15 @@ EXIT CODES
 
 EXAMPLES
   The package of the drain function, in a folder to be zipped:
-    lowkiq build DrainFunction python3.13-arm64 build/drain --app app
+    lowkiq stack build DrainFunction python3.13-arm64 build/drain --app app
   Behind `sam build` with a template of yours, whose function is Drain:
-    lowkiq build DrainFunction python3.13-arm64 .aws-sam/build/Drain --finish
+    lowkiq stack build DrainFunction python3.13-arm64 .aws-sam/build/Drain --finish
 """
 command: Final = command_app(
     "build",
     help_=_HELP,
     epilogue=_EPILOGUE,
-    usage="lowkiq build FUNCTION TARGET INTO [--app DIR] [--template FILE] [--finish]",
+    usage="lowkiq stack build FUNCTION TARGET INTO [--app DIR] [--template FILE] [--finish]",
 )
 
 

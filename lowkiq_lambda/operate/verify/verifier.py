@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lowkiq_lambda.operate.audit.ledger import FLIGHT, MORGUE, WAITING
-from lowkiq_lambda.operate.audit.rules import Content, Judge, Violation, judged
 from lowkiq_lambda.operate.inspect.journal import PlacesReply, read_journals, read_levels, read_places
 from lowkiq_lambda.operate.inspect.journal_stretch import Stretch, last_stretch
+from lowkiq_lambda.operate.verify.ledger import FLIGHT, MORGUE, WAITING
+from lowkiq_lambda.operate.verify.rules import Content, Judge, Violation, judged
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.journal import JournalEntry
 
 
-class AuditReport(msgspec.Struct, frozen=True):
+class VerificationReport(msgspec.Struct, frozen=True):
     """What the journals of a queue say.
 
     `since`: the time (Unix seconds) from which on nothing is missing in any of them, None if nothing was recorded;
@@ -27,8 +27,8 @@ class AuditReport(msgspec.Struct, frozen=True):
     ids: int
 
 
-class Auditor:
-    """An audit of the queue that the reader is of. Each method raises BackendError."""
+class Verifier:
+    """A verification of the queue that the reader is of. Each method raises BackendError."""
 
     def __init__(self, reader: ShardReader) -> None:
         self._reader = reader
@@ -42,7 +42,7 @@ class Auditor:
             self._entries[shard] += new
         return sum(map(len, self._entries.values()))
 
-    def report(self) -> AuditReport:
+    def report(self) -> VerificationReport:
         """Judge the entries that were read, and compare them with the present content of the shards."""
         self.look()
         # The payloads of a closed shard are in other shards now.
@@ -57,7 +57,7 @@ class Auditor:
             if stretch.since is not None
         }
         self._compare({shard: judge for shard, judge in judges.items() if stretches[shard].is_open}, stretches)
-        return AuditReport(
+        return VerificationReport(
             violations=[violation for judge in judges.values() for violation in judge.violations],
             since=max((since for stretch in stretches.values() if (since := stretch.since) is not None), default=None),
             shards=len(judges),

@@ -1,4 +1,4 @@
-"""What people did: the page and the API of past actions."""
+"""What people did: the page and the API of the activity."""
 
 import base64
 import zlib
@@ -12,11 +12,11 @@ from lowkiq_lambda.dashboard.bulk_action import BulkActionResult, BulkActionStat
 from lowkiq_lambda.dashboard.pages import actions
 from lowkiq_lambda.dashboard.security.sessions import sign
 from lowkiq_lambda.operate.acts.bulk_actions import prepare
-from lowkiq_lambda.operate.inspect import past_actions
-from lowkiq_lambda.operate.inspect.past_actions import record_action, signing_key
-from lowkiq_lambda.store.shard.keys import actions_key
+from lowkiq_lambda.operate.inspect import activity
+from lowkiq_lambda.operate.inspect.activity import record_action, signing_key
+from lowkiq_lambda.store.shard.keys import activity_key
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.views.activity import ActivityEntry
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.apps import close_app
@@ -26,7 +26,7 @@ from tests.kit.web import Browser
 
 def listed(browser: Browser, **query: str) -> list[dict[str, Any]]:
     """The actions that the API lists."""
-    found: list[dict[str, Any]] = browser.get("/api/v1/actions" + "".join(f"?queue={q}" for q in query.values())).json[
+    found: list[dict[str, Any]] = browser.get("/api/v1/activity" + "".join(f"?queue={q}" for q in query.values())).json[
         "actions"
     ]
     return found
@@ -38,8 +38,8 @@ def test_an_action_is_listed_with_who_and_how_many(
     """SK-21: the newest first, of the queue alone or of all; nothing is kept before somebody acts, nor for looking."""
     name = worker.queue_name
     worker.push_many([{"id": "a"}, {"id": "b"}])
-    assert "No action yet" in browser.get(f"/past-actions?queue={name}").words
-    assert not app.core.backend.client.exists(actions_key(name))
+    assert "No action yet" in browser.get(f"/activity?queue={name}").words
+    assert not app.core.backend.client.exists(activity_key(name))
 
     browser.send("/actions/queue", {"queue": name, "do": "pause", "seconds": "300"})
     clock.advance(60.0)
@@ -48,10 +48,10 @@ def test_an_action_is_listed_with_who_and_how_many(
     assert [("resume", 1, clock.time()), ("pause", 1, clock.time() - 60.0)] == [
         (action["action"], action["changed"], action["at"]) for action in listed(browser, queue=name)
     ]
-    page = make_browser(READER).get(f"/past-actions?queue={name}")
+    page = make_browser(READER).get(f"/activity?queue={name}")
     assert "olga resume" in page.words
     assert name in [action["queue"] for action in listed(browser)]
-    assert 404 == browser.get("/past-actions?queue=nobody").status
+    assert 404 == browser.get("/activity?queue=nobody").status
 
 
 def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -62,7 +62,7 @@ def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser
         state = BulkActionState(queue=worker.queue_name, action=action, action_id="0000001f")
         browser.send("/actions/step", {"action_state": pack(signing_key(app.core.backend, 0.0), state)})
 
-    assert 2 == app.core.backend.client.llen(actions_key(worker.queue_name))
+    assert 2 == app.core.backend.client.llen(activity_key(worker.queue_name))
     (only,) = listed(browser, queue=worker.queue_name)
     assert ("run_now", "all", "0000001f") == (only["action"], only["target"], only["action_id"])
 
@@ -96,7 +96,9 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
 def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> None:
     """One record for a run of one visitor on one target, with the most it told; others' runs never replace it."""
     name = worker.queue_name
-    past = PastAction(at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, action_id="0000000a")
+    past = ActivityEntry(
+        at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, action_id="0000000a"
+    )
     others: list[dict[str, Any]] = [
         {"who": "rita"},
         {"action": "requeue"},
@@ -106,7 +108,7 @@ def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> Non
     for at, fields in enumerate([{}, {"changed": 5}, *others, {"action_id": ""}]):
         record_action(app.core.backend, msgspec.structs.replace(past, at=float(at), **fields))
 
-    found = past_actions.past_actions(app.core.backend, 0.0, [name], 10)
+    found = activity.read_activity(app.core.backend, 0.0, [name], 10)
 
     assert [6.0, 5.0, 4.0, 3.0, 2.0, 1.0] == [action.at for action in found]
     assert 50 == found[-1].changed
@@ -147,14 +149,14 @@ def test_dashboards_of_a_server_share_what_they_sign_with(own_server: Server) ->
 
 def test_so_many_actions_are_kept(app: Lowkiq, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of each queue, and for a time; what another version wrote in another form hides nothing."""
-    monkeypatch.setattr(past_actions, "KEPT", 3)
-    key = actions_key(worker.queue_name)
+    monkeypatch.setattr(activity, "KEPT", 3)
+    key = activity_key(worker.queue_name)
     app.core.backend.client.lpush(key, b"other")
     for number in range(5):
-        record_action(app.core.backend, PastAction(at=number, who="me", action="x", queue=worker.queue_name))
+        record_action(app.core.backend, ActivityEntry(at=number, who="me", action="x", queue=worker.queue_name))
     app.core.backend.client.lpush(key, b"other")
 
-    found = past_actions.past_actions(app.core.backend, 0.0, [worker.queue_name], 10)
+    found = activity.read_activity(app.core.backend, 0.0, [worker.queue_name], 10)
 
     assert [4.0, 3.0] == [action.at for action in found]
-    assert past_actions.KEPT_FOR - 60 < app.core.backend.client.ttl(key) <= past_actions.KEPT_FOR
+    assert activity.KEPT_FOR - 60 < app.core.backend.client.ttl(key) <= activity.KEPT_FOR

@@ -1,4 +1,4 @@
-"""`lowkiq audit`: records what happens in a queue, and says whether all went as it must."""
+"""`lowkiq verify`: records what happens in a queue, and says whether all went as it must."""
 
 import sys
 import threading
@@ -13,8 +13,8 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.audit.auditor import Auditor, AuditReport
 from lowkiq_lambda.operate.inspect.journal_level import LONGEST
+from lowkiq_lambda.operate.verify.verifier import VerificationReport, Verifier
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HELP: Final = """
 Judge a queue by its journals: was each payload delivered in its order, once at a time, and is none lost?
 
-Each shard can write down what happens in it: pushes, claims, and what became of each id. The audit reads that, \
+Each shard can write down what happens in it: pushes, claims, and what became of each id. The verification reads that, \
 applies the rules of the queue to it event by event, and compares the end with what the shards hold.
 """
 _EPILOGUE: Final = """
@@ -55,16 +55,16 @@ EXIT CODES
 
 EXAMPLES
   Ten minutes of a queue:
-    lowkiq audit SyncOrder --app shop.jobs:app --record 600
+    lowkiq verify SyncOrder --app shop.jobs:app --record 600
 """
 _LOOK: Final = 0.5
 """Seconds between two looks: a shard keeps 2,000 events."""
 
-command: Final = command_app("audit", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq audit [OPTIONS] QUEUE")
+command: Final = command_app("verify", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq verify [OPTIONS] QUEUE")
 
 
 @command.default
-def audit(
+def verify(
     queue: QueueName,
     /,
     *,
@@ -85,24 +85,24 @@ def audit(
     return DONE if report.since is not None and not report.violations else FAILED
 
 
-def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> AuditReport:
+def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> VerificationReport:
     queue = app.operate(worker)
-    auditor, pause, end = Auditor(queue.reader), threading.Event(), SystemClock.monotonic() + seconds
+    verifier, pause, end = Verifier(queue.reader), threading.Event(), SystemClock.monotonic() + seconds
     # A look may be late.
     queue.journal("all", seconds=min(LONGEST, seconds + 60.0))
     try:
         while (left := end - SystemClock.monotonic()) > 0:
-            auditor.look()
+            verifier.look()
             pause.wait(min(_LOOK, left))
     except KeyboardInterrupt:
         sys.stderr.write("recording ends here\n")
     try:
-        return auditor.report()
+        return verifier.report()
     finally:
         queue.journal("trouble")
 
 
-def _lines(report: AuditReport) -> Iterator[str]:
+def _lines(report: VerificationReport) -> Iterator[str]:
     if report.since is None:
         yield "nothing was recorded: give --record SECONDS"
         return

@@ -1,4 +1,4 @@
-"""The order audit at the end of these tests is about something."""
+"""The verification at the end of these tests is about something."""
 
 import msgspec
 import pytest
@@ -9,7 +9,7 @@ from tests.chaos.steps import child, drain_to_the_end, end_lease, journal_of, ki
 from tests.kit.servers import Server
 
 
-def test_a_queue_that_a_process_died_on_is_audited(
+def test_a_queue_that_a_process_died_on_is_verified(
     server: Server, scenario: Scenario, request: pytest.FixtureRequest
 ) -> None:
     """Its pushes, claims and outcomes are in the journal, those of other processes too."""
@@ -24,7 +24,7 @@ def test_a_queue_that_a_process_died_on_is_audited(
 
 @pytest.mark.parametrize("end", ["fails", "dies before it settles", "dies when it has settled"])
 def test_the_newest_replaces_what_fails_or_dies(server: Server, scenario: Scenario, end: str) -> None:
-    """merge="latest": a payload that is replaced in flight has an outcome, or none; the audit takes both for sound."""
+    """merge="latest": a payload that is replaced in flight has an outcome, or none; both are sound."""
     failing = msgspec.structs.replace(scenario, merge="latest", handler="fail")
     push(failing, numbered("ab", 1))
     stop = "before settle" if end == "dies before it settles" else "after settle"

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.operate.audit.ledger import FLIGHT, MORGUE, WAITING, Ledger, Place
+from lowkiq_lambda.operate.verify.ledger import FLIGHT, MORGUE, WAITING, Ledger, Place
 from lowkiq_lambda.views.journal import JournalEntry
 
 Content: TypeAlias = Mapping[str, Mapping[int, str]]

@@ -1,4 +1,4 @@
-"""What may be said on the command line of `lowkiq drain-schedules`."""
+"""What may be said on the command line of `lowkiq stack schedules`."""
 
 import re
 from collections.abc import Mapping

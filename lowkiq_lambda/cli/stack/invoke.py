@@ -1,4 +1,4 @@
-"""`lowkiq invoke`: a function's handler, played without AWS."""
+"""`lowkiq stack invoke`: a function's handler, played without AWS."""
 
 import json
 import os
@@ -41,14 +41,16 @@ EXIT CODES
 
 EXAMPLES
   What a schedule does each minute for shard 0, with ten seconds to do it in:
-    lowkiq invoke shop.jobs:app \\
+    lowkiq stack invoke shop.jobs:app \\
       --event '{"shard": 0}' --timeout 10
   An event from a file, and only one field of the answer:
-    lowkiq invoke shop.jobs:app --event @event.json \\
+    lowkiq stack invoke shop.jobs:app --event @event.json \\
       | python -c 'import json, sys; print(json.load(sys.stdin)["reason"])'
 """
 
-command: Final = command_app("invoke", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq invoke [OPTIONS] [MODULE:APP]")
+command: Final = command_app(
+    "invoke", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq stack invoke [OPTIONS] [MODULE:APP]"
+)
 
 
 @command.default

@@ -3,6 +3,6 @@
 What it proves, and what not, is in docs/journal.md.
 """
 
-from lowkiq_lambda.operate.audit.rules import Content, Violation, violations
+from lowkiq_lambda.operate.verify.rules import Content, Violation, violations
 
 __all__ = ["Content", "Violation", "violations"]

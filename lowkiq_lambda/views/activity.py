@@ -3,7 +3,7 @@
 import msgspec
 
 
-class PastAction(msgspec.Struct, frozen=True, kw_only=True):
+class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Something that somebody did to a queue by the dashboard, its API or the command line.
 
     `at`: when it ended, Unix seconds. `target`: on what, in words; of a bulk action its filter. `changed`: how many

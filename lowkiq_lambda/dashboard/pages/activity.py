@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import no_queue
-from lowkiq_lambda.operate.inspect.past_actions import KEPT, KEPT_FOR, OF_NO_QUEUE, past_actions
+from lowkiq_lambda.operate.inspect.activity import KEPT, KEPT_FOR, OF_NO_QUEUE, read_activity
 
 SHOWN: Final = 200
 
@@ -18,10 +18,10 @@ def show(context: RequestContext) -> Response:
         return no_queue(context)
     names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE] if name is None else [name]
     return context.render(
-        "past_actions.html",
+        "activity.html",
         queue=name,
         names=sorted({*names} - {OF_NO_QUEUE}) if name is None else [worker.queue_name for worker in app.workers],
-        actions=past_actions(app.core.backend, app.config.redis_retry_for, names, SHOWN),
+        actions=read_activity(app.core.backend, app.config.redis_retry_for, names, SHOWN),
         now=context.site.now(),
         kept=KEPT,
         days=KEPT_FOR // 86_400,

@@ -1,7 +1,7 @@
-"""The audit log: changes, exports, refusals and sign-ins, each with its address and session.
+"""The activity log: changes, exports, refusals and sign-ins, each with its address and session.
 
 It has a logger of its own, so that its lines can be stored apart. Of changes Redis keeps the last, too, for the page of
-past actions.
+the activity.
 """
 
 import logging
@@ -13,10 +13,10 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.security.caller import Caller, caller_of
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.sessions import Session
-from lowkiq_lambda.operate.inspect.past_actions import OF_NO_QUEUE, record_action
-from lowkiq_lambda.views.actions import PastAction
+from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, record_action
+from lowkiq_lambda.views.activity import ActivityEntry
 
-logger = logging.getLogger("lowkiq_lambda.operate.audit")
+logger = logging.getLogger("lowkiq_lambda.activity")
 
 SignIn: TypeAlias = Literal["signed in", "signed out", "wrong password", "locked out"]
 
@@ -110,9 +110,9 @@ def _record(
     target: str,
     *,
     by_step: int = 0,
-    **more: Any,  # noqa: ANN401 - as PastAction has them
+    **more: Any,  # noqa: ANN401 - as ActivityEntry has them
 ) -> None:
-    past = PastAction(
+    past = ActivityEntry(
         at=context.site.now(),
         who=context.visitor_name,
         action=action,

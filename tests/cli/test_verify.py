@@ -1,4 +1,4 @@
-"""`lowkiq audit`: the verdict on a queue."""
+"""`lowkiq verify`: the verdict on a queue."""
 
 import json
 import sys
@@ -15,13 +15,13 @@ from tests.kit.handlers import Notes
 from tests.kit.servers import Server
 from tests.kit.workers import declare, jobs_of
 
-SPEC: Final = "app_of_audits:app"
+SPEC: Final = "app_to_verify:app"
 
 
 @pytest.fixture
 def app(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lowkiq]:
     """What the command line finds."""
-    module = ModuleType("app_of_audits")
+    module = ModuleType("app_to_verify")
     with closing_app(Lowkiq(Config(redis_url=server.url))) as made:
         vars(module)["app"] = made
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -36,7 +36,7 @@ def worker(app: Lowkiq, queue_name: str) -> type[Worker]:
 
 def test_a_sound_queue_passes(app: Lowkiq, worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is judged before something was recorded; then the verdict says how much it is about."""
-    words = ["audit", worker.queue_name, "--app", SPEC]
+    words = ["verify", worker.queue_name, "--app", SPEC]
     codes = [main(words)]
     app.operate(worker).journal("all")
     worker.push_many(jobs_of("ab"))
@@ -62,8 +62,8 @@ def test_a_violation_is_told_with_its_rule(
     app.core.backend.client.delete(shard.key("jobs"), shard.key("due"))
 
     codes = [
-        main(["audit", worker.queue_name, "--app", SPEC]),
-        main(["audit", worker.queue_name, "--app", SPEC, "--json"]),
+        main(["verify", worker.queue_name, "--app", SPEC]),
+        main(["verify", worker.queue_name, "--app", SPEC, "--json"]),
     ]
 
     told = capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_a_queue_that_the_app_has_not_is_refused(app: Lowkiq, capsys: pytest.Cap
     """With the names of those that it has."""
     declare(app, "orders", Notes())
 
-    code = main(["audit", "order", "--app", SPEC])
+    code = main(["verify", "order", "--app", SPEC])
 
     assert (2, "error: There is no queue 'order': did you mean orders? The app has orders.\n") == (
         code,

@@ -1,1 +1,0 @@
-"""`lowkiq drain-schedules`: the schedules of the drain function follow the app's workers."""
