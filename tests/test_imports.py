@@ -141,9 +141,9 @@ def test_a_command_line_loads_no_client_before_a_command_needs_it() -> None:
     program = "import sys; from lowkiq_lambda.cli.program import execute; execute('lowkiq', sys.argv[1:]); "
     told = "sys.stderr.write(' '.join({'redis', 'boto3', 'lowkiq_lambda.app'} & {*sys.modules}))"
 
-    for word in ("--help", "--version", "costs"):
+    for words in (["--help"], ["--version"], ["stack"], ["stack", "costs"]):
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program + told, word],
+            [sys.executable, "-W", "ignore", "-c", program + told, *words],
             capture_output=True,
             text=True,
             check=False,

@@ -7,7 +7,7 @@ from typing import Final
 from cyclopts import App, Argument
 
 from lint.reference.tables import code, table
-from lowkiq_lambda.cli.catalog import COMMANDS, lowkiq
+from lowkiq_lambda.cli.catalog import COMMANDS, every_command, lowkiq
 
 _INTRODUCTION: Final = """\
 # Commands
@@ -18,15 +18,14 @@ _INTRODUCTION: Final = """\
 
 def page() -> str:
     """The text of the page."""
-    names = [name for commands in COMMANDS.values() for name in commands]
-    app = lowkiq(*names)
+    titles = {name: title for title, commands in COMMANDS.items() for name in commands}
+    app = lowkiq(*every_command())
     rows = [
-        [f"[`lowkiq {name}`](#lowkiq-{name})", title, listed.summary]
-        for title, commands in COMMANDS.items()
-        for name, listed in commands.items()
+        [f"[`lowkiq {words}`](#lowkiq-{words.replace(' ', '-')})", titles[words.partition(" ")[0]], listed.summary]
+        for words, listed in every_command().items()
     ]
     parts = [_INTRODUCTION, table(("command", "for", "does"), rows), ""]
-    for name in names:
+    for name in titles:
         parts += _sections(app[name], f"lowkiq {name}", "##")
     return "\n".join(parts)
 

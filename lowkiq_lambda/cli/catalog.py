@@ -1,7 +1,9 @@
 """The commands of `lowkiq`: each is imported when it is called, and the list of them costs nothing."""
 
+from collections.abc import Collection, Mapping
 from copy import copy
 from importlib import import_module
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from cyclopts import App, Group
@@ -26,20 +28,35 @@ EXAMPLES
 """
 LOWKIQ: Final = "lowkiq"
 _OPTIONS: Final = Group("Options", sort_key=9)
+_COMMANDS: Final = Group("Commands")
 
 
 class Listed(NamedTuple):
-    """A command in the list: the module and the name of its app, and what it does, in a line."""
+    """A command in the list: the module and the name of its app, and what it does, in a line.
+
+    `commands`: those of a group, such as `lowkiq stack`; its module has a function that makes the app.
+    """
 
     path: str
     summary: str
+    commands: "Mapping[str, Listed]" = MappingProxyType({})
 
 
+_STACK: Final = {
+    "invoke": Listed("stack.invoke:command", "Play an event against a function's handler, without AWS."),
+    "cloud": Listed("stack.cloud:command", "Deploy the stack to a cloud on this machine, until Ctrl-C."),
+    "costs": Listed("stack.costs:command", "Estimate what a month costs on AWS, in five ways."),
+    "build": Listed("stack.build:command", "Put the package of a Lambda function together."),
+    "schedules": Listed(
+        "stack.schedules.command:command", "Bring the drain function's schedules in line with the app's workers."
+    ),
+}
+"""In the order in which a project meets them."""
 COMMANDS: Final = {
     "Your project": {
         "new": Listed("new:command", "Write a project: an app, its tests, and its stack on AWS."),
-        "cloud": Listed("cloud:command", "Deploy the stack to a cloud on this machine, until Ctrl-C."),
         "upgrade": Listed("upgrade:command", "Bring the stack's files of a project in step with the library."),
+        "stack": Listed("stack.command:group", "Build, try, price and schedule the functions on AWS.", _STACK),
     },
     "Perform jobs": {
         "run": Listed("run:command", "Run the daemon, which performs the jobs of an app."),
@@ -69,6 +86,9 @@ COMMANDS: Final = {
             "reshard:command", "Give a queue another number of shards, while it is pushed to and drained."
         ),
         "verify": Listed("verify:command", "Judge a queue by its journals: order, and that nothing is lost."),
+        "schedules": Listed(
+            "schedules.command:command", "Tell when the entries of an app fire, without Redis: next, load, diff, dump."
+        ),
     },
     "This machine": {
         "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform nothing."),
@@ -76,22 +96,21 @@ COMMANDS: Final = {
         "reset": Listed("embedded:reset", "Remove a queue from the embedded server."),
         "completion": Listed("completion:command", "Print what has a shell complete the words of lowkiq."),
     },
-    "Schedules and AWS": {
-        "schedules": Listed(
-            "schedules.command:command", "Tell when the entries of an app fire, without Redis: next, load, diff, dump."
-        ),
-        "build": Listed("build:command", "Put the package of a Lambda function together."),
-        "invoke": Listed("invoke:command", "Play an event against a function's handler, without AWS."),
-        "drain-schedules": Listed(
-            "drain_schedules.command:command", "Bring the drain function's schedules in line with the app's workers."
-        ),
-        "costs": Listed("costs:command", "Estimate what a month costs on AWS, in five ways."),
-    },
 }
 
 
+def every_command() -> dict[str, Listed]:
+    """All commands by their words: "stack" is one, "stack build" another."""
+    return {
+        words: listed
+        for commands in COMMANDS.values()
+        for name, group in commands.items()
+        for words, listed in ((name, group), *((f"{name} {each}", one) for each, one in group.commands.items()))
+    }
+
+
 def lowkiq(*words: str) -> App:
-    """The program, in which only the commands that are called are more than a line of its help."""
+    """The program, in which only the commands with these words are more than a line of its help: "run", "stack costs"."""
     app = App(
         name=LOWKIQ,
         help=_HELP,
@@ -104,11 +123,18 @@ def lowkiq(*words: str) -> App:
         suppress_keyboard_interrupt=False,
     )
     for place, (title, commands) in enumerate(COMMANDS.items()):
-        group = Group(title, sort_key=place)
-        for position, (name, listed) in enumerate(commands.items()):
-            line = App(name=name, help=listed.summary, group=group, sort_key=position)
-            app.command(_loaded(listed) if name in words else line)
+        _add(app, commands, Group(title, sort_key=place), words)
     return app
+
+
+def _add(app: App, commands: Mapping[str, Listed], group: Group, words: Collection[str], before: str = "") -> None:
+    for position, (name, listed) in enumerate(commands.items()):
+        if before + name in words:
+            command = _loaded(listed)
+            _add(command, listed.commands, _COMMANDS, words, f"{before}{name} ")
+        else:
+            command = App(name=name, help=listed.summary, group=group, sort_key=position)
+        app.command(command)
 
 
 def _version() -> str:
@@ -119,6 +145,7 @@ def _version() -> str:
 
 def _loaded(listed: Listed) -> App:
     module, _, name = listed.path.partition(":")
-    command: App = getattr(import_module(f"lowkiq_lambda.cli.{module}"), name)
-    # Of its own, as its usage may be changed.
-    return copy(command)
+    made = getattr(import_module(f"lowkiq_lambda.cli.{module}"), name)
+    # Of its own, as the usage of a command may be changed, and commands are added to a group.
+    command: App = made() if listed.commands else copy(made)
+    return command

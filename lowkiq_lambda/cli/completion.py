@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.cli.catalog import COMMANDS, LOWKIQ, lowkiq
+from lowkiq_lambda.cli.catalog import LOWKIQ, every_command, lowkiq
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import command_app
@@ -40,6 +40,5 @@ def print_script(
     /,
 ) -> int:
     """Print it; the exit code."""
-    names = [name for commands in COMMANDS.values() for name in commands]
-    say(lowkiq(*names).generate_completion(prog_name=LOWKIQ, shell=shell))
+    say(lowkiq(*every_command()).generate_completion(prog_name=LOWKIQ, shell=shell))
     return DONE

@@ -48,7 +48,7 @@ def execute(program: str, words: Sequence[str]) -> int:
     if program == _DAEMON and words[:1] not in _EMBEDDED:
         app, words = _daemon(words)
     else:
-        app = lowkiq(*words[:1])
+        app = lowkiq(*words[:1], " ".join(words[:2]))
     try:
         code = app(words, print_error=False, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()

@@ -1,8 +1,8 @@
 """A bulk action: its steps within one request, and its state between two, which the browser keeps.
 
 The server keeps the key that signs it. So any process can serve the next step, and an action ends if the browser
-leaves. It is signed because it is evidence: how many ids an action has changed, and which lines of the activity log belong
-together. An address never holds a state: only a request, which asks for a confirmation, or a result.
+leaves. It is signed because it is evidence: how many ids an action has changed, and which lines of the activity log
+belong together. An address never holds a state: only a request, which asks for a confirmation, or a result.
 """
 
 import secrets

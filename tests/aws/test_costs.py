@@ -1,4 +1,4 @@
-"""What the calculator (`lowkiq stack costs`) says of the functions is what they do: an idle hour and a busy one, in small."""
+"""What `lowkiq stack costs` says of the functions is what they do: an idle hour and a busy one, in small."""
 
 import json
 import time

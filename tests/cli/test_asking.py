@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any, Final
 
 import pytest
+from cyclopts import App
 
-from lowkiq_lambda.cli.catalog import COMMANDS, lowkiq
+from lowkiq_lambda.cli.catalog import every_command, lowkiq
 from lowkiq_lambda.engine.pulse import Pulse
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.cli.conftest import ShopOfCommands, Type
@@ -32,12 +34,13 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "processes": lambda _, process: [["processes", "--stop", process], ["processes", "--quiet", process]],
 }
 """Commands that change what others work with."""
-ASK_ELSEWHERE: Final = {"reset", "drain-schedules"}
+ASK_ELSEWHERE: Final = {"reset", "stack schedules"}
 """As these: tests of their own have what they need, an embedded server and an AWS."""
 LOOK: Final = {
-    *("doctor", "show", "why", "stats", "verify", "dashboard", "redis", "completion", "schedules", "costs"),
+    *("doctor", "show", "why", "stats", "verify", "dashboard", "redis", "completion", "schedules", "stack"),
+    "stack costs",
 }
-ARE_THE_ACT: Final = {"run", "drain", "push", "invoke", "new", "upgrade", "cloud", "build"}
+ARE_THE_ACT: Final = {"run", "drain", "push", "new", "upgrade", "stack invoke", "stack cloud", "stack build"}
 """Perform or push jobs, or write files of one's own: nobody calls them for anything else."""
 
 
@@ -70,12 +73,13 @@ def state(shop: ShopOfCommands) -> Any:
 def test_the_catalog_has_no_command_of_which_this_does_not_know() -> None:
     """A new command either asks, or it is told here why it need not; and all that ask take --yes."""
     known = {*ASK, *ASK_ELSEWHERE, *LOOK, *ARE_THE_ACT}
-    listed = {name for commands in COMMANDS.values() for name in commands}
+    listed = {*every_command()}
     asking = {*ASK, *ASK_ELSEWHERE}
     program = lowkiq(*listed)
 
     assert known == listed
-    assert asking == {name for name in listed if "--yes" in options_of(program[name])}
+    commands = {words: reduce(App.__getitem__, words.split(), program) for words in listed}
+    assert asking == {words for words, command in commands.items() if "--yes" in options_of(command)}
 
 
 def options_of(command: Any) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda.cli import catalog, main
 
-NAMES: Final = [name for commands in catalog.COMMANDS.values() for name in commands]
+NAMES: Final = {name for words in catalog.every_command() for name in words.split()}
 _COMPLETE: Final = """
 source "{script}"
 COMP_WORDS=({words}) COMP_CWORD={last}
@@ -31,7 +31,11 @@ def test_a_script_knows_every_command(shell: str, capsys: pytest.CaptureFixture[
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize(
     ("words", "completed"),
-    [(["re"], {"redis", "requeue", "reset", "reshard", "resume"}), (["sho"], {"show"})],
+    [
+        (["re"], {"redis", "requeue", "reset", "reshard", "resume"}),
+        (["sho"], {"show"}),
+        (["stack", "co"], {"costs"}),
+    ],
 )
 def test_bash_completes(
     words: list[str], completed: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ from lowkiq_lambda.cli import catalog, main
 from tests.kit.daemons import clean_environment
 
 ROOT: Final = Path(__file__).parents[2]
-COMMANDS: Final = tuple(name for commands in catalog.COMMANDS.values() for name in commands)
+COMMANDS: Final = (*catalog.every_command(),)
 
 WITHOUT: Final = """
 import sys
@@ -25,7 +25,7 @@ EACH_WITHOUT: Final = """
 import sys
 sys.modules.update(dict.fromkeys({packages!r}))
 from lowkiq_lambda.cli import main
-print([main([command, "--help"]) for command in {commands!r}])
+print([main([*command.split(), "--help"]) for command in {commands!r}])
 """
 INTERRUPTED_IMPORT: Final = """
 import sys
@@ -56,12 +56,14 @@ def program(code: str, **values: Any) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command alone and its help say what there is, with examples, and end well."""
-    for words in ([], ["--help"], ["-h"]):
-        assert 0 == main(words)
-        text = capsys.readouterr().out
-        assert all(f"│ {command} " in text for command in COMMANDS)
-        assert "EXAMPLES" in text
+    """The command alone and its help say what there is, with examples, and end well; so does a group of commands."""
+    for group in ("", "stack "):
+        names = [words.removeprefix(group) for words in COMMANDS if words.startswith(group)]
+        for words in ([], ["--help"], ["-h"]):
+            assert 0 == main([*group.split(), *words])
+            text = capsys.readouterr().out
+            assert all(f"│ {name} " in text for name in names if " " not in name)
+            assert "EXAMPLES" in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -72,7 +74,7 @@ def test_the_help_of_a_command_teaches(
     texts = []
     for columns in ("80", "200"):
         monkeypatch.setenv("COLUMNS", columns)
-        assert 0 == main([command, "--help"])
+        assert 0 == main([*command.split(), "--help"])
         texts.append(capsys.readouterr().out)
 
     narrow, wide = (text.rpartition("╯")[2] for text in texts)
@@ -92,7 +94,8 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["cost"], 'Unknown command "cost". Did you mean "costs"?'),
+        (["stat"], 'Unknown command "stat". Did you mean "stats"?'),
+        (["stack", "cost"], 'Unknown command "cost". Did you mean "costs"?'),
         (["run", "--thread", "3"], "--thread"),
         (["run", "shop.jobs:app", "shop.other:app"], "There are too many arguments: shop.other:app."),
         (["run", "shop"], "'shop' names no app: expected MODULE:APP, such as shop.jobs:app."),
@@ -178,7 +181,7 @@ def test_a_shell_completes_without_a_package_of_aws() -> None:
     )
 
     assert (0, "") == (done.returncode, done.stderr)
-    assert "drain-schedules" in done.stdout
+    assert "ignore-queue" in done.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")

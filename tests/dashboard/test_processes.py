@@ -94,7 +94,7 @@ def test_a_process_that_is_silent_is_gone(process: Process, clock: ManualClock, 
 def test_sk2_an_operator_is_asked_before_a_process_gets_an_order(
     app: Lowkiq, beats: Beats, process: Process, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SK-2: the order is given once it is confirmed, the activity log has who gave it, and the list says what is asked."""
+    """SK-2: the order is given once it is confirmed, the log has who gave it, and the list says what is asked."""
     caplog.set_level(logging.INFO, logger=ACTIVITY)
     asked = browser.get(f"/actions/process?{urlencode({'id': process.id, 'do': 'quiet'})}")
     assert "Quiet the process?" in asked.words

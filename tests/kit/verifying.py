@@ -1,4 +1,4 @@
-"""The verification of all queues that a test has opened: their journals record everything, and are judged in the end."""
+"""Verifies all queues that a test has opened: their journals record everything, and are judged in the end."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -155,7 +155,7 @@ def running_cloud(shop: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.skipif(sys.platform != "linux", reason="packages hold what runs on Lambda, which is Linux")
 @pytest.mark.timeout(600)
 def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: Path) -> None:
-    """A job that is pushed while `lowkiq stack cloud` runs is done by the minute's schedule alone; Ctrl-C ends all of it."""
+    """A job that is pushed while `lowkiq stack cloud` runs is done by the minute's schedule alone; Ctrl-C ends all."""
     log = tmp_path / "log"
     with running_cloud(shop, log) as process:
         eventually(lambda: process.poll() is not None or "\nCtrl-C ends it" in log.read_text(), 300, "the stack")

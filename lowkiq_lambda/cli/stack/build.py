@@ -39,7 +39,8 @@ EXAMPLES
   The package of the drain function, in a folder to be zipped:
     lowkiq stack build DrainFunction python3.13-arm64 build/drain --app app
   Behind `sam build` with a template of yours, whose function is Drain:
-    lowkiq stack build DrainFunction python3.13-arm64 .aws-sam/build/Drain --finish
+    lowkiq stack build DrainFunction python3.13-arm64 \\
+      .aws-sam/build/Drain --finish
 """
 command: Final = command_app(
     "build",

@@ -39,7 +39,7 @@ SQS FIFO and EventBridge FIFO: the same handler without this library, the id as 
 is empty if the way does not need the row.
 
 Not in it: taxes, transfer of data, other services that the handler calls, the programs that push, a load balancer in \
-front of a container's dashboard. An amount without an option is assumed; lowkiq_lambda/cli/costs/ has each with its \
+front of a container's dashboard. An amount without an option is assumed; lowkiq_lambda/stack/costs/ has each with its \
 reason.
 """
 _EPILOGUE: Final = """
@@ -51,7 +51,8 @@ EXAMPLES
   An idle app:
     lowkiq stack costs --jobs 0
   Ten million jobs of 50 ms in 24 shards, on an existing Redis:
-    lowkiq stack costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 --redis none
+    lowkiq stack costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 \\
+      --redis none
   A million jobs that wait 50 ms for something else, 20 at a time:
     lowkiq stack costs --job-seconds 0.05 --batch 1 --concurrency 20
   An idle app with metrics of each queue, a secret, and a key for it:

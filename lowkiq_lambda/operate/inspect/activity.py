@@ -1,8 +1,8 @@
 """The last actions of people in the dashboard, by queue, stored beside the queue.
 
-A record is written after its action, so an action has no record if the process dies between the two. The activity log has
-the same gap. The records are for people to read and not evidence: anybody with write access to the server can change
-them.
+A record is written after its action, so an action has no record if the process dies between the two. The activity log
+has the same gap. The records are for people to read and not evidence: anybody with write access to the server can
+change them.
 """
 
 import secrets

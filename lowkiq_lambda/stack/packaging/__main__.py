@@ -1,4 +1,4 @@
-"""`python -m lowkiq_lambda.stack.packaging`: what `lowkiq stack build` does, where only the standard library is installed."""
+"""`python -m lowkiq_lambda.stack.packaging`: what `lowkiq stack build` does, with the standard library alone."""
 
 import argparse
 import sys

@@ -66,7 +66,7 @@ EXAMPLE
 
 
 command: Final = command_app(
-    "drain-schedules",
+    "schedules",
     help_=_HELP,
     epilogue=_EPILOGUE,
     usage="lowkiq stack schedules [indexes] [OPTIONS] [MODULE:APP]",

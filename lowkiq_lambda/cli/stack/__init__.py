@@ -1,0 +1,1 @@
+"""`lowkiq stack`: the commands about the stack of a project on AWS."""
