@@ -85,7 +85,7 @@ COMMANDS: Final = {
         "reshard": Listed(
             "reshard:command", "Give a queue another number of shards, while it is pushed to and drained."
         ),
-        "verify": Listed("verify:command", "Judge a queue by its journals: order, and that nothing is lost."),
+        "verify": Listed("verify:command", "Verify the order of a queue by its journals, and that no payload is lost."),
         "schedules": Listed(
             "schedules.command:command", "Tell when the entries of an app fire, without Redis: next, load, diff, dump."
         ),

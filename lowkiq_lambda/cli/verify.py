@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
 
 _HELP: Final = """
-Judge a queue by its journals: was each payload delivered in its order, once at a time, and is none lost?
+Verify a queue by its journals: was each payload delivered in its order, once at a time, and is none lost?
 
 Each shard can write down what happens in it: pushes, claims, and what became of each id. The verification reads that, \
 applies the rules of the queue to it event by event, and compares the end with what the shards hold.
@@ -74,7 +74,7 @@ def verify(
     ] = 0.0,
     json: Annotated[bool, flag("Write the report as JSON; times are Unix seconds.")] = False,
 ) -> int:
-    """Record, judge, and say so; the exit code."""
+    """Record, verify, and say so; the exit code."""
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
     report = _recorded(loaded, worker, record) if record else loaded.operate(worker).verify()

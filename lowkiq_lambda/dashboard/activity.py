@@ -1,7 +1,7 @@
 """The activity log: changes, exports, refusals and sign-ins, each with its address and session.
 
-It has a logger of its own, so that its lines can be stored apart. Of changes Redis keeps the last, too, for the page of
-the activity.
+It has a logger of its own, so that its lines can be stored apart. Redis keeps the last changes too, for the page
+Activity.
 """
 
 import logging

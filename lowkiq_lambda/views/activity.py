@@ -1,4 +1,4 @@
-"""Actions of people, for people."""
+"""The activity: actions of people, for people."""
 
 import msgspec
 

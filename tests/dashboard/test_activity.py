@@ -26,9 +26,8 @@ from tests.kit.web import Browser
 
 def listed(browser: Browser, **query: str) -> list[dict[str, Any]]:
     """The actions that the API lists."""
-    found: list[dict[str, Any]] = browser.get("/api/v1/activity" + "".join(f"?queue={q}" for q in query.values())).json[
-        "actions"
-    ]
+    address = "/api/v1/activity" + "".join(f"?queue={q}" for q in query.values())
+    found: list[dict[str, Any]] = browser.get(address).json["activity"]
     return found
 
 

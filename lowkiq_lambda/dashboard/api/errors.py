@@ -1,4 +1,4 @@
-"""Errors in groups, and what people did."""
+"""Errors in groups, and the activity: what people did."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -30,7 +30,7 @@ class ErrorsParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActivityParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Actions on a queue, or on all."""
+    """The activity of a queue, or of all."""
 
     queue: QueueName | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of actions.")] = 100

@@ -1,4 +1,4 @@
-"""What people did: the last actions on the queues of the app."""
+"""The activity: the last actions of people on the queues of the app."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ def show(context: RequestContext) -> Response:
         "activity.html",
         queue=name,
         names=sorted({*names} - {OF_NO_QUEUE}) if name is None else [worker.queue_name for worker in app.workers],
-        actions=read_activity(app.core.backend, app.config.redis_retry_for, names, SHOWN),
+        activity=read_activity(app.core.backend, app.config.redis_retry_for, names, SHOWN),
         now=context.site.now(),
         kept=KEPT,
         days=KEPT_FOR // 86_400,

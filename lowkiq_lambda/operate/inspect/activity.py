@@ -1,4 +1,4 @@
-"""The last actions of people in the dashboard, by queue, stored beside the queue.
+"""The activity of a queue: the last actions of people on it, stored beside the queue.
 
 A record is written after its action, so an action has no record if the process dies between the two. The activity log
 has the same gap. The records are for people to read and not evidence: anybody with write access to the server can

@@ -1,4 +1,4 @@
-"""Judges a queue by its journals: whether payloads were delivered in order, once at a time, and none got lost.
+"""Verifies a queue by its journals: whether payloads were delivered in order, once at a time, and none got lost.
 
 What it proves, and what not, is in docs/journal.md.
 """

@@ -294,7 +294,7 @@ def declaration_key(queue_name: str, prefix: str = PREFIX) -> str:
 
 
 def activity_key(queue_name: str, prefix: str = PREFIX) -> str:
-    """The key of the dashboard's record of actions on a queue, or on none ("")."""
+    """The key of the activity of a queue, or of none (""): what people did."""
     return queue_key(queue_name, "activity", prefix)
 
 
