@@ -110,7 +110,7 @@ def every_command() -> dict[str, Listed]:
 
 
 def lowkiq(*words: str) -> App:
-    """The program, in which only the commands with these words are more than a line of its help: "run", "stack costs"."""
+    """The program. Only the commands with these words, such as "stack costs", are more than a line of its help."""
     app = App(
         name=LOWKIQ,
         help=_HELP,
@@ -145,7 +145,7 @@ def _version() -> str:
 
 def _loaded(listed: Listed) -> App:
     module, _, name = listed.path.partition(":")
-    made = getattr(import_module(f"lowkiq_lambda.cli.{module}"), name)
+    member = getattr(import_module(f"lowkiq_lambda.cli.{module}"), name)
     # Of its own, as the usage of a command may be changed, and commands are added to a group.
-    command: App = made() if listed.commands else copy(made)
+    command: App = member() if listed.commands else copy(member)
     return command
