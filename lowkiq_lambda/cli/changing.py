@@ -1,21 +1,18 @@
 """A change of jobs by the command line: the question, the steps with a bar, and the words at its end."""
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from cyclopts import App, Parameter
-from rich.console import Console
-from rich.progress import Progress
 
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
+from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import NamedQueue
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
@@ -102,10 +99,9 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
 def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
     last = action
     try:
-        with Progress(console=Console(file=sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
-            bar = progress.add_task(words.act, total=max(1, action.total))
+        with progress(words.act, max(1, action.total)) as show:
             for last in steps(queue.operate.runner, action):
-                progress.update(bar, completed=min(last.handled, action.total))
+                show(min(last.handled, action.total))
     except KeyboardInterrupt:
         remark(_so_far(words, last))
         return INTERRUPTED

@@ -1,7 +1,8 @@
 """Output of commands, and questions to their users: tables and lines for people, JSON for programs."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -50,6 +51,20 @@ def agreed(question: str) -> bool:
     sys.stdout.write(f"{question} Only 'yes' will do: ")
     sys.stdout.flush()
     return sys.stdin.readline().strip() == "yes"
+
+
+@contextmanager
+def progress(act: str, total: int | None) -> Iterator[Callable[[int], object]]:
+    """A bar on the error output if that is a terminal. The function takes how much of the total is through."""
+    if not sys.stderr.isatty():
+        yield lambda _through: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - slow, and only a terminal shows a bar
+    from rich.progress import Progress  # noqa: PLC0415 - as above
+
+    with Progress(console=Console(file=sys.stderr), transient=True) as bars:
+        bar = bars.add_task(act, total=total)
+        yield lambda through: bars.update(bar, completed=through)
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

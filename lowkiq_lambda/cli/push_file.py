@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
 
 import msgspec
-from rich.console import Console
-from rich.progress import Progress
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, JobError, LowkiqError, PushInterrupted
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED
-from lowkiq_lambda.cli.output import remark, say, write_json
+from lowkiq_lambda.cli.output import progress, remark, say, write_json
 from lowkiq_lambda.cli.queues import worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Pushed
@@ -61,8 +59,8 @@ def push_file(app: Lowkiq, queue: str, name: str, first: int, *, json: bool) -> 
     """Push the lines from the first one on; the exit code. Raises LowkiqError, which says how to go on."""
     worker, done = worker_of(app, queue), FilePushed(next=first)
     try:
-        with _opened(name) as (source, size), _progress(size) as advance:
-            for lines in _calls(source, first, advance):
+        with _opened(name) as (source, size), progress("pushing", size) as show:
+            for lines in _calls(source, first, show):
                 _push(app, worker, lines, done)
     except KeyboardInterrupt:
         remark(f"{done}; go on with --from {done.next}, which may push up to {JOBS_AT_ONCE:,} jobs again")
@@ -121,9 +119,9 @@ def _broken_off(error: PushInterrupted, numbers: Sequence[int], done: FilePushed
     raise PushInterrupted(message) from error.__cause__
 
 
-def _calls(source: BinaryIO, first: int, advance: Callable[[int], object]) -> Iterator[list[_Line]]:
+def _calls(source: BinaryIO, first: int, show: Callable[[int], object]) -> Iterator[list[_Line]]:
     lines: list[_Line] = []
-    size = number = 0
+    through = size = number = 0
     for number, text in enumerate(source, 1):
         size += len(text)
         if number < first:
@@ -132,11 +130,12 @@ def _calls(source: BinaryIO, first: int, advance: Callable[[int], object]) -> It
         lines.append(_Line(number, text.removeprefix(BOM_UTF8) if number == 1 else text))
         if len(lines) >= JOBS_AT_ONCE or size >= BYTES_AT_ONCE:
             yield lines
-            advance(size)
+            through += size
+            show(through)
             lines, size = [], 0
     if lines:
         yield lines
-    advance(size)
+    show(through + size)
     if number + 1 < first:
         raise ConfigError(f"--from {first} is beyond the end: there are {number:,} lines. Nothing was pushed.")
 
@@ -156,14 +155,3 @@ def _readable(name: str) -> BinaryIO:
         return Path(name).open("rb")
     except OSError as error:
         raise ConfigError(f"The jobs cannot be read from {name}: {error.strerror}.") from error
-
-
-@contextmanager
-def _progress(size: int | None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, which is told of the bytes that are done."""
-    if not sys.stderr.isatty():
-        yield lambda _bytes: None
-        return
-    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
-        bar = progress.add_task("pushing", total=size)
-        yield lambda count: progress.advance(bar, count)

@@ -2,7 +2,7 @@
 
 import os
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 
@@ -12,13 +12,13 @@ from lowkiq_lambda.base.errors import ConfigError, QueueMismatch
 from lowkiq_lambda.cli.output import remark
 from lowkiq_lambda.cli.parts import app_spec
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.queue_operations import QueueOperations
-from lowkiq_lambda.operate.queue_parts import StoredQueue
-from lowkiq_lambda.providers.embedded.shared import attach
 from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
 from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Registered, read_registered
 from lowkiq_lambda.store.shard.layout import QueueShards
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 AppOption: TypeAlias = Annotated[
     str | None, Parameter(name="--app", help="The app, MODULE:APP; else that of LOWKIQ_APP, or of the project.")
@@ -43,8 +43,11 @@ class NamedQueue(NamedTuple):
         return self.worker if self.is_agreed else None
 
     @property
-    def operate(self) -> QueueOperations:
+    def operate(self) -> "QueueOperations":
         """What is seen of it, and done to it."""
+        from lowkiq_lambda.operate.queue_operations import QueueOperations  # noqa: PLC0415 - push and drain need none
+        from lowkiq_lambda.operate.queue_parts import StoredQueue  # noqa: PLC0415 - as above
+
         return QueueOperations(self.app.core, self.worker, lambda: StoredQueue(self.shards, self.merge))
 
 
@@ -56,6 +59,8 @@ def app_of(spec: str | None) -> Lowkiq:
         app.core.configure(redis_url=EMBEDDED)
     if is_embedded(app.config.redis_url):
         refuse_in_deployment(f"redis_url={app.config.redis_url!r} is for development", os.environ)
+        from lowkiq_lambda.providers.embedded.shared import attach  # noqa: PLC0415 - only where nothing names a server
+
         # The reader of the output knows which server it is.
         attach(app.config, os.environ, tell=False)
     return app

