@@ -47,7 +47,7 @@ class InFlightIds:
         """How many ids are in flight."""
         return sum(shard.in_flight for shard in shard_details(self._reader))
 
-    def evict(self, shard: ShardRef | int, token: int) -> bool:
+    def evict_holder(self, shard: ShardRef | int, token: int) -> bool:
         """Refuse all further writes of the shard's holder, if it holds it under this token; whether it does.
 
         `shard` may be its number. The shard is free when the lease would have ended without a renewal, not before:
@@ -55,7 +55,7 @@ class InFlightIds:
         """
         return self._to_holder("evict", shard, token)
 
-    def quiet(self, shard: ShardRef | int, token: int) -> bool:
+    def quiet_holder(self, shard: ShardRef | int, token: int) -> bool:
         """Ask the shard's holder to let go of it, if it holds it under this token; whether it does.
 
         `shard` may be its number. What runs comes to its end, nothing more is begun, and jobs that were claimed and not
