@@ -35,7 +35,7 @@ class Sample:
     bytes_per_job: float
     drain: float
     floor: float
-    window: int
+    claim_size: int
     reads: float
     commands: float
     latencies: list[float]
@@ -64,7 +64,7 @@ def measure(case: Case, url: str, admin: redis.Redis, trials: int) -> Sample:
     drained = drain(url, load, admin)
     admin.flushall()
     enqueue(url, load, admin)
-    lowest = floor(load, drained.window, admin)
+    lowest = floor(load, drained.claim_size, admin)
     admin.flushall()
     return Sample(
         case=case.name,
@@ -73,7 +73,7 @@ def measure(case: Case, url: str, admin: redis.Redis, trials: int) -> Sample:
         bytes_per_job=pushed.bytes_per_job,
         drain=drained.rate,
         floor=lowest,
-        window=drained.window,
+        claim_size=drained.claim_size,
         reads=drained.reads,
         commands=drained.commands,
         latencies=latencies(url, load, trials) if case.idle else [],

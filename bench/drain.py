@@ -17,12 +17,12 @@ _TIMEOUT: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Jobs a second, and what one cost; `window`: how many jobs a script call brought, on the average."""
+    """Jobs a second, and what one cost; `claim_size`: how many jobs a script call brought, on the average."""
 
     rate: float
     reads: float
     commands: float
-    window: int
+    claim_size: int
 
 
 class Meter:
@@ -64,7 +64,7 @@ def drain(url: str, load: Load, admin: redis.Redis) -> Drained:
         rate=load.jobs / seconds,
         reads=usage.reads / load.jobs,
         commands=sum(usage.commands.values()) / load.jobs,
-        window=round(load.jobs / calls),
+        claim_size=round(load.jobs / calls),
     )
 
 

@@ -21,9 +21,9 @@ _MERGE: Final = "min"
 _NOTHING_NAMED: Final = msgspec.msgpack.encode([])
 
 
-def floor(load: Load, window: int, client: redis.Redis) -> float:
-    """Jobs a second, at `window` jobs a claim."""
-    limits = _limits(window)
+def floor(load: Load, claim_size: int, client: redis.Redis) -> float:
+    """Jobs a second, at `claim_size` jobs a claim."""
+    limits = _limits(claim_size)
     _load(client)
     began_at, drained = time.perf_counter(), 0
     for index in range(load.shards):
@@ -33,11 +33,11 @@ def floor(load: Load, window: int, client: redis.Redis) -> float:
     return drained / (time.perf_counter() - began_at)
 
 
-def leave_in_flight(client: redis.Redis, shards: Sequence[ShardRef], window: int) -> None:
+def leave_in_flight(client: redis.Redis, shards: Sequence[ShardRef], claim_size: int) -> None:
     """Claim so many jobs of each shard, as a drain does that is at work."""
     _load(client)
     for shard in shards:
-        _acquire(client, shard, _limits(window))
+        _acquire(client, shard, _limits(claim_size))
 
 
 def _load(client: redis.Redis) -> None:
@@ -45,9 +45,9 @@ def _load(client: redis.Redis) -> None:
         client.script_load(script(name).source)
 
 
-def _limits(window: int) -> list[int | bytes]:
+def _limits(claim_size: int) -> list[int | bytes]:
     config = Config()
-    claimed = ClaimLimits(ids=min(window, 1_000), payloads=config.claim_payloads, bytes=config.claim_bytes)
+    claimed = ClaimLimits(ids=min(claim_size, 1_000), payloads=config.claim_payloads, bytes=config.claim_bytes)
     morgue = config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)
     return [msgspec.msgpack.encode(claimed), *morgue]
 
@@ -65,7 +65,7 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> i
 
 
 def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> tuple[bytes, Any]:
-    """The token and the first window; None where the shard has none, as few jobs leave some of many shards empty."""
+    """The token and the first claim; None where the shard has none, as few jobs leave some of many shards empty."""
     status, *granted = _call(client, "acquire", shard, _nonce(shard), "floor", _TTL, _MERGE, *limits, "")
     return (granted[0], granted[4]) if status == b"OK" else (b"", None)
 

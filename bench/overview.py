@@ -172,7 +172,7 @@ def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:
 
 def _claim_some(app: Lowkiq, workers: Sequence[FunctionWorker], admin: redis.Redis) -> None:
     for worker in workers:
-        leave_in_flight(admin, app.core.queues.agreed(worker).shards[::6], window=100)
+        leave_in_flight(admin, app.core.queues.agreed(worker).shards[::6], claim_size=100)
 
 
 def _write_history(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:

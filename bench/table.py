@@ -93,7 +93,7 @@ def _line(results: Results, name: str) -> list[str]:
         spread(results.ratios(name, BASE), ratio),
         spread([sample.floor for sample in samples], whole),
         spread([sample.drain / sample.floor for sample in samples], ratio),
-        whole(median(sample.window for sample in samples)),
+        whole(median(sample.claim_size for sample in samples)),
         whole(median(sample.bytes_per_job for sample in samples)),
         f"{median(sample.reads for sample in samples):.4f}",
         f"{median(sample.commands for sample in samples):.3f}",

@@ -63,7 +63,7 @@ _PLACES: Final = {
 def __getattr__(name: str) -> object:
     """Import a name when it is used first."""
     if name == "__version__":
-        return import_module(f"{__name__}.engine.pulse").VERSION
+        return import_module(f"{__name__}.engine.heartbeat").VERSION
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
     try:

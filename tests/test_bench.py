@@ -26,7 +26,7 @@ def test_the_benchmark_prints_a_line_for_each_case_and_target(tmp_path: Path) ->
     assert ["case", "---", "batch 1", "1 shard", "", "target", "---"] == lines[:7]
     samples = json.loads(raw.read_bytes())
     assert [("batch 1", 0), ("1 shard", 3)] * 2 == [(one["case"], len(one["latencies"])) for one in samples]
-    assert all(one["drain"] > 0 and one["floor"] > 0 and one["window"] > 0 for one in samples)
+    assert all(one["drain"] > 0 and one["floor"] > 0 and one["claim_size"] > 0 for one in samples)
 
 
 @pytest.mark.nightly("the first benchmark runs in each check")

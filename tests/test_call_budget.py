@@ -118,10 +118,10 @@ def test_p8_fast_jobs_are_drained_a_thousand_at_a_time(
     assert cost.commands.total() <= 46
 
 
-def test_p8_a_claim_window_in_the_steady_state_is_one_round_trip(
+def test_p8_a_claim_in_the_steady_state_is_one_round_trip(
     app: Lowkiq, clock: ManualClock, cost_of: CostOf
 ) -> None:
-    """P8: settling, renewing and claiming are one call, so five windows more are five calls more."""
+    """P8: settling, renewing and claiming are one call, so five claims more are five calls more."""
     worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
     worker.push_many(jobs(6 * JOBS))
 
@@ -407,7 +407,7 @@ def test_limits_cost_two_calls_a_visit_and_others_nothing(
 def test_a_queue_that_waits_asks_each_queue_before_it_once_a_visit(
     app: Lowkiq, clock: ManualClock, cost_of: CostOf
 ) -> None:
-    """P8: beside the two calls of a place; limits that are set for a worker cost its next visits those two."""
+    """P8: beside the two calls of a permit; limits that are set for a worker cost its next visits those two."""
     costs = []
     for name, waits_for in (("first", ()), ("second", ()), ("third", ("first", "second"))):
         app.worker(queue_name=name, shards_count=1, waits_for=waits_for)(nothing)

@@ -14,14 +14,14 @@ _LEAST: Final = 3
 _MOST: Final = 12
 _FEATURES: Final[Mapping[str, str]] = {
     "retries and the morgue": r"retry_in|retry_count|max_retry_count|morgue\w*|retries_exhausted",
-    "suspects: ids that run alone": r"suspects?|suspect_\w+|claim_suspects|probation|strikes?|blame\w*",
+    "suspects: ids that run alone": r"suspects?|suspect_\w+|runs_together|run_alone|crash_count|blame\w*",
     "dead heads": r"dead_heads?|blocked_head|blocked_since",
     "limits and rates": r"max_running|rate|ids_left|admission|admit\w*|QueueLimits",
     "tenants": r"tenants?|tenant_rate|lanes?",
     "debouncing": r"[Dd]ebounc\w*",
     "merge by the latest": r"MARKS|superseded?|needs_score|by_latest|put_latest|raise_marks|has_marks",
     "unique keys": r"key_ttl|receipts?|RECEIPTS",
-    "headers": r"HEADERS|HAS_HEADERS|new_headers|drop_headers|window_headers|headers_of|has_headers",
+    "headers": r"HEADERS|HAS_HEADERS|new_headers|drop_headers|claim_headers|headers_of|has_headers",
     "jobs with a cursor": r"cursor|iteration\w*|checkpoint\w*|JobProgress",
     "several batches at once": r"concurrency|ConcurrentVisit|SlotPool|LoopSlots|ThreadSlots|side_by_side",
     "coroutine handlers": r"coroutine\w*|event_loop|EventLoop|use_loop|adrain|LoopSlots",
@@ -41,7 +41,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "middlewares and observers": r"\w*middlewares?|observers?|push_through|push_within|compose",
     "recovery from dead holders": r"recover\w*|dead_holders?|release_dead|DeadHolders?",
     "stops and signals": r"signals?|SIGTERM|quiet|obey\w*|Lifecycle",
-    "heartbeats of processes": r"[Pp]ulse|[Bb]eats?|heartbeat\w*|Processes",
+    "heartbeats of processes": r"[Hh]eartbeats?\w*|Processes",
 }
 _INTRODUCTION: Final = """\
 # Feature to files

@@ -1,4 +1,4 @@
-"""The drain function: drains the shards that its event selects for as long as its time allows, behind a tick if asked.
+"""The drain function: drains the shards that its event selects for as long as its time allows, after a tick if asked.
 
 An execution environment is warm: settings, app, connections and scripts stay between invocations. Nothing else does:
 an invocation asks the server what time it is, and takes leases of its own.
@@ -64,8 +64,8 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
     Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
-    could not be drained, or whose handlers exited (`sys.exit`), when all others were; TickFailed what went wrong in a
-    tick, when all else was done; NotFlushed says that jobs which handlers pushed are still in this process.
+    could not be drained, or whose handlers exited (`sys.exit`), when all others were; HousekeepingFailed what went
+    wrong in a tick, when all else was done; NotFlushed says that jobs which handlers pushed are still in this process.
     """
     with answering(context):
         warm = environment()
@@ -106,8 +106,8 @@ def _drained(warm: Environment, event: object, context: Context, tick: "TickOutc
     budget.is_hard = True
     # `lowkiq stack invoke` runs this in a terminal; on Lambda there is none, and the process would die for one job.
     budget.is_unattended = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
-    with ExitStack() as beats:
-        loop.after_probe = partial(_begin_to_beat, warm, budget, beats)
+    with ExitStack() as heartbeats:
+        loop.after_probe = partial(_begin_heartbeats, warm, budget, heartbeats)
         _run(warm, loop, budget)
     _probe_once_more(loop)
     telemetry.ended(loop)
@@ -151,12 +151,12 @@ def _run(warm: Environment, loop: Loop, budget: Budget) -> None:
     Linger(subscription).run(loop, budget)
 
 
-def _begin_to_beat(warm: Environment, budget: Budget, beats: ExitStack, loop: Loop) -> None:
+def _begin_heartbeats(warm: Environment, budget: Budget, heartbeats: ExitStack, loop: Loop) -> None:
     """With the first work: an invocation that finds none, and does not wait for any, is over before anybody looks."""
     if loop.left or warm.settings.lingers:
-        from lowkiq_lambda.aws.invocation_pulse import InvocationPulse  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.aws.invocation_heartbeat import InvocationHeartbeat  # noqa: PLC0415 - imported lazily: cold start
 
-        beats.enter_context(InvocationPulse(warm.app, loop, budget))
+        heartbeats.enter_context(InvocationHeartbeat(warm.app, loop, budget))
 
 
 def _go_on(warm: Environment, event: Any, context: Context, loop: Loop) -> bool:  # noqa: ANN401 - checked already

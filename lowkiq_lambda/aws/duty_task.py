@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lowkiq_lambda.aws.logs import publish
-from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.aws.tick import Tick, HousekeepingFailed
 from lowkiq_lambda.base.error_text import cut, headline
 from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
@@ -60,7 +60,7 @@ def go_on_with_moves(tick: Tick) -> dict[str, str] | None:
 def note_errors(tick: Tick, ran: DutiesRun) -> None:
     """Note the errors of duties, which the tick raises at its end."""
     for name, error in ran.errors.items():
-        failed = TickFailed(f"The duty {name!r} failed: {headline(error)}.")
+        failed = HousekeepingFailed(f"The duty {name!r} failed: {headline(error)}.")
         failed.__cause__ = error
         tick.note(failed)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.aws.tick import Tick, HousekeepingFailed
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.shard_queue import urgency
@@ -23,7 +23,7 @@ AT_ONCE: Final = 10
 def start_drains(tick: Tick) -> dict[str, int]:
     """How many shards had due work and were free, and how many drains were started for them.
 
-    The most urgent are left to the drain behind the tick, as many as it visits at once. A shard is left out where an
+    The most urgent are left to the drain after the tick, as many as it visits at once. A shard is left out where an
     earlier start still counts: of another tick, of a push, of a drain that goes on.
     """
     now_due = _due(tick)
@@ -32,7 +32,7 @@ def start_drains(tick: Tick) -> dict[str, int]:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for at in range(0, len(due), AT_ONCE):
             if tick.remaining() <= 0:
-                tick.note(TickFailed(f"The time was over before {len(due) - at} shards with due work had a drain."))
+                tick.note(HousekeepingFailed(f"The time was over before {len(due) - at} shards with due work had a drain."))
                 break
             part = due[at : at + AT_ONCE]
             woken = wake(tick.app.core.backend, part, WINDOW, tick.retry_for)

@@ -22,7 +22,7 @@ Level: TypeAlias = Literal["summary", "queues"]
 
 
 _DRAIN: Final = "a drain"
-_TICK: Final = "a tick"
+_TICK: Final = "a housekeeping run"
 _INGEST: Final = "the ingest function"
 
 

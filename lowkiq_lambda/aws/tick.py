@@ -21,7 +21,7 @@ _REMEDY: Final = "Deploy with the ShardIndexes that `lowkiq stack schedules inde
 _SHOWN: Final = 10
 
 
-class TickFailed(LowkiqError):
+class HousekeepingFailed(LowkiqError):
     """A part of the tick failed; the rest of it was done."""
 
 
@@ -37,7 +37,7 @@ class Tick:
     """The drain function's, which ticks."""
     remaining: Callable[[], float]
     keep: int = 0
-    """How many shards this invocation itself drains at once, behind the tick."""
+    """How many shards this invocation itself drains at once, after the tick."""
     handed: set[ShardRef] = field(default_factory=set)
     """The shards that other invocations were started for."""
     queues: list[Queue] = field(default_factory=list)
@@ -54,11 +54,11 @@ class Tick:
         is_ours = isinstance(error, LowkiqError)
         self.problems.setdefault(str(error) if is_ours else f"{type(error).__name__}: {error}", error)
 
-    def failure(self, summary: Mapping[str, Any]) -> TickFailed | None:
+    def failure(self, summary: Mapping[str, Any]) -> HousekeepingFailed | None:
         """What went wrong, in one error; None where nothing did. `summary`: what was done all the same."""
         if not self.problems:
             return None
-        failed = TickFailed(f"{' '.join(self.problems)} (done: {summary})")
+        failed = HousekeepingFailed(f"{' '.join(self.problems)} (done: {summary})")
         failed.__cause__ = next(iter(self.problems.values()))
         return failed
 
@@ -105,4 +105,5 @@ def naming(indexes: Sequence[int]) -> str:
     """A sentence with their numbers."""
     many, more = len(indexes) > 1, len(indexes) - _SHOWN
     numbers = ", ".join(map(str, indexes[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
-    return f"shard{'s' if many else ''} {numbers} {'have' if many else 'has'} no schedule, and ticks start no drains"
+    have = "have" if many else "has"
+    return f"shard{'s' if many else ''} {numbers} {have} no schedule, and housekeeping starts no drains"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context, publish
 from lowkiq_lambda.aws.telemetry import line_of_tick
-from lowkiq_lambda.aws.tick import Task, Tick, TickFailed, run, warn_of_unscheduled
+from lowkiq_lambda.aws.tick import Task, Tick, HousekeepingFailed, run, warn_of_unscheduled
 from lowkiq_lambda.operate.inspect.told import Untold, note_told, untold
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -54,7 +54,7 @@ class TickOutcome(NamedTuple):
     """What each task did, by its name."""
     handed: frozenset[ShardRef]
     """The shards that other invocations were started for."""
-    failure: TickFailed | None
+    failure: HousekeepingFailed | None
     """What went wrong on the way."""
 
 
@@ -93,7 +93,7 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
 def tick_alone(app: Lowkiq, settings: Settings, context: Context, invoker: "Invoker | None" = None) -> dict[str, Any]:
     """One tick that no drain follows. Returns what each task did.
 
-    Raises TickFailed for errors on the way, and BackendError if Redis is unreachable.
+    Raises HousekeepingFailed for errors on the way, and BackendError if Redis is unreachable.
     """
     done = ticked(app, settings, context, invoker, keep=None)
     if done.failure:

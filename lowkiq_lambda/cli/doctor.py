@@ -178,7 +178,7 @@ def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
     for name, indexes in coverage.missing.items():
         yield _found("broken", naming(indexes), _ADVICE.format(stack), name)
     if coverage.fans_out:
-        yield _found("ok", "each tick starts drains of the shards that have work")
+        yield _found("ok", "each housekeeping run starts drains of the shards that have work")
     elif not coverage.missing:
         yield _found("ok", f"each of the {coverage.shards} shards is drained by a schedule that fires")
 

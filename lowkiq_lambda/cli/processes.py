@@ -111,7 +111,7 @@ def _order(app: Lowkiq, listed: Processes, name: str, order: str, *, yes: bool) 
         return FAILED
     note(app, OF_NO_QUEUE, order, f"process {process.id}", 1)
     what = "stops" if order == "stop" else "begins nothing new"
-    sys.stdout.write(f"{process.id} {what} as soon as it has heard that, with its next beat\n")
+    sys.stdout.write(f"{process.id} {what} as soon as it has heard that, with its next heartbeat\n")
     return DONE
 
 
@@ -140,7 +140,7 @@ def _state(process: Process, now: float) -> str:
 
 
 def _doing(doing: Doing, told_at: float) -> str:
-    # What it does now nobody knows: that of its last beat may have ended long ago.
+    # What it does now nobody knows: that of its last heartbeat may have ended long ago.
     more = ", ..." if doing.count > len(doing.ids) else ""
     return f"shard {doing.shard} of {doing.queue}, for {_ago(told_at - doing.since)}: {', '.join(doing.ids)}{more}"
 

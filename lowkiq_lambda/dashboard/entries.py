@@ -69,7 +69,7 @@ def switch_all(
 def unattended(context: RequestContext, entries: Sequence[ScheduleView] | None = None) -> float | None:
     """For how many seconds no process has looked at the app's entries, if that is too long; infinite: none ever did.
 
-    It goes by the traces of daemons and ticks, whatever this process itself is set to. `entries`: all
+    It goes by the traces of daemons and housekeeping runs, whatever this process itself is set to. `entries`: all
     entries, which are read here where they are needed. Raises BackendError.
     """
     now = context.site.now()
@@ -95,10 +95,10 @@ def why_unattended(context: RequestContext) -> str:
         )
     if not app.core.housekeeping.fires_schedules:
         return (
-            "The code declares no entry, so a daemon or a tick fires those made at run time only where "
+            "The code declares no entry, so a daemon or a housekeeping run fires those made at run time only where "
             "LOWKIQ_SCHEDULES is true."
         )
-    return "Run a daemon or a stack that ticks, with a LOWKIQ_SCHEDULES that is not false."
+    return "Run a daemon or a stack that does housekeeping, with a LOWKIQ_SCHEDULES that is not false."
 
 
 def payload_of(context: RequestContext, entry: ScheduleEntry) -> object:

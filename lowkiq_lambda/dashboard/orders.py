@@ -10,7 +10,7 @@ from lowkiq_lambda.views.processes import Process
 NO_PROCESS: Final = "There is no such process: it has ended, or nobody has heard of it for a day."
 
 SECONDS: Final = 5.0
-"""A request takes no longer: a daemon or tick deletes what waits then."""
+"""A request takes no longer: a daemon or housekeeping run deletes what waits then."""
 
 
 def find(context: RequestContext, process_id: str) -> Process | None:

@@ -38,7 +38,7 @@ class Duty(Protocol):
         ...
 
     def run(self, remaining: Callable[[], float]) -> object:
-        """Work while `remaining` (seconds) is more than 0. The summary of a tick has the result, as JSON.
+        """Work while `remaining` (seconds) is more than 0. The summary of a housekeeping run has the result, as JSON.
 
         It may return `RunAgain`, to be run sooner than in a period. An exception is logged, and delays only the next
         runs of this duty.
@@ -49,7 +49,8 @@ class Duty(Protocol):
 class RunAgain(NamedTuple):
     """The result of a run that asks for another run soon.
 
-    A daemon follows that to the second. On Lambda a tick runs duties, so no run starts before the next tick.
+    A daemon follows that to the second. On Lambda housekeeping runs duties, so none starts before the next housekeeping
+    run.
     """
 
     result: object

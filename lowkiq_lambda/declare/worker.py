@@ -202,7 +202,7 @@ class Worker(Pushable[Q]):
     weight: ClassVar[float] = 1.0
     """How much the lag of its shards counts where shards of several queues have work; 0.001 to 1,000."""
     tenants: ClassVar[Literal["spread", "home"] | None] = None
-    """Whether ids are served by turns of tenants, and whether each tenant has one shard ("home") or all ("spread")."""
+    """Whether tenants are served in a fair order, and whether each has one shard ("home") or all ("spread")."""
     tenant_rate: ClassVar["Rate | None"] = None
     """How many ids of each tenant may begin in any so many seconds; only with `tenants = "home"`."""
 

@@ -1,6 +1,6 @@
 """Admission control for queues with limits: whether a visit may start, and which ids it may start as it goes on.
 
-Visits to queues without limits have none. A place is trusted like a lease (`lease.py`), and granted ids may begin only
+Visits to queues without limits have none. A permit is trusted like a lease (`lease.py`), and granted ids may begin only
 while the server still counts them for later. So too many visits never run, and too many ids never begin, whatever
 becomes of a call. docs/lease.md has the proof.
 """
@@ -15,18 +15,18 @@ from lowkiq_lambda.base.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.lease import Lease, Moment
-from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession, visits_running
+from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PermitSession, visits_running
 
 logger = logging.getLogger(__name__)
 
 TURN: Final = 0.25
-"""Seconds after which a visit ends whose place another shard waits for."""
+"""Seconds after which a visit ends whose permit another shard waits for."""
 ASK: Final = 1.0
 """Seconds after which a visit asks anew whether others wait."""
 _SHORTEST: Final = 0.001
 """Seconds of a wait: so that they add up, whatever two clocks make of what may begin now."""
 _LAST_WORDS: Final = 1.0
-"""Seconds of retries of the call that ends a visit's place. If they all fail, the place ends by its TTL."""
+"""Seconds of retries of the call that ends a visit's permit. If they all fail, the permit ends by its TTL."""
 
 
 def limits_of(worker: type[Worker[Any]]) -> Limits:
@@ -36,7 +36,7 @@ def limits_of(worker: type[Worker[Any]]) -> Limits:
 
 
 class Admission:
-    """The place of one visit. For the visit's own thread; `keep` and `end_in` for any.
+    """The permit of one visit. For the visit's own thread; `keep` and `end_in` for any.
 
     `wanted` says how many ids begin in so many seconds, by experience. `waits_for`: queues of which no shard may be
     visited while it begins, or goes on.
@@ -44,7 +44,7 @@ class Admission:
 
     def __init__(
         self,
-        session: PlaceSession,
+        session: PermitSession,
         budget: Budget,
         ttl: float,
         most: Callable[[float], int],
@@ -53,9 +53,9 @@ class Admission:
         clock = session.clock
         self.session = session
         self.lease = Lease(clock, ttl, Moment.now(clock))
-        """The time for which the place is trusted."""
+        """The time for which the permit is trusted."""
         self.others_wait = False
-        """Whether shards wait for a place, or for ids, as far as is known."""
+        """Whether shards wait for a permit, or for ids, as far as is known."""
         self._clock = clock
         self._budget = budget
         self._wanted = most
@@ -67,7 +67,7 @@ class Admission:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the place is not trusted any more: handlers are to come to an end."""
+        """Whether the permit is not trusted any more: handlers are to come to an end."""
         return self.lease.trust_left() <= 0
 
     @property
@@ -76,7 +76,7 @@ class Admission:
         return max(0.0, self._more_at - self._clock.monotonic())
 
     def enter(self) -> float | None:
-        """Take a place. None if there is one, else in how many seconds to come again. Raises BackendError."""
+        """Take a permit. None if there is one, else in how many seconds to come again. Raises BackendError."""
         budget = self._budget
         retry_for = min(self.lease.ttl / 3, budget.remaining())
         if seconds := self._blocked_for(retry_for):
@@ -124,20 +124,20 @@ class Admission:
             self._ask(0)
 
     def keep(self) -> None:
-        """Prolong the place. Raises LeaseLost if it has ended, and BackendError."""
+        """Prolong the permit. Raises LeaseLost if it has ended, and BackendError."""
         self.others_wait = self.session.keep(0.0).waiting > 0
 
     def end_in(self, seconds: float) -> None:
-        """Set the place to end in `seconds`; the handlers of its visit must have ended by then."""
+        """Set the permit to end in `seconds`; the handlers of its visit must have ended by then."""
         with suppress(LowkiqError):
             self.session.keep(0.0, seconds)
 
     def leave(self) -> None:
-        """The visit has ended, and no handler of it runs: end its place."""
+        """The visit has ended, and no handler of it runs: end its permit."""
         try:
             self.session.leave(self._left, _LAST_WORDS)
         except LowkiqError as error:
-            logger.info("a visit could not say that it has ended, its place ends by itself: %s", error)
+            logger.info("a visit could not say that it has ended, its permit ends by itself: %s", error)
 
     def _may_begin(self, ids: int) -> bool:
         return self._left >= ids and self._grant.trust_left() > 0
@@ -162,7 +162,7 @@ class Admission:
         self._ask(self._wanted(min(ASK, self._grant.ttl)))
 
     def _ask(self, want: int) -> None:
-        """Prolong the place, give back what has not begun, and ask for so many."""
+        """Prolong the permit, give back what has not begun, and ask for so many."""
         started = Moment.now(self._clock)
         try:
             answer = self.session.stay(want, self._left, self._retry_for())
@@ -180,7 +180,7 @@ class Admission:
     def _lose(self, error: LowkiqError) -> None:
         shard = self.session.shard
         fields = {"queue": shard.queue_name, "shard": shard.number}
-        logger.warning("a place could not be prolonged, so its visit ends: %s", error, extra=fields)
+        logger.warning("a permit could not be prolonged, so its visit ends: %s", error, extra=fields)
         self.lease.lose()
 
     def _blocked_for(self, retry_for: float) -> float:

@@ -173,10 +173,10 @@ class ShardBoard:
                 self._changed.notify()
 
     def offer(self, shards: Iterable[ShardRef]) -> None:
-        """The limited queue of these shards has a place for them: wake those that this board has in line.
+        """The limited queue of these shards has a permit for them: wake those that this board has on the wait list.
 
-        An offer is not a sign of work. If the shards of all boards woke, all but one would find the place taken and
-        stand in line again, so a shard without work would be woken for ever.
+        An offer is not a sign of work. If the shards of all boards woke, all but one would find the permit taken and
+        be on the wait list again, so a shard without work would be woken for ever.
         """
         with self._changed:
             self._events += 1
@@ -283,7 +283,7 @@ class ShardBoard:
                 self._queue.put(entry)
 
     def _let_in(self, queue_name: str) -> None:
-        """A visit to the queue has ended: there may be a place, and one that asks for it stands in line."""
+        """A visit to the queue has ended: there may be a permit, and one that asks for it is on the wait list."""
         self._limited.discard(queue_name)
         for entry in self._of_queue(queue_name):
             entry.limited_until = -math.inf

@@ -144,7 +144,7 @@ class Budget:
         self.is_cancelled: Callable[[], bool] = _never
         """Whether what runs is to be cancelled, as far as it can be, before."""
         self.patience = 0.0
-        """Seconds for which it is waited for a place in a limited queue, at most; infinity: its owner is rung."""
+        """Seconds for which it is waited for a permit of a limited queue, at most; infinity: its owner is rung."""
         # Taken once, by the first batch; a lock, as it is shared with the copies that are made for visits at once.
         self._ran = Lock()
 

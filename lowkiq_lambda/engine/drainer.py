@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LIMITS_KNOWN_FOR: Final = 60.0
-"""Seconds for which visits ask for places whose shards said that limits were set; then one finds out anew."""
+"""Seconds for which visits ask for permits whose shards said that limits were set; then one finds out anew."""
 LookAtTasks: TypeAlias = Callable[[Collection[bytes], Callable[[], float]], None]
 """Given their ids, and how many seconds are left."""
 Seen = TypeVar("Seen", bound=ProbeResult | LowkiqError)
@@ -195,7 +195,7 @@ class Drainer:
             if visit.session.ended_tasks and self.look_at_tasks:
                 self.look_at_tasks(visit.session.ended_tasks, budget.remaining)
         if result.reason == "limited" and visit.admission is None:
-            # Limits were set at run time: another visit asks for a place first.
+            # Limits were set at run time: another visit asks for a permit first.
             self._limits_set[shard.queue_name] = self.clock.monotonic() + LIMITS_KNOWN_FOR
             return self.visit(shard, budget).after(result)
         return result
@@ -261,13 +261,13 @@ class Drainer:
         queue.ensure_declared(self._backend, retry_for)
 
     def _new_visit(self, queue: Queue, shard: ShardRef, budget: Budget) -> ShardVisit:
-        """A visit, which asks the queue for a place first if that seems to be limited; then its nonce ends with `+`."""
+        """A visit. It asks the queue for a permit first if that seems to be limited; then its nonce ends with `+`."""
         settings = self._settings.of(queue)
         has_limits = self._limits_set.get(shard.queue_name, -math.inf) > self.clock.monotonic()
-        has_place = has_limits or settings.limits is not None
-        nonce = self.nonce_prefix + os.urandom(12).hex() + ("+" if has_place else "")
+        has_permit = has_limits or settings.limits is not None
+        nonce = self.nonce_prefix + os.urandom(12).hex() + ("+" if has_permit else "")
         session = LeaseSession(self._backend, shard, nonce, settings.lease)
-        admission = self._admission(settings, shard, budget, nonce) if has_place else None
+        admission = self._admission(settings, shard, budget, nonce) if has_permit else None
         now = partial(self._backend.now, shard)
         if settings.slots is None:
             return ShardVisit(settings, session, budget, now, admission)
@@ -277,11 +277,11 @@ class Drainer:
 
     def _admission(self, settings: VisitSettings, shard: ShardRef, budget: Budget, nonce: str) -> "Admission":
         from lowkiq_lambda.engine.admission import Admission  # noqa: PLC0415 - only limited queues have a use for it
-        from lowkiq_lambda.store.shard.admitting import NO_LIMITS, PlaceSession  # noqa: PLC0415 - as above
+        from lowkiq_lambda.store.shard.admitting import NO_LIMITS, PermitSession  # noqa: PLC0415 - as above
 
         ttl = settings.lease.ttl
-        place = PlaceSession(self._backend, shard, nonce, settings.limits or NO_LIMITS, ttl)
-        return Admission(place, budget, ttl, settings.ids_in, queues_before(settings.worker))
+        permit = PermitSession(self._backend, shard, nonce, settings.limits or NO_LIMITS, ttl)
+        return Admission(permit, budget, ttl, settings.ids_in, queues_before(settings.worker))
 
     def _tell_settled(self, event: SettledEvent) -> None:
         self.history.note(event)

@@ -94,7 +94,7 @@ class Flight:
         # The first id that is claimed gets at least one payload, however long that is.
         has_room = payloads > 0 and 2 * self._bytes <= limits.bytes
         ids = max(0, limits.ids - len(self.since)) if has_room else 0
-        return ClaimLimits(ids, max(1, payloads), max(1, size), limits.slice, limits.concurrency)
+        return ClaimLimits(ids, max(1, payloads), max(1, size), limits.chunk, limits.concurrency)
 
     def _count(self, deliveries: Sequence[Delivery], sign: int) -> None:
         self._payloads += sign * sum(len(delivery.entries) for delivery in deliveries)

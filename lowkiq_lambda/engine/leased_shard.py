@@ -17,7 +17,7 @@ from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.settings.protocols import SettledEvent
-from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, StoredClaim
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, Settlement
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 class Claim(msgspec.Struct, eq=False):
     """The ids that one claim has put into flight, until they are settled. Only the thread of its visit changes it.
 
-    `charge`, `is_rest`: as in the store's `Window`.
+    `charge`, `is_rest`: as in the store's `StoredClaim`.
     """
 
     deliveries: Sequence[Delivery] = ()
@@ -57,11 +57,11 @@ class Claim(msgspec.Struct, eq=False):
     """Of the job in that batch, while it runs, if it has a cursor."""
 
     @classmethod
-    def of(cls, window: Window | None) -> "Claim | None":
+    def of(cls, claim: StoredClaim | None) -> "Claim | None":
         """As the store has told it."""
-        if window is None:
+        if claim is None:
             return None
-        return cls(window.deliveries, window.lone_suspect, window.charge, window.is_rest)
+        return cls(claim.deliveries, claim.lone_suspect, claim.charge, claim.is_rest)
 
     def divide(self, deliveries: Sequence[Delivery], batch_size: int, exited_ids: Collection[str]) -> None:
         """Line these up in batches; ids that exited in this visit are set apart."""
@@ -93,7 +93,7 @@ class LeasedShard:
     ) -> None:
         self.settings = settings
         self.admission = admission
-        """The visit's place in a limited queue; None if the queue is not limited."""
+        """The visit's permit of a limited queue; None if the queue is not limited."""
         self.session = session
         self.now = now
         """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
@@ -117,7 +117,7 @@ class LeasedShard:
             self.admission.end_in(seconds)
 
     def trust_left(self) -> float:
-        """Seconds for which handlers may go on: while the lease is trusted, and the place in a limited queue."""
+        """Seconds for which handlers may go on: while the lease is trusted, and the permit of a limited queue."""
         left = self.lease.trust_left()
         return left if self.admission is None else min(left, self.admission.lease.trust_left())
 
@@ -163,13 +163,13 @@ class LeasedShard:
         pending, started = self.pending, Moment.now(self.settings.clock)
         outcomes = pending.records(partial=next_step in _PARTIAL)
         settlement = Settlement(outcomes, next_step, self.settings.timing.dump(), pending.payloads, left)
-        window = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
+        claim = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
         self.lease.renewed(started)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:
             self.settings.after_death(pending.dead)
-        return Claim.of(window)
+        return Claim.of(claim)
 
     def warn_of_trimmed(self) -> None:
         """Log what the morgue had no room for, once for a visit."""

@@ -25,7 +25,7 @@ Visited: TypeAlias = tuple[VisitResult, float | None]
 
 
 PATIENCE: Final = 5.0
-"""Seconds in a row for which a drain that has nothing else to do waits for a place in a limited queue, at most."""
+"""Seconds in a row for which a drain that has nothing else to do waits for a permit of a limited queue, at most."""
 
 
 class Loop:
@@ -180,7 +180,7 @@ class Loop:
         elif not (self.has_probed_last or self.is_notified):
             self.probe(budget)
         else:
-            return self._wait_for_place(budget) or (wait is not None and wait(self, budget))
+            return self._wait_for_permit(budget) or (wait is not None and wait(self, budget))
         return True
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
@@ -213,7 +213,7 @@ class Loop:
         result = self.drainer.visit(shard, budget)
         return result, self.drainer.ready_in(shard, result)
 
-    def _wait_for_place(self, budget: Budget) -> bool:
+    def _wait_for_permit(self, budget: Budget) -> bool:
         """Wait until a limited queue may let a shard in; False, at once, if no sign shows that it does in time."""
         limited = [shard for shard, reason in self.reasons.items() if reason == "limited"]
         if self.is_notified or not limited:

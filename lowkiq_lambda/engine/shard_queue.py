@@ -40,8 +40,8 @@ class Rests(NamedTuple):
 
     @classmethod
     def of_daemon(cls, poll_interval: float) -> "Rests":
-        """An offer of a place may get lost, so a limited shard is visited again after some seconds all the same."""
-        # A shard may miss the offer of a place, so it is visited again after this time all the same.
+        """An offer of a permit may get lost, so a limited shard is visited again after some seconds all the same."""
+        # A shard may miss the offer of a permit, so it is visited again after this time all the same.
         return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0, 5.0)
 
     def after(self, error: BaseException, failures: int) -> float:
@@ -96,7 +96,7 @@ class ShardEntry:
     taken: int = 0
     is_taken: bool = False
     in_line: bool = False
-    """Whether its last visit found no place: it stands in line then."""
+    """Whether its last visit found no permit: it is on the wait list then."""
     places: int = 0
     """How often it was queued; an older place of it in a queue is void."""
 

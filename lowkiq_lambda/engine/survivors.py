@@ -1,6 +1,6 @@
 """Holders that live, though they could not settle: what they were about to be blamed for is taken back.
 
-The next holder takes the one of a lone suspect for dead, and gives that id a strike. See docs/lease.md.
+The next holder takes the one of a lone suspect for dead, and counts a crash of that id. See docs/lease.md.
 """
 
 import logging

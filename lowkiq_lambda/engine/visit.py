@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _UNLIMITED: Final = nullcontext()
-"""In the place of a place."""
+"""In place of a permit."""
 
 
 class Ending(msgspec.Struct, eq=False):
@@ -70,7 +70,7 @@ class ShardVisit:
     ) -> None:
         self.session = session
         self.admission = admission
-        """Its place in a limited queue; None if it has asked for none."""
+        """Its permit of a limited queue; None if it has asked for none."""
         self._settings = settings
         self._budget = budget
         self._shard = LeasedShard(settings, session, budget, now, admission)
@@ -131,14 +131,14 @@ class ShardVisit:
         """
         if reason := self._budget.against_batch(0.0):
             return VisitResult(reason)
-        with _UNLIMITED if self.admission is None else self._in_place(self.admission) as full_for:
+        with _UNLIMITED if self.admission is None else self._with_permit(self.admission) as full_for:
             if full_for is not None:
                 return VisitResult("limited", until=self._shard.now() + full_for)
             granted = self._shard.acquire()
             if isinstance(granted, NotAcquired):
                 return VisitResult(granted.reason, until=granted.until)
             with self._under_lease():
-                claim = Claim.of(granted.window)
+                claim = Claim.of(granted.claim)
                 while claim:
                     claim = self.run_claim(claim)
         return self._result(granted)
@@ -204,10 +204,10 @@ class ShardVisit:
         return self._shard.settle("release" if ending.reason else "claim")
 
     @contextmanager
-    def _in_place(self, admission: "Admission") -> Iterator[float | None]:
-        """Take a place in the limited queue until the block ends.
+    def _with_permit(self, admission: "Admission") -> Iterator[float | None]:
+        """Take a permit of the limited queue until the block ends.
 
-        Yields None, or the seconds after which to come again if there is no place.
+        Yields None, or the seconds after which to come again if there is no permit.
         """
         if (seconds := admission.enter()) is not None:
             yield seconds
@@ -339,6 +339,6 @@ class ShardVisit:
         Those that ran before it wait too: for their acknowledgement.
         """
         in_shard = other_due is not None and other_due <= self._shard.now()
-        for_place = self.admission is not None and self.admission.others_wait
+        for_permit = self.admission is not None and self.admission.others_wait
         in_visit = bool(self._claim.left) or not self._shard.pending.is_empty
-        return in_visit or in_shard or for_place or self._budget.turn_over()
+        return in_visit or in_shard or for_permit or self._budget.turn_over()

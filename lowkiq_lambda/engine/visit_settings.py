@@ -129,7 +129,7 @@ class VisitSettingsFactory:
         return self._slot_pool().slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
 
     def _limits_for(self, worker: type[Worker[Any]]) -> "Limits | None":
-        # If others wait for the queue its visits have places, so that they are seen.
+        # If others wait for the queue its visits have permits, so that they are seen.
         workers = [queue.worker for queue in self._queues.values()]
         is_awaited = any(worker.queue_name in queues_before(other, workers) for other in workers)
         if worker.max_running is None and worker.rate is None and not (queues_before(worker, workers) or is_awaited):

@@ -1,6 +1,6 @@
 """Functions that give (item, cursor) pairs, for a `perform_job` that yields its cursor.
 
-Each takes `after`, the cursor of the last item that is done, and goes on with the item behind it; None begins. They are
+Each takes `after`, the cursor of the last item that is done, and goes on with the item after it; None begins. They are
 plain iterators: they compose, and nothing in the engine knows of them.
 """
 

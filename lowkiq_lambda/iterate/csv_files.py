@@ -22,7 +22,7 @@ def csv_rows(
     fieldnames: Sequence[str] | None = None,
     **csv_format: Any,  # noqa: ANN401 - as csv.DictReader has them
 ) -> Iterator[tuple[dict[str | Any, str | Any], list[int]]]:
-    r"""The rows of a CSV file as `csv.DictReader` has them; the cursor is [row, byte behind it, checksum].
+    r"""The rows of a CSV file as `csv.DictReader` has them; the cursor is [row, byte after it, checksum].
 
     A resume reads the header anew and seeks to the row, so it takes no longer in a large file. `file` is open in binary
     mode and can seek. Without `fieldnames` the first row is the header. Other arguments, such as `delimiter`, are those
@@ -121,6 +121,6 @@ def _position(cursor: Sequence[int] | None) -> tuple[int, int, int]:
         or len(cursor) != len(("row", "byte", "checksum"))
         or not all(map(is_count, cursor))
     ):
-        raise strange("csv_rows", cursor, "it must be [row, byte behind it, checksum]")
+        raise strange("csv_rows", cursor, "it must be [row, byte after it, checksum]")
     number, start, check = cursor
     return number, start, check

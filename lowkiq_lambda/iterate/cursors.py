@@ -29,7 +29,7 @@ def is_count(value: object) -> bool:
 
 
 def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = None) -> Iterator[tuple[T, C]]:
-    """The items of all pages: `fetch(cursor)` gives the (item, cursor) pairs behind the cursor, and none at the end.
+    """The items of all pages: `fetch(cursor)` gives the (item, cursor) pairs after the cursor, and none at the end.
 
     `fetch` is asked with None first, then with the cursor of the last item of the page before. Raises ValueError where
     an item has the cursor None, which would mean the beginning, or where a page ends at the cursor that it began at, as
@@ -66,7 +66,7 @@ def s3_objects(
     """The objects of a bucket whose keys begin with `prefix`, in the order of their keys; the cursor is the key.
 
     Items are those of ListObjectsV2 (`Key`, `Size`, `LastModified`, `ETag` …), `size` of them in each call (1,000 at
-    most). Objects that are written while the job runs are met if their keys lie behind the cursor. A directory bucket
+    most). Objects that are written while the job runs are met if their keys come after the cursor. A directory bucket
     lists its keys in no order, so it cannot be read so. Raises CursorError if the cursor is not a key with the
     prefix, and what boto3 raises.
     """

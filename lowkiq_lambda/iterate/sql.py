@@ -50,10 +50,10 @@ def keyset(  # noqa: PLR0913 - all but four have a default and are given by name
         _check_cursor(after, columns)
 
     def fetch(cursor: list[Any] | None) -> list[tuple[Any, list[Any]]]:
-        query, before, behind = _page(sql, columns, cursor, placeholder)
+        query, before, after_values = _page(sql, columns, cursor, placeholder)
         # One row more than the page: two rows with equal values may lie on both sides of its end.
         limit = size + 1 + (cursor is not None)
-        rows = [_read(row, columns) for row in execute(f"{query} LIMIT {limit}", [*before, *params, *behind])]
+        rows = [_read(row, columns) for row in execute(f"{query} LIMIT {limit}", [*before, *params, *after_values])]
         if cursor is not None:
             looked_at = rows
             if not rows:
@@ -83,13 +83,13 @@ def _alike(who: str, values: list[Any], columns: list[str]) -> ValueError:
 
 
 def _page(sql: str, columns: list[str], cursor: list[Any] | None, placeholder: str) -> tuple[str, list[Any], list[Any]]:
-    """The query for the cursor's row and what lies behind it, in order; its values before and behind those of `sql`."""
+    """The query for the cursor's row and what comes after it, in order; its values before and after those of `sql`."""
     extra = ", ".join(f"page.{column} AS keyset_{position}" for position, column in enumerate(columns))
     before: list[Any] = []
-    behind: list[Any] = []
+    after_values: list[Any] = []
     condition, same = "", "0"
     if cursor is not None:
-        condition, behind = _behind(columns, cursor, placeholder)
+        condition, after_values = _after(columns, cursor, placeholder)
         equal = " AND ".join(f"page.{column} = {placeholder}" for column in columns)
         condition, before, same = f" WHERE {condition}", cursor, f"CASE WHEN {equal} THEN 1 ELSE 0 END"
     order = ", ".join(f"page.{column}" for column in columns)
@@ -97,16 +97,16 @@ def _page(sql: str, columns: list[str], cursor: list[Any] | None, placeholder: s
     return (
         f"SELECT page.*, {extra}, {same} AS keyset_same FROM ({sql}\n) AS page{condition} ORDER BY {order}",  # noqa: S608 - names are checked, values are parameters
         before,
-        behind,
+        after_values,
     )
 
 
-def _behind(columns: list[str], values: list[Any], placeholder: str) -> tuple[str, list[Any]]:
-    """What is true of the row with the values and of those behind it; an index on the first column serves it."""
+def _after(columns: list[str], values: list[Any], placeholder: str) -> tuple[str, list[Any]]:
+    """What is true of the row with the values and of those after it; an index on the first column serves it."""
     column, *rest = columns
     if not rest:
         return f"page.{column} >= {placeholder}", values
-    condition, inner = _behind(rest, values[1:], placeholder)
+    condition, inner = _after(rest, values[1:], placeholder)
     return (
         f"page.{column} >= {placeholder} AND (page.{column} > {placeholder} OR ({condition}))",
         [values[0], values[0], *inner],

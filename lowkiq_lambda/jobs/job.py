@@ -164,7 +164,7 @@ def score_of(entry: bytes) -> float:
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """One id of a claimed window: its stored entries, oldest first, and what is known of it.
+    """One id of a claim: its stored entries, oldest first, and what is known of it.
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;

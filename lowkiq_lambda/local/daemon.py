@@ -17,7 +17,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import is_embedded
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, ConfigError
-from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook, call_hooks
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
@@ -59,7 +59,7 @@ class Daemon:
         self._clock = SystemClock()
         self._boards: Sequence[ShardBoard] = ()
         self._has_started = False
-        self._pulse: Pulse | None = None
+        self._heartbeat: Heartbeat | None = None
         self.obey: Callable[[str], object] = self._obey
         """Called with "quiet" or "stop" after an order by way of Redis; a program ends in its own way."""
         self._follows_tasks = False
@@ -97,7 +97,7 @@ class Daemon:
         if self._dealer.is_first:
             self._warn_of_shards(config)
         self._lifecycle = Lifecycle(config, drainer.begin, self._app.flush)
-        self._lifecycle.alive = self._beating()
+        self._lifecycle.alive = self._heartbeats()
         supervisor = ThreadSupervisor(
             [*self._drains(config, outage), *self._listeners(config, outage), *self._duties(outage)],
             pause=config.poll_interval,
@@ -170,25 +170,25 @@ class Daemon:
             logger.warning("the daemon's handlers still run")
 
     @contextmanager
-    def _beating(self) -> Iterator[None]:
+    def _heartbeats(self) -> Iterator[None]:
         config = self._app.config
-        pulse = Pulse(self._app.core.drains.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
-        pulse.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
-        self._pulse = pulse
-        pulse.begin()
+        heartbeat = Heartbeat(self._app.core.drains.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
+        heartbeat.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
+        self._heartbeat = heartbeat
+        heartbeat.begin()
         try:
             yield
         finally:
-            pulse.end()
-            if pulse.is_heard:
-                pulse.beats.end()
+            heartbeat.end()
+            if heartbeat.is_heard:
+                heartbeat.sender.end()
 
     def _obey(self, order: str) -> None:
         (self.stop if order == "stop" else self.quiet)()
 
     def _tell_soon(self) -> None:
-        if self._pulse is not None:
-            self._pulse.beat_soon()
+        if self._heartbeat is not None:
+            self._heartbeat.send_soon()
 
     def _refuse_to_wait(self) -> None:
         if self._app.core.drains.drainer.is_on_handlers_loop():

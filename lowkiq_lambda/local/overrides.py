@@ -14,7 +14,7 @@ State = TypeVar("State", bound=ShardState)
 
 
 class SeqScheduler:
-    """One shard after the other, going on behind the last one."""
+    """One shard after the other, going on after the last one."""
 
     def __init__(self) -> None:
         self._last: object = None

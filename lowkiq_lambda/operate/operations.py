@@ -131,7 +131,7 @@ class Operations:
         return Actions(self(worker))
 
     def processes(self) -> "Processes":
-        """The daemons and invocations that drain on the app's server, each as of its last beat; they can be ended.
+        """The daemons and invocations that drain on the app's server, each as of its last heartbeat; they can be ended.
 
         Those of other apps are among them. Raises BackendError.
         """

@@ -159,8 +159,8 @@ class QueueOperations:
         """The shards and their holders."""
         return shard_details(self.reader)
 
-    def tenants(self, limit: int = 100, *, order: "TenantOrder" = "turn", tenant: str | None = None) -> "Tenants":
-        """Tenants with waiting ids or a record, in the order of their turns.
+    def tenants(self, limit: int = 100, *, order: "TenantOrder" = "fair", tenant: str | None = None) -> "Tenants":
+        """Tenants with waiting ids or a record, in their fair order.
 
         With `order="waiting"` the tenants with the most ids: each shard counts the ids of all its tenants for that, and
         names so many of them. With `tenant` only that one, if there is one. Empty without tenants of the worker. Raises

@@ -32,7 +32,7 @@ class Kept(NamedTuple):
         return len(self.new.packed) + len(self.new.id) + _OVERHEAD
 
 
-class Parcel:
+class BufferedJobs:
     """Jobs of one shard that are sent together, under one token.
 
     `was_sent`: it may have been written already, so no job joins it any more.
@@ -48,7 +48,7 @@ class Parcel:
         self.was_sent = was_sent
         self.is_travelling = False
 
-    def has_room_for(self, other: "Parcel") -> bool:
+    def has_room_for(self, other: "BufferedJobs") -> bool:
         """Whether the jobs of the other may join these."""
         if self.was_sent or other.was_sent or self.shard.features != other.shard.features:
             return False
@@ -56,13 +56,13 @@ class Parcel:
 
 
 class Line(Generic[Way]):
-    """The parcels of one shard, oldest first."""
+    """The buffered jobs of one shard, by the call that sends them, oldest first."""
 
-    __slots__ = ("error", "parcels", "way")
+    __slots__ = ("error", "buffered", "way")
 
     def __init__(self, way: Way) -> None:
         self.way = way
-        self.parcels: deque[Parcel] = deque()
+        self.buffered: deque[BufferedJobs] = deque()
         self.error: LowkiqError | None = None
         """Why the last attempt failed."""
 
@@ -81,7 +81,7 @@ class Buffer(Generic[Way]):
         self._max_jobs = max_jobs
         self._drops_oldest = drops_oldest
         self._lines: dict[ShardRef, Line[Way]] = {}
-        """By shard, each with a parcel at least; that of the line that has waited longest is not always the first."""
+        """By shard, each with some jobs; that of the line that has waited longest is not always the first."""
         self._lock = Lock()
         self._size = 0
         self.jobs = 0
@@ -96,47 +96,47 @@ class Buffer(Generic[Way]):
         with self._lock:
             return dict(self._lines)
 
-    def add(self, way: Way, parcels: Sequence[Parcel]) -> list[Lost[Way]]:
-        """Put the parcels behind those that wait, all of them or none; the jobs that gave way. Raises BufferFull."""
+    def add(self, way: Way, buffered: Sequence[BufferedJobs]) -> list[Lost[Way]]:
+        """Put these jobs after those that wait, all of them or none; the jobs that gave way. Raises BufferFull."""
         with self._lock:
             if not self._drops_oldest:
-                self._refuse_if_full(parcels)
-            for parcel in parcels:
-                self._append(way, parcel)
+                self._refuse_if_full(buffered)
+            for buffered_jobs in buffered:
+                self._append(way, buffered_jobs)
             return list(self._drop_oldest())
 
-    def start(self, shards: Iterable[ShardRef]) -> list[Parcel]:
-        """The first parcel of each shard, which is on its way until the call of `end`."""
+    def start(self, shards: Iterable[ShardRef]) -> list[BufferedJobs]:
+        """The first buffered jobs of each shard, which are on their way until the call of `end`."""
         with self._lock:
-            parcels = [line.parcels[0] for shard in shards if (line := self._lines.get(shard))]
-            for parcel in parcels:
-                parcel.was_sent = parcel.is_travelling = True
-            return parcels
+            buffered = [line.buffered[0] for shard in shards if (line := self._lines.get(shard))]
+            for buffered_jobs in buffered:
+                buffered_jobs.was_sent = buffered_jobs.is_travelling = True
+            return buffered
 
-    def end(self, parcel: Parcel, error: LowkiqError | None) -> None:
-        """The parcel was written, or stays the first of its shard for this error."""
+    def end(self, buffered_jobs: BufferedJobs, error: LowkiqError | None) -> None:
+        """The buffered jobs were written, or stay the first of their shard for this error."""
         with self._lock:
-            parcel.is_travelling = False
-            line = self._lines.get(parcel.shard)
-            if line is None or line.parcels[0] is not parcel:
+            buffered_jobs.is_travelling = False
+            line = self._lines.get(buffered_jobs.shard)
+            if line is None or line.buffered[0] is not buffered_jobs:
                 return  # it was given up meanwhile
             line.error = error
             if error is None:
-                line.parcels.popleft()
-                self._count(parcel, -len(parcel.jobs), -parcel.size)
+                line.buffered.popleft()
+                self._count(buffered_jobs, -len(buffered_jobs.jobs), -buffered_jobs.size)
 
     def give_up(self) -> list[Lost[Way]]:
         """All jobs that wait, which wait no longer."""
         with self._lock:
             remnants = [
-                Lost(line.way, job) for line in self._lines.values() for parcel in line.parcels for job in parcel.jobs
+                Lost(line.way, job) for line in self._lines.values() for buffered_jobs in line.buffered for job in buffered_jobs.jobs
             ]
             self._lines.clear()
             self.jobs = self._size = 0
             return remnants
 
-    def _refuse_if_full(self, parcels: Sequence[Parcel]) -> None:
-        jobs, size = sum(len(parcel.jobs) for parcel in parcels), sum(parcel.size for parcel in parcels)
+    def _refuse_if_full(self, buffered: Sequence[BufferedJobs]) -> None:
+        jobs, size = sum(len(buffered_jobs.jobs) for buffered_jobs in buffered), sum(buffered_jobs.size for buffered_jobs in buffered)
         if self.jobs + jobs > self._max_jobs:
             bound = f"buffer_jobs={self._max_jobs:,}"
         elif self._size + size > BUFFER_BYTES:
@@ -145,38 +145,38 @@ class Buffer(Generic[Way]):
             return
         raise BufferFull(f"{BufferFull()} ({self.jobs:,} jobs wait, {jobs:,} more do not fit: {bound})")
 
-    def _append(self, way: Way, parcel: Parcel) -> None:
-        line = self._lines.setdefault(parcel.shard, Line(way))
-        self.jobs += len(parcel.jobs)
-        self._size += parcel.size
-        last = line.parcels[-1] if line.parcels else None
-        if last and last.has_room_for(parcel):
-            last.jobs.extend(parcel.jobs)
-            last.size += parcel.size
+    def _append(self, way: Way, buffered_jobs: BufferedJobs) -> None:
+        line = self._lines.setdefault(buffered_jobs.shard, Line(way))
+        self.jobs += len(buffered_jobs.jobs)
+        self._size += buffered_jobs.size
+        last = line.buffered[-1] if line.buffered else None
+        if last and last.has_room_for(buffered_jobs):
+            last.jobs.extend(buffered_jobs.jobs)
+            last.size += buffered_jobs.size
         else:
-            line.parcels.append(parcel)
+            line.buffered.append(buffered_jobs)
 
     def _drop_oldest(self) -> Iterator[Lost[Way]]:
         while self.jobs > self._max_jobs or self._size > BUFFER_BYTES:
             # One that is on its way is soon written, and must not be told to be lost.
             waiting = [
-                (parcel.jobs[0].number, shard, parcel)
+                (buffered_jobs.jobs[0].number, shard, buffered_jobs)
                 for shard, line in self._lines.items()
-                for parcel in line.parcels
-                if not parcel.is_travelling
+                for buffered_jobs in line.buffered
+                if not buffered_jobs.is_travelling
             ]
             if not waiting:
                 return
-            _, shard, parcel = min(waiting, key=lambda one: one[0])
-            way, job = self._lines[shard].way, parcel.jobs.popleft()
-            if not parcel.jobs:
-                self._lines[shard].parcels.remove(parcel)
-            parcel.size -= job.size
-            self._count(parcel, -1, -job.size)
+            _, shard, buffered_jobs = min(waiting, key=lambda one: one[0])
+            way, job = self._lines[shard].way, buffered_jobs.jobs.popleft()
+            if not buffered_jobs.jobs:
+                self._lines[shard].buffered.remove(buffered_jobs)
+            buffered_jobs.size -= job.size
+            self._count(buffered_jobs, -1, -job.size)
             yield Lost(way, job)
 
-    def _count(self, parcel: Parcel, jobs: int, size: int) -> None:
+    def _count(self, buffered_jobs: BufferedJobs, jobs: int, size: int) -> None:
         self.jobs += jobs
         self._size += size
-        if not self._lines[parcel.shard].parcels:
-            del self._lines[parcel.shard]
+        if not self._lines[buffered_jobs.shard].buffered:
+            del self._lines[buffered_jobs.shard]

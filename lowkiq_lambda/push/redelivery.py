@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.push.buffer import Buffer, Line, Lost, Parcel
+from lowkiq_lambda.push.buffer import Buffer, Line, Lost, BufferedJobs
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.push.way import Way
 from lowkiq_lambda.settings.config import Config
@@ -99,12 +99,12 @@ class Redelivery:
             return True
         return bool(waiting.away) and way.node_of(shard) in waiting.away
 
-    def keep(self, way: Way, parcels: Sequence[Parcel]) -> None:
-        """Keep the parcels for later. Raises BufferFull, and then keeps none."""
+    def keep(self, way: Way, buffered: Sequence[BufferedJobs]) -> None:
+        """Keep the jobs for later. Raises BufferFull, and then keeps none."""
         waiting = self._waiting
         with waiting.changing:
             was_empty = not waiting.buffer.jobs
-            dropped_jobs = waiting.buffer.add(way, parcels)
+            dropped_jobs = waiting.buffer.add(way, buffered)
             if was_empty:
                 waiting.began_at = self._clock.monotonic()
             if not self._closes_at_exit:
@@ -182,7 +182,7 @@ class Redelivery:
                     return
 
     def _deliver(self, waiting: _Waiting) -> None:
-        """Send the first parcel of each shard, and the next ones of those that took it."""
+        """Send the first buffered jobs of each shard, and the next ones of those that took it."""
         began_at, before = self._clock.monotonic(), waiting.buffer.jobs
         if not before:
             return
@@ -209,23 +209,23 @@ class Redelivery:
         try:
             client = way.open()
         except LowkiqError as error:
-            for parcel in buffer.start(lines):
-                self._tell(parcel.shard, lines[parcel.shard], error)
-                buffer.end(parcel, error)
-                yield parcel.shard, error
+            for buffered_jobs in buffer.start(lines):
+                self._tell(buffered_jobs.shard, lines[buffered_jobs.shard], error)
+                buffer.end(buffered_jobs, error)
+                yield buffered_jobs.shard, error
             return
         while lines:
-            parcels = buffer.start(_first(lines, client.shards))
-            errors = _send(client, parcels)
-            for parcel in parcels:
-                failure = errors.get(parcel.token)
-                self._tell(parcel.shard, lines[parcel.shard], failure)
-                buffer.end(parcel, failure)
-                yield parcel.shard, failure
-            stuck = {parcel.shard for parcel in parcels if parcel.token in errors}
+            buffered = buffer.start(_first(lines, client.shards))
+            errors = _send(client, buffered)
+            for buffered_jobs in buffered:
+                failure = errors.get(buffered_jobs.token)
+                self._tell(buffered_jobs.shard, lines[buffered_jobs.shard], failure)
+                buffer.end(buffered_jobs, failure)
+                yield buffered_jobs.shard, failure
+            stuck = {buffered_jobs.shard for buffered_jobs in buffered if buffered_jobs.token in errors}
             if any(shard not in client.shards for shard in stuck):
                 return
-            lines = {shard: line for shard, line in lines.items() if shard not in stuck and line.parcels}
+            lines = {shard: line for shard, line in lines.items() if shard not in stuck and line.buffered}
 
     def _tell(self, shard: ShardRef, line: Line[Way], error: LowkiqError | None) -> None:
         if error is None or isinstance(error, BackendUnavailable) or type(error) is type(line.error):
@@ -258,15 +258,15 @@ def _first(lines: Lines, shards: Collection[ShardRef]) -> Iterable[ShardRef]:
     return [shard for shard in left_behind if shard.shards_count == left_behind[0].shards_count] or lines
 
 
-def _send(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:
-    """One attempt for each parcel; the errors by token."""
+def _send(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, LowkiqError]:
+    """One attempt for each of the buffered jobs; the errors by token."""
     wave: list[Chunk] = []
     positions = count()
-    for parcel in parcels:
+    for buffered_jobs in buffered:
         # At the places that they would have had, had Redis been there.
         jobs = [
-            job.new._replace(position=next(positions), packed=scored(job.new.packed, job.since)) for job in parcel.jobs
+            job.new._replace(position=next(positions), packed=scored(job.new.packed, job.since)) for job in buffered_jobs.jobs
         ]
-        wave.append(Chunk(parcel.shard, parcel.token, jobs))
+        wave.append(Chunk(buffered_jobs.shard, buffered_jobs.token, jobs))
     results: list[Pushed | None] = [None] * next(positions)
     return client.pusher.write([wave], results, 0.0).errors

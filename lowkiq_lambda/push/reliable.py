@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, BufferFull, LowkiqError, PushInterrupted
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.push.buffer import Kept, Parcel
+from lowkiq_lambda.push.buffer import Kept, BufferedJobs
 from lowkiq_lambda.push.checking import checker_of
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
@@ -89,15 +89,15 @@ class BufferingClient:
         """Keep the chunks for later, under their present tokens. Raises BufferFull."""
         if not chunks:
             return
-        parcels, kept = [], []
+        buffered, kept = [], []
         for chunk in chunks:
             since = self._score(chunk.shard, was_tried=chunk.token in errors)
             for job in chunk.jobs:
                 at = since if job.due_at is None else job.due_at
                 kept.append((job.position, Pushed(job.id, chunk.shard.number, merged=False, due_at=at, buffered=True)))
             waiting = [Kept(job, jobs[job.position], since, next(_numbers)) for job in chunk.jobs]
-            parcels.append(Parcel(chunk.shard, chunk.token, waiting, was_sent=chunk.token in errors))
-        self._redelivery.keep(self._way, parcels)
+            buffered.append(BufferedJobs(chunk.shard, chunk.token, waiting, was_sent=chunk.token in errors))
+        self._redelivery.keep(self._way, buffered)
         for position, pushed in kept:
             results[position] = pushed
 

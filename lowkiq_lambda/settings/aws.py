@@ -109,12 +109,12 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
 
     @property
     def starts_drains(self) -> bool:
-        """Whether ticks and drains start drains for due work that they have no time or no place for."""
+        """Whether housekeeping runs and drains start drains for due work that they have no time or no place for."""
         return self.idle in {"start", "punctual"}
 
     @property
     def is_punctual(self) -> bool:
-        """Whether a tick alone stays for planned times of schedule entries that come within its minute."""
+        """Whether a housekeeping run alone stays for planned times of schedule entries that come within its minute."""
         return self.idle in {"linger", "punctual"}
 
     @property

@@ -144,7 +144,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     node_number: Number = 0
     """Which of them this one is, from 0."""
     heartbeat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
-    """Seconds from one beat of a process to the next; it hears that late that it is to be quiet, or to stop."""
+    """Seconds from one heartbeat of a process to the next; it hears that late that it is to be quiet, or to stop."""
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
     visit_seconds: Seconds = 300.0

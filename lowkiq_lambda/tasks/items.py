@@ -61,7 +61,7 @@ class TaskCountsReply(ReplyShape, frozen=True):
 
 
 class VerifyReply(ReplyShape, frozen=True):
-    """The reply of task_verify.lua: how many it ended, and the number to go on behind, or empty."""
+    """The reply of task_verify.lua: how many it ended, and the number to go on after, or empty."""
 
     scripts = ("task_verify",)
     status: bytes
@@ -119,7 +119,7 @@ class TaskItems:
         return ItemCounts(by_status, sum(one.revived for one in counts))
 
     def page(self, status: Status, after: int, limit: int) -> list[Item]:
-        """Items of that status by number, behind this one."""
+        """Items of that status by number, after this one."""
         position = _NUMBER.pack(after) if after else b""
         args = (self.task, LETTER_OF[status], position, limit)
         replies = self.reader.read(
@@ -130,7 +130,7 @@ class TaskItems:
         return [*islice(merge(*replies, key=attrgetter("number")), limit)]
 
     def refs_in(self, shard: ShardRef, status: Status, after: bytes, limit: int) -> list[ItemReply]:
-        """Items of that status in one shard, behind that number."""
+        """Items of that status in one shard, after that number."""
         args = (self.task, LETTER_OF[status], after, limit)
         (refs,) = self.reader.read(
             "task_items", {_tracked(shard): args}, lambda _, reply: TaskItemsReply.of(reply).items

@@ -237,7 +237,7 @@ class TaskRecords:
         return [*_readable(reply.open)], [*_readable(reply.over)]
 
     def page(self, after: tuple[str, str] | None, limit: int) -> list[ListedTask]:
-        """Tasks with the latest to be forgotten first, behind that time and id."""
+        """Tasks with the latest to be forgotten first, after that time and id."""
         expires_at, task_id = after or ("+inf", "")
         reply = ListTasksReply.of(self._call("list_tasks", [expires_at, task_id, limit]))
         times = dict(zip(reply.tasks[::3], reply.tasks[1::3], strict=True))

@@ -131,7 +131,7 @@ def app_under_test(app: Lowkiq, server: OwnServer) -> Iterator[AppUnderTest]:
 
 @contextmanager
 def inline(kit: AppUnderTest) -> Iterator[AppUnderTest]:
-    """The app under test, which drains behind each push until the block ends; errors of handlers leave the push."""
+    """The app under test, which drains after each push until the block ends; errors of handlers leave the push."""
     performing = _Performing(kit)
     kit.app.client_middlewares.insert(0, performing)
     try:

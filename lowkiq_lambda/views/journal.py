@@ -38,8 +38,8 @@ class Recovered(msgspec.Struct, frozen=True):
 
     `owner` took the shard at `held_since` under this token, and `how` tells how it ended: it died, or stood still for
     longer than its lease; it stopped, and said so; or an operator evicted it. `ids`: the first 64 of what it left, and
-    `more`, how many others. `struck`: those of them that are suspected of its death. `dead`: those that went to the
-    morgue for it. `now`: where the ids are.
+    `more`, how many others. `crash_counted`: those of them that are suspected of its death. `dead`: those that went to
+    the morgue for it. `now`: where the ids are.
     """
 
     at: float
@@ -51,7 +51,7 @@ class Recovered(msgspec.Struct, frozen=True):
     how: HowEnded
     ids: list[str]
     more: int
-    struck: list[str]
+    crash_counted: list[str]
     dead: list[str]
     now: dict[str, Whereabouts]
 

@@ -1,4 +1,4 @@
-"""The limits of a queue for people: the limits that count, the shards with a place, and the waiting shards."""
+"""The limits of a queue for people: the limits that count, the shards with a permit, and the waiting shards."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,8 +7,8 @@ import msgspec
 from lowkiq_lambda.jobs.rate import Rate
 
 
-class PlaceView(msgspec.Struct, frozen=True):
-    """A visit that has one of a queue's places. `until`: when that ends unless it is prolonged, in Unix seconds."""
+class PermitView(msgspec.Struct, frozen=True):
+    """A visit that has one of a queue's permits. `until`: when that ends unless it is prolonged, in Unix seconds."""
 
     shard: int
     until: float
@@ -25,9 +25,9 @@ class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a queue at one moment (`at`); times are Unix seconds by the server's clock.
 
     `max_running`, `rate`: those that count, None without such a limit; `is_set`: an operator set one of them, at run
-    time. `places`: visits with a place, the first to end first. `offered`: shards for which a free place is kept for a
-    second. `line`: shards that wait, the next one first. `ids_left`: how many ids may begin now, None without a rate;
-    `next_id_at`: when the next id may begin, if none may now. `waits_for`: the queues before this one.
+    time. `permits`: visits with a permit, the first to end first. `offered`: shards for which a free permit is kept for
+    a second. `wait_list`: shards that wait, the next one first. `ids_left`: how many ids may begin now, None without a
+    rate; `next_id_at`: when the next id may begin, if none may now. `waits_for`: the queues before this one.
     `undone`: shards that the last `set` or `reset` did not reach because it broke off: call it again.
     """
 
@@ -36,9 +36,9 @@ class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
     max_running: int | None
     rate: Rate | None
     is_set: bool
-    places: Sequence[PlaceView] = ()
+    permits: Sequence[PermitView] = ()
     offered: Sequence[int] = ()
-    line: Sequence[int] = ()
+    wait_list: Sequence[int] = ()
     ids_left: int | None = None
     next_id_at: float | None = None
     waits_for: Sequence[WaitView] = ()
@@ -62,22 +62,22 @@ class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
         if not self.is_limited:
             yield f"{self.queue_name} has no limits."
         if self.max_running is not None:
-            yield f"{self.queue_name}: {len(self.places)} of {self.max_running} places are taken{self._by()}."
+            yield f"{self.queue_name}: {len(self.permits)} of {self.max_running} permits are taken{self._by()}."
         if self.rate is not None:
             later = "" if self.next_id_at is None else f", the next in {max(0.0, self.next_id_at - self.at):.1f} s"
             ids = f"{self.ids_left} of {self.rate.ids} ids in {self.rate.per:g} s"
             yield f"{self.queue_name}: {ids} may begin now{later}."
-        if self.line:
-            yield f"In line: {_shards(self.line)}."
+        if self.wait_list:
+            yield f"On the wait list: {_shards(self.wait_list)}."
         if self.offered:
-            yield f"A place was just offered to {_shards(self.offered)}."
+            yield f"A permit was just offered to {_shards(self.offered)}."
         for wait in self.waits_for:
             yield f"{self.queue_name} waits for {wait.queue_name}, of which {wait.running} shards are visited now."
         if self.undone:
             yield f"The last change has not reached {_shards(self.undone)}: make it again."
 
     def _by(self) -> str:
-        held = [f"shard {place.shard} until {max(0.0, place.until - self.at):.1f} s from now" for place in self.places]
+        held = [f"shard {permit.shard} until {max(0.0, permit.until - self.at):.1f} s from now" for permit in self.permits]
         return f" ({', '.join(held)})" if held else ""
 
 

@@ -246,9 +246,9 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A shard and its holder at `at`. Times are Unix seconds by the server's clock.
 
     `length`, `retries`, `in_flight`, `morgue_length`, `lag`: as in `Metrics`, but `lag` counts in a paused shard, too.
-    `suspects`: ids that run first, alone or on probation. `started`: ids that wait and go on from a cursor. `due_at`:
-    when the first waiting id is due. `owner`, `acquired_at` and `token` are those of the holder, or of the last one.
-    `held_until`: when the lease ends; 0 after a release.
+    `suspects`: ids that run first, alone or together with others. `started`: ids that wait and go on from a cursor.
+    `due_at`: when the first waiting id is due. `owner`, `acquired_at` and `token` are those of the holder, or of the
+    last one. `held_until`: when the lease ends; 0 after a release.
     `gave_up`: writes of the holder are rejected, because its process is about to exit or an operator evicted it; the
     shard is free at `held_until`. `woken_until`: a drain is being started, and must acquire the lease by then.
     `role`: while the queue gets another number of shards, it may be `closed` or `receiving`: no process acquires it.
@@ -294,15 +294,15 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
         return self.in_flight > 0 and not self.is_held
 
 
-class TenantTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """When the tenant of an id is served: `turn`, and how many tenants come first.
+class TenantWait(msgspec.Struct, frozen=True, kw_only=True):
+    """When the tenant of an id is served: `served_from`, and how many tenants come first.
 
     `ahead`: ids of the tenant itself that come before the id. `paused_until`: the end of its pause; `rests_until`:
     when its rate lets the next begin. Unix seconds; None if there is none.
     """
 
     tenant: str
-    turn: float | None
+    served_from: float | None
     tenants_ahead: int
     ahead: int
     paused_until: float | None = None
@@ -312,7 +312,7 @@ class TenantTurn(msgspec.Struct, frozen=True, kw_only=True):
 class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     """A tenant with ids that wait, or of which a shard remembers something, at `at`. Times are Unix seconds.
 
-    `waiting`: ids. `due_at`: when the first of them is due; None without ids. `turn`: when it can be served, the
+    `waiting`: ids. `due_at`: when the first of them is due; None without ids. `served_from`: when it can be served, the
     earliest of its shards; past where it waits for others. `served_at`: when it was served last, `paused_until`: the
     end of its pause (infinite: until it is resumed), `rests_until`: when its rate lets the next begin; None where
     there is none.
@@ -322,7 +322,7 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     waiting: int
     due_at: float | None
-    turn: float
+    served_from: float
     served_at: float | None = None
     paused_until: float | None = None
     rests_until: float | None = None
@@ -338,8 +338,8 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
         return self.rests_until is not None and self.rests_until > self.at
 
 
-TenantOrder: TypeAlias = Literal["turn", "waiting"]
-"""By turn, the next one first, or by waiting ids, the most first."""
+TenantOrder: TypeAlias = Literal["fair", "waiting"]
+"""In their fair order, the next one first, or by waiting ids, the most first."""
 
 
 class Tenants(msgspec.Struct, frozen=True):
@@ -353,16 +353,16 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why an id runs, or does not run yet, read at one moment.
 
     `due_at`: when it is due; None if no payload waits. `ahead`: ids that come before it. `suspects_ahead`: suspects
-    that come before it; None if it is not a suspect. `strikes`: how often its process died or fell silent while it ran
-    alone. `probation`: it is in flight or a suspect, and nothing but a first crash tells against it: as a suspect of a
-    worker with `concurrency` it runs once more, side by side with others like it. `dead_since`: the time of its last
-    death; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
+    that come before it; None if it is not a suspect. `crash_count`: how often its process died or fell silent while it
+    ran alone. `runs_together`: it is in flight or a suspect, and nothing but a first crash tells against it: as a
+    suspect of a worker with `concurrency` it runs once more, side by side with others like it. `dead_since`: the time
+    of its last death; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
     come, if it is a started job that waits or is in flight. `debounced_until`: while the id waits for more pushes, when
     it is due at the latest; else None. `blocked_since`: since when its head is blocked, until an operator unblocks it
     (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
-    `tenant`: the turn of its tenant, if it waits and its queue has tenants. `failures`: the last five since the id was
-    last done, newest first.
+    `tenant`: when its tenant is served, if it waits and its queue has tenants. `failures`: the last five since the id
+    was last done, newest first.
     """
 
     shard: ShardDetails
@@ -370,8 +370,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     retry_count: float = -1.0
     ahead: int = 0
     suspects_ahead: int | None = None
-    strikes: int = 0
-    probation: bool = False
+    crash_count: int = 0
+    runs_together: bool = False
     in_flight: bool = False
     dead_since: float | None = None
     closed: bool = False
@@ -380,7 +380,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     debounced_until: float | None = None
     blocked_since: float | None = None
     limited: bool = False
-    tenant: TenantTurn | None = None
+    tenant: TenantWait | None = None
     failures: tuple[Failure, ...] = ()
 
     @property

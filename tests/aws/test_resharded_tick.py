@@ -123,8 +123,8 @@ def test_a_tick_names_shards_without_a_schedule(
     tick_alone(app, ticking, FunctionContext(30.0), Invocations())
 
     sentence = (
-        f"{queue_name}: shards 5, 6, 7 have no schedule, and ticks start no drains. Deploy with the ShardIndexes that "
-        "`lowkiq stack schedules indexes` prints, or with Idle=start."
+        f"{queue_name}: shards 5, 6, 7 have no schedule, and housekeeping starts no drains. Deploy with the "
+        "ShardIndexes that `lowkiq stack schedules indexes` prints, or with Idle=start."
     )
     told = [message for message in caplog.messages if "no schedule" in message]
     assert ([], [] if settings else [sentence]) == (before, told)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda.aws import ticking
-from lowkiq_lambda.aws.tick import TickFailed
+from lowkiq_lambda.aws.tick import HousekeepingFailed
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.keys import told_key
 from lowkiq_lambda.testing import ManualClock
@@ -138,11 +138,11 @@ def test_a_tick_that_dies_before_it_has_told_loses_no_death(
 
     with monkeypatch.context() as patch:
         patch.setattr(ticking, "publish", die)
-        with pytest.raises(TickFailed):
+        with pytest.raises(HousekeepingFailed):
             drain(TICK)
         patch.undo()
         patch.setattr(ticking, "note_told", die)
-        with pytest.raises(TickFailed):
+        with pytest.raises(HousekeepingFailed):
             drain(TICK)
     drain(TICK)
     drain(TICK)

@@ -240,7 +240,7 @@ def test_shards_are_drained_as_the_parameters_say(  # noqa: PLR0913, PLR0917 - t
     apart: bool,  # noqa: FBT001 - the choice itself
     with_ticks: bool,  # noqa: FBT001 - the choice itself
 ) -> None:
-    """Each by a schedule of its own, or all by one, behind the tick if nothing keeps it; the tick comes each minute."""
+    """Each by a schedule of its own, or all by one, after the tick if nothing keeps it; the tick comes each minute."""
     each, all_, minute = (resources[name] for name in ("DrainSchedule${ShardIndex}", "DrainSchedule", "MinuteSchedule"))
     chosen, then, otherwise = minute["Properties"]["Target"]["Input"]["Fn::If"]
 

@@ -11,7 +11,7 @@ from lowkiq_lambda.aws import ticking
 from lowkiq_lambda.aws.drain_function import handler
 from lowkiq_lambda.aws.duty_task import LONGEST_RESULT
 from lowkiq_lambda.aws.fan_out import AT_ONCE, WINDOW
-from lowkiq_lambda.aws.tick import TickFailed
+from lowkiq_lambda.aws.tick import HousekeepingFailed
 from lowkiq_lambda.aws.ticking import tasks_of, tick_alone
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.providers.aws.invoker import InvocationRefused
@@ -296,7 +296,7 @@ def test_a_queue_that_was_made_otherwise_hides_no_other(
     fine = declare(app, f"{queue_name}-fine", Notes())
     fine.push_many(jobs_of("a"))
 
-    with pytest.raises(TickFailed, match="shards_count=7") as caught:
+    with pytest.raises(HousekeepingFailed, match="shards_count=7") as caught:
         tick()
 
     assert isinstance(caught.value.__cause__, QueueMismatch)
@@ -310,7 +310,7 @@ def test_a_shard_that_refuses_hides_no_other(app: Lowkiq, tick: Ticker, server: 
     worker.push_many(jobs_of([str(number) for number in range(30)]))
     server.admin.hset(app.core.queues.agreed(worker).shards[1].key("meta"), "least_version", 99)
 
-    with pytest.raises(TickFailed, match="contract version 99"):
+    with pytest.raises(HousekeepingFailed, match="contract version 99"):
         tick()
 
     assert [0, 2] == sorted(event["shard"] for event in tick.invocations.events)
@@ -331,7 +331,7 @@ def test_a_task_that_fails_keeps_no_other_from_its_turn(
     declare(app, queue_name, Notes()).push_many(jobs_of("a"))
     monkeypatch.setattr(ticking, "publish_queues", broken)
 
-    with pytest.raises(TickFailed, match="ZeroDivisionError: oh"):
+    with pytest.raises(HousekeepingFailed, match="ZeroDivisionError: oh"):
         tick()
     assert 1 == len(invocations.accepted)
 
@@ -344,7 +344,7 @@ def test_refused_invocations_fail_the_tick_and_are_made_up_for(
     worker.push_many(jobs_of([str(number) for number in range(300)]))
     invocations.refusing = InvocationRefused("shop-drain was not started: no right.")
 
-    with pytest.raises(TickFailed) as caught:
+    with pytest.raises(HousekeepingFailed) as caught:
         tick()
     assert 1 == str(caught.value).count("no right")
     assert AT_ONCE == invocations.refused
@@ -359,7 +359,7 @@ def test_a_tick_whose_time_is_over_starts_nothing_that_it_could_not_finish(
     """What is left has no start noted, so it is free for the next tick; that the time was too short is told."""
     declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
-    with pytest.raises(TickFailed, match="before 1 shards"):
+    with pytest.raises(HousekeepingFailed, match="before 1 shards"):
         tick(seconds=FAN_OUT.reserve)
     assert [] == invocations.accepted
 
@@ -410,7 +410,7 @@ def test_a_duty_that_fails_fails_the_tick_when_all_else_is_done(
     app.add_duty(Noted("odd", act=lambda: {("a", "key"): object}))
     app.add_duty(Noted("set", act=lambda: {1}))
 
-    with pytest.raises(TickFailed, match="The duty 'broken' failed: ValueError: is broken") as raised:
+    with pytest.raises(HousekeepingFailed, match="The duty 'broken' failed: ValueError: is broken") as raised:
         tick()
     assert "'set': '{1}'" in str(raised.value)
     assert 1 == len(invocations.events)

@@ -8,7 +8,7 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws import fan_out, ticking
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.aws.events import BadEvent
-from lowkiq_lambda.aws.tick import TickFailed
+from lowkiq_lambda.aws.tick import HousekeepingFailed
 from tests.aws.functions import DrainFunction, overdue
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
@@ -92,7 +92,7 @@ def test_a_tick_that_fails_keeps_no_job_waiting(drain: DrainFunction, make_app: 
     declare(app, queue_name, notes := Notes()).push_many(overdue("a"))
     app.add_duty(Noted("broken", act=failing))
 
-    with pytest.raises(TickFailed, match="The duty 'broken' failed: ValueError: is broken"):
+    with pytest.raises(HousekeepingFailed, match="The duty 'broken' failed: ValueError: is broken"):
         drain(BOTH)
     assert 1 == len(notes.batches)
 

@@ -10,21 +10,21 @@ from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import Notes
-from tests.kit.places import come
+from tests.kit.permits import come
 from tests.kit.workers import declare
 
 LOOKED_AT = [
     ("limits", "limits?queue={queue}"),
     ("limits-waiting", "limits?queue={queue}-reports"),
     ("limits-why", "job?queue={queue}&id=1"),
-    ("limits-set", "actions/limits?queue={queue}&do=set&places=two&ids=5&per=1+min"),
+    ("limits-set", "actions/limits?queue={queue}&do=set&permits=two&ids=5&per=1+min"),
     ("limits-reset", "actions/limits?queue={queue}&do=reset"),
 ]
 
 
 @pytest.fixture
 def limited(app: Lowkiq, queue_name: str) -> Any:
-    """A worker with two places, both taken, a line, ids that are used up; and one that waits for it."""
+    """A worker with two permits, both taken, a wait list, ids that are used up; and one that waits for it."""
     worker = declare(app, queue_name, Notes(), shards_count=5, max_running=2, rate=Rate(1_000, per=90), weight=2.5)
     waiting = declare(app, f"{queue_name}-reports", Notes(), waits_for=(queue_name,))
     for each in (worker, waiting):

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry
@@ -129,15 +129,15 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     busy.push_many([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
     busy.push_many([{"id": "a\0b"}])
     busy.push_many([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
-    pulse = Pulse(app.core.drains.drainer, "daemon", 4, print)
-    pulse.beats.beat(pulse.told())
+    heartbeat = Heartbeat(app.core.drains.drainer, "daemon", 4, print)
+    heartbeat.sender.send(heartbeat.told())
     target = "found by: last error contains 'met a closed warehouse'"
     done = ActivityEntry(
         at=time.time() - 90, who="olga", action="kill", queue=names["queue"], target=target, changed=41
     )
     record_action(app.core.backend, done)
     yield names
-    pulse.beats.end()
+    heartbeat.sender.end()
     looked.set()
     drain.join()
 

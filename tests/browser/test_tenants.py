@@ -16,7 +16,7 @@ from tests.kit.workers import declare, jobs_of
 
 @pytest.fixture
 def queue(app: Lowkiq) -> str:
-    """A queue whose tenants wait for their turn, rest, are paused, or have nothing to do before an hour."""
+    """A queue whose tenants wait for others, rest, are paused, or have nothing to do before an hour."""
     name = f"SyncShop-{uuid4().hex[:8]}"
     worker = declare(app, name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=3_600), shards_count=2)
     worker.push_many(jobs_of([f"globex:order {number}" for number in range(5)]))

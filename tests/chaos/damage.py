@@ -338,18 +338,18 @@ _PACKED: Final = {
     "truncated": b"\x82\xa5group",
     "a number": b"\x05",
     "of other parts": msgspec.msgpack.encode(
-        {"group": 1, "strikes": "x", "slice_limit": 0, "exit_count": "y", "left": "x", "ids": 3, "signature": 5}
+        {"group": 1, "crashes": "x", "chunk_limit": 0, "exit_count": "y", "left": "x", "ids": 3, "signature": 5}
     ),
 }
 _TROUBLES: Final = {
     **_PACKED,
-    "strikes that are a number": msgspec.msgpack.encode({"strikes": 2}),
-    "strikes that are numbers": msgspec.msgpack.encode({"strikes": [1, 2]}),
+    "crashes that are a number": msgspec.msgpack.encode({"crashes": 2}),
+    "crashes that are numbers": msgspec.msgpack.encode({"crashes": [1, 2]}),
     "halved from nothing": msgspec.msgpack.encode({"halvings": ["nonce"]}),
     "counts of no payload": msgspec.msgpack.encode({"retry_counts": ["x", 2]}),
     "a payload without a count": msgspec.msgpack.encode({"retry_counts": [1]}),
     "endless counts": msgspec.msgpack.encode({"retry_counts": [1, float("inf")]}),
-    "a probation that is no truth value": msgspec.msgpack.encode({"group": "", "failed_probation": {}}),
+    "a run_alone that is no truth value": msgspec.msgpack.encode({"group": "", "run_alone": {}}),
     "counts that are none": msgspec.msgpack.encode({"retry_counts": "x"}),
 }
 
@@ -423,7 +423,7 @@ def _without_partners() -> Iterator[Kind]:
     gone = _hset("trouble", msgspec.msgpack.encode({"retry_counts": [999, 2]}), b"gone")
     yield Kind("failures of payloads that are gone are counted", gone)
     yield Kind("the shard has no generation", _hdel("meta", b"generation"))
-    yield Kind("the dead holder had them on probation", _hset("meta", b"PROBATION", b"window_kind"))
+    yield Kind("the dead holder had suspects together", _hset("meta", b"TOGETHER", b"claim_kind"))
     yield Kind("the lease has no end", lambda admin, key: admin.set(key("lease"), "1"))
 
 
@@ -454,7 +454,7 @@ _NUMBERS: Final = (
     "payloads",
     "damaged",
 )
-_TEXTS: Final = ("nonce", "owner", "window_kind", "window_charge", "recovery", "abandoned", "action", "pace", "merge")
+_TEXTS: Final = ("nonce", "owner", "claim_kind", "claim_charge", "recovery", "abandoned", "action", "pace", "merge")
 
 
 def _numbers_of_meta() -> Iterator[Kind]:

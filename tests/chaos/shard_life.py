@@ -153,10 +153,10 @@ class ShardLife:
         """Ids that holders got until the shard was empty."""
         performed = set[str]()
         while isinstance(granted := self._take().call(), Acquired):
-            window = granted.window
-            while window:
-                performed |= {delivery.id for delivery in window.deliveries}
-                window = self._holder.write()
+            claim = granted.claim
+            while claim:
+                performed |= {delivery.id for delivery in claim.deliveries}
+                claim = self._holder.write()
         return performed
 
     def _push(self, *jobs: tuple[Any, ...]) -> Step:

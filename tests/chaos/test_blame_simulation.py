@@ -23,12 +23,12 @@ from tests.kit.servers import Server
 from tests.kit.stored import State, stored
 
 JOBS = 2_000
-WINDOW = 20
+CLAIM_SIZE = 20
 LIFE = 1.5
 """Seconds of its own time after which a holder dies, in the mean."""
 TTL = 30.0
 SECONDS_PER_ID = 0.02
-STRIKES = 3
+MAX_CRASHES = 3
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Simulation:
 
     def declare(self, queue_name: str) -> type[Worker]:
         """The worker whose handler takes its time, or dies."""
-        fields = {"queue_name": queue_name, "shards_count": 1, "batch_size": WINDOW}
+        fields = {"queue_name": queue_name, "shards_count": 1, "batch_size": CLAIM_SIZE}
         handler = {"perform": lambda _self, batch: self.perform(batch)}
         connected = self.app.core.drains.drainer._backend
         run = connected.run
@@ -97,7 +97,7 @@ def simulation(server: Server) -> Iterator[Simulation]:
 
 @pytest.mark.parametrize("seed", mostly_nightly(range(5), 0))
 def test_p6_holders_killed_at_random_kill_nobody(simulation: Simulation, queue_name: str, seed: int) -> None:
-    """E-50: 2,000 healthy jobs in windows of 20, a kill every 1.5 s: all are performed, in not much more time."""
+    """E-50: 2,000 healthy jobs in claims of 20, a kill every 1.5 s: all are performed, in not much more time."""
     simulation.rng, simulation.life = Random(seed), LIFE
     simulation.declare(queue_name).push_many([{"id": number} for number in range(JOBS)])
     end = simulation.run()
@@ -116,7 +116,7 @@ def test_p6_an_id_that_kills_dies_alone(simulation: Simulation, queue_name: str,
     worker.push_many([{"id": number, "payload": "poison" if number == 777 else ""} for number in range(JOBS)])
     end = simulation.run()
     assert ["777"] == list(end["morgue"])
-    assert simulation.killed["777"] <= 1 + STRIKES
+    assert simulation.killed["777"] <= 1 + MAX_CRASHES
     assert JOBS == len(simulation.begun)
 
 
@@ -133,4 +133,4 @@ def test_p6_the_payload_that_kills_is_found_by_halving(simulation: Simulation, q
     assert {} == end["trouble"]
     assert 51 == len(simulation.begun)
     # Eight halve three times; a part that was well clears the suspicion, and the rest is in company once more.
-    assert simulation.killed["x"] <= 3 * (1 + STRIKES)
+    assert simulation.killed["x"] <= 3 * (1 + MAX_CRASHES)

@@ -148,9 +148,9 @@ def test_a_measured_time_does_not_take_back_what_was_due(server: Server, scenari
         holder = behind.new()
         granted = holder.take()
         assert isinstance(granted, Acquired)
-        windows = [granted.window, holder.write(), holder.write(), holder.write()]
+        claims = [granted.claim, holder.write(), holder.write(), holder.write()]
 
-    assert [10, 10, 5, 0] == [len(window.deliveries) if window else 0 for window in windows]
+    assert [10, 10, 5, 0] == [len(claim.deliveries) if claim else 0 for claim in claims]
 
 
 class Mistaken(GivenTime):
@@ -230,12 +230,12 @@ def test_p4_a_server_clock_that_jumps_forward_leaves_the_first_of_two_holders_no
         server.admin.delete(shard_of(scenario).key("lease"))
         taken = second.take()
         assert isinstance(taken, Acquired)
-        assert taken.window is not None
+        assert taken.claim is not None
         with pytest.raises(LeaseLost):
             first.renew(TTL)
         with pytest.raises(LeaseLost):
             first.write()
-        assert ["a"] == [delivery.id for delivery in taken.window.deliveries]
+        assert ["a"] == [delivery.id for delivery in taken.claim.deliveries]
         assert first.token < second.token
         assert None is second.write()
 

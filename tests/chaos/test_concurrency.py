@@ -86,13 +86,13 @@ def test_a_kill_while_a_cancelled_call_cleans_up_loses_nothing(server: Server, m
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
 
 
-def test_p6_a_kill_on_probation_kills_nobody(server: Server, many: Scenario) -> None:
+def test_p6_a_kill_of_suspects_together_kills_nobody(server: Server, many: Scenario) -> None:
     """P2, P6: what a death left runs once more side by side; after another death then, each runs alone, to its end."""
     waiting = msgspec.structs.replace(many, handler="heed")
     push(many, numbered(IDS[:20], 1))
-    for kind in (b"DUE", b"PROBATION"):
+    for kind in (b"DUE", b"TOGETHER"):
         kill_at(waiting, "in handler 20")
-        assert kind == server.admin.hget(shard_of(many).key("meta"), "window_kind")
+        assert kind == server.admin.hget(shard_of(many).key("meta"), "claim_kind")
         assert {*IDS[:20]} == state_of(server, many)["flight"].keys()
     push(many, numbered(IDS[20:], 1))
     end = drain_to_the_end(server, many)

@@ -20,7 +20,7 @@ from tests.chaos.steps import (
 from tests.kit.order import is_in_order
 from tests.kit.servers import Server
 
-# The first window is a, b and c, the second is d and e: the third settling finds nothing more.
+# The first claim is a, b and c, the second is d and e: the third settling finds nothing more.
 FIRST, SECOND = "abc", "de"
 POINTS = {
     "before acquire": "",
@@ -36,7 +36,7 @@ POINTS = {
 """Each arrow, and the ids whose handlers had begun and whose outcome was not written."""
 
 KILLS = {"in handler": 0, "before start": 0, "after start": 0, "after handler": 1, "before settle": 2}
-"""Where one holder after the other dies, and the strikes that were counted before."""
+"""Where one holder after the other dies, and the crashes that were counted before."""
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -134,13 +134,13 @@ def test_two_recoveries_at_once_are_one(server: Server, scenario: Scenario) -> N
     assert 2 == state_of(server, scenario)["counters"]["recovered"]
 
 
-def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Server, scenario: Scenario) -> None:
-    """E-50: a kill in company or before the start counts nothing; the third strike kills the payload, and says so."""
+def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_counted_crash(server: Server, scenario: Scenario) -> None:
+    """E-50: a kill in company or before the start counts nothing; the third crash that counts kills the payload."""
     push(scenario, numbered("a", 1))
-    for point, strikes in KILLS.items():
+    for point, crashes in KILLS.items():
         with child(scenario, stops=[point]) as holder:
             holder.wait_at(point)
-            assert strikes == len(state_of(server, scenario)["trouble"].get("a", {}).get("strikes", []))
+            assert crashes == len(state_of(server, scenario)["trouble"].get("a", {}).get("crashes", []))
             holder.kill()
         end_lease(scenario)
     end = drain_to_the_end(server, scenario)

@@ -115,7 +115,7 @@ def test_a_recovery_of_a_started_job_can_be_killed_too(server: Server, long_job:
     for point in ("after acquire", "before start", "after start", "in item", "before checkpoint"):
         kill_at(long_job, point)
         if point == "after start":
-            # Lone, and no save since: a strike, which its next save takes back.
+            # Lone, and no save since: a counted crash, which its next save takes back.
             kill_at(long_job, "after checkpoint")
 
     end = drain_to_the_end(server, long_job)
@@ -174,7 +174,7 @@ def test_a_save_that_is_never_answered_ends_the_visit(
 
 
 def test_an_item_that_kills_its_process_dies_alone(server: Server, long_job: Scenario) -> None:
-    """E-50, LB-8: three strikes without a save between; its cursor is kept, and put back it goes on there."""
+    """E-50, LB-8: three counted crashes without a save between; its cursor is kept, and put back it goes on there."""
     poisoned = msgspec.structs.replace(long_job, dies_at=3)
     push(poisoned, [{"id": job_id, "payload": 1, "score": 1} for job_id in ("poison", "other")])
     for _ in range(8):

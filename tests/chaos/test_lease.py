@@ -129,8 +129,8 @@ def test_a_drain_leaves_held_shards_and_goes_to_the_next(server: Server, scenari
     with Holders(server.url, shard_of(scenario, 1), ttl=30.0) as holders, opened(scenario) as app:
         granted = holders.new().take()
         assert isinstance(granted, Acquired)
-        assert granted.window is not None
-        held = {delivery.id for delivery in granted.window.deliveries}
+        assert granted.claim is not None
+        held = {delivery.id for delivery in granted.claim.deliveries}
         assert {"done": 10 - len(held)} == app.drain(10.0)
     assert set("abcdefghij") - held == journal_of(scenario).performed().keys()
 

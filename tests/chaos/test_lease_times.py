@@ -189,7 +189,7 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[Argument]]]:
 def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
     server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch, late: Call, age: float
 ) -> None:
-    """The late `acquire` takes the shard under its old nonce, and nobody runs its window: no late call ends that."""
+    """The late `acquire` takes the shard under its old nonce, and nobody runs its claim: no late call ends that."""
     clock = ManualClock()
     with at(server, scenario, clock) as holders:
         holders.push(numbered("a", 1))
@@ -219,8 +219,8 @@ def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
         assert [[b"LOST"]] * len(others) == answers
         assert isinstance(recovered, Acquired)
         assert 3 == recovered.recovered
-        assert recovered.window is not None
-        assert {"a", "c", "d"} >= {delivery.id for delivery in recovered.window.deliveries}
+        assert recovered.claim is not None
+        assert {"a", "c", "d"} >= {delivery.id for delivery in recovered.claim.deliveries}
 
 
 @pytest.mark.parametrize("late", [go_on, settle, start, checkpoint])
@@ -258,16 +258,16 @@ def test_p1_an_acquire_that_is_sent_again_behind_the_end_of_its_lease_hands_out_
         recovered = second.take()
 
         assert isinstance(again, Acquired)
-        assert again.window is None
+        assert again.claim is None
         assert isinstance(recovered, Acquired)
         assert 1 == recovered.recovered
-        assert recovered.window is not None
+        assert recovered.claim is not None
 
 
 @pytest.mark.unverified("a field is damaged by hand")
-@pytest.mark.parametrize(("next_step", "windows"), [("release", []), ("claim", [[]])])
+@pytest.mark.parametrize(("next_step", "claims"), [("release", []), ("claim", [[]])])
 def test_a_settlement_that_met_damage_half_way_lets_go_when_it_is_made_again(
-    server: Server, scenario: Scenario, next_step: Next, windows: list[list[str]]
+    server: Server, scenario: Scenario, next_step: Next, claims: list[list[str]]
 ) -> None:
     """It has counted itself, and failed before its end: its repeat does what was left, and keeps nobody waiting."""
     clock, shard = ManualClock(), shard_of(scenario)
@@ -277,10 +277,10 @@ def test_a_settlement_that_met_damage_half_way_lets_go_when_it_is_made_again(
         holder.take()
         server.admin.hset(shard.key("meta"), "payloads", "damaged")
         handed_out = list[list[str]]()
-        while window := holder.write([], next_step):
-            handed_out.append(ids_of(window))
+        while claim := holder.write([], next_step):
+            handed_out.append(ids_of(claim))
 
-        assert windows == handed_out
+        assert claims == handed_out
         assert {} == state_of(server, scenario)["flight"]
         assert not server.admin.exists(shard.key("lease"))
         holders.push(numbered("b", 1))

@@ -28,19 +28,19 @@ def apart(cluster: Cluster, queue_name: str) -> str:
 
 
 def test_limits_fail_closed_where_only_the_queues_node_is_away(cluster: Cluster, queue_name: str) -> None:
-    """The visit that runs is told to stop when its place may be another's, and no other begins; no job pays for it."""
+    """The visit that runs is told to stop when its permit may be another's, and no other begins; no job pays for it."""
     name = apart(cluster, queue_name)
     node = cluster.node_for(QueueRef(name).keys[0])
     told: list[bool] = []
 
-    def outlast_the_place(batch: Batch) -> None:
+    def outlast_the_permit(batch: Batch) -> None:
         if not told:
             node.freeze()
             rest = threading.Event()
             told.append(not all(not batch.stopping and not rest.wait(0.02) for _ in range(1_000)))
 
     with closing_app(Lowkiq(Config(redis_url=cluster.url, lease_ttl=1.5))) as app:
-        worker = declare(app, name, outlast_the_place, batch_size=1, max_running=1)
+        worker = declare(app, name, outlast_the_permit, batch_size=1, max_running=1)
         worker.push_many(jobs_of("abc"))
         shard = app.core.queues.agreed(worker).shards[0]
         result = app.core.drains.drainer.visit(shard, Budget(SystemClock(), 60.0))

@@ -44,7 +44,7 @@ class Daemons:
         self.running[at] = self._start()
 
     def freeze(self, at: int) -> None:
-        """For longer than a place lasts."""
+        """For longer than a permit lasts."""
         self.running[at].send(signal.SIGSTOP)
         threading.Event().wait(1.3 * TTL)
         self.running[at].send(signal.SIGCONT)
@@ -105,7 +105,7 @@ def test_x30_never_more_handlers_than_allowed_whatever_happens_to_daemons(
         harm(chance.randrange(3))
         await_more(notes)
     eventually(lambda: not left_behind(app, worker), timeout=120.0, what="the end of all jobs")
-    eventually(lambda: not visits_running(app.core.backend, worker.queue_name, 0.0).running, what="free places")
+    eventually(lambda: not visits_running(app.core.backend, worker.queue_name, 0.0).running, what="free permits")
 
     assert {str(number) for number in range(JOBS)} <= {note.id for note in notes.read() if note.what == "done"}
     assert 2 == most_at_once(notes)

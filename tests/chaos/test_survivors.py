@@ -38,9 +38,9 @@ from tests.kit.waiting import eventually
 TTL = 30.0
 
 
-def strikes_of(server: Server, scenario: Scenario) -> int:
+def crashes_of(server: Server, scenario: Scenario) -> int:
     """How many holders of the lone id were taken for dead."""
-    return len(state_of(server, scenario)["trouble"].get("a", {}).get("strikes", []))
+    return len(state_of(server, scenario)["trouble"].get("a", {}).get("crashes", []))
 
 
 def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
@@ -90,7 +90,7 @@ def test_p6_outages_that_outlast_the_lease_kill_nobody(
     assert [[1]] * 5 == journal_of(scenario).performed()["a"]
 
 
-def test_p6_a_start_whose_reply_is_lost_is_no_strike(
+def test_p6_a_start_whose_reply_is_lost_is_no_counted_crash(
     server: Server, scenario: Scenario, fault_proxy: FaultProxy
 ) -> None:
     """Nobody knows whether it was noted, and no handler ran: the next holder takes nobody for dead."""
@@ -123,7 +123,7 @@ def test_p6_a_look_is_enough_to_be_heard(server: Server, scenario: Scenario, fau
     assert {} == state_of(server, scenario)["trouble"]
 
 
-def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Server, scenario: Scenario) -> None:
+def test_p6_a_counted_crash_is_taken_back_when_the_holder_turns_out_to_live(server: Server, scenario: Scenario) -> None:
     """Frozen for longer than its lease it is taken for dead by the next holder; thawed it says that it lives."""
     make_suspect(scenario)
     with child(scenario, stops=["in handler"]) as frozen:
@@ -132,17 +132,17 @@ def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Ser
         wait_until_free(server, scenario)
         with child(scenario, stops=["in handler"]) as successor:
             successor.wait_at("in handler")
-            assert 1 == strikes_of(server, scenario)
+            assert 1 == crashes_of(server, scenario)
             frozen.go_on()
             frozen.thaw()
             assert "lease lost" == frozen.ended().reason
-            assert 0 == strikes_of(server, scenario)
+            assert 0 == crashes_of(server, scenario)
             assert state_of(server, scenario)["trouble"]["a"]["at_risk"]
             successor.kill()
     end_lease(scenario)
     with child(scenario, stops=["in handler"]) as third:
         third.wait_at("in handler")
-        assert 1 == strikes_of(server, scenario)
+        assert 1 == crashes_of(server, scenario)
         third.kill()
     end_lease(scenario)
     end = drain_to_the_end(server, scenario)
@@ -152,7 +152,7 @@ def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Ser
 def test_p6_a_settling_whose_reply_is_lost_leaves_nothing(
     server: Server, scenario: Scenario, fault_proxy: FaultProxy
 ) -> None:
-    """It was written, and the next window claimed, before the server stood still: that window was only interrupted."""
+    """It was written, and the next claim made, before the server stood still: that claim was only interrupted."""
     make_suspect(scenario)
     push(scenario, numbered("b", 1))
     with opened(msgspec.structs.replace(scenario, url=fault_proxy.url)) as app:
@@ -167,30 +167,30 @@ def test_p6_a_settling_whose_reply_is_lost_leaves_nothing(
     assert 2 == end["counters"]["done"]
 
 
-def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, scenario: Scenario) -> None:
+def test_p6_a_chunk_that_was_halved_for_no_death_is_whole_again(server: Server, scenario: Scenario) -> None:
     """An id with several payloads is not searched for a culprit where no process has died."""
     clock = ManualClock()
     with Holders(server.url, shard_of(scenario), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
         holders.push(numbered("a", *range(8)))
         former = [holders.new() for _ in range(3)]
         former[0].take()
-        window = former[0].write([("a", "suspected", 0)])
-        assert window is not None
+        claim = former[0].write([("a", "suspected", 0)])
+        assert claim is not None
         former[0].start("a", RETRY_FOR)
-        sizes = [len(window.deliveries[0].entries)]
+        sizes = [len(claim.deliveries[0].entries)]
         for holder in former[1:]:
             clock.advance(TTL)
             server.admin.delete(shard_of(scenario).key("lease"))
             granted = holder.take()
             assert isinstance(granted, Acquired)
-            assert granted.window is not None
-            sizes.append(len(granted.window.deliveries[0].entries))
+            assert granted.claim is not None
+            sizes.append(len(granted.claim.deliveries[0].entries))
             holder.start("a", RETRY_FOR)
         for holder in (former[1], former[0]):
             holder.survive(RETRY_FOR)
-        window = former[2].write([("a", "returned")])
-        assert window is not None
-        sizes.append(len(window.deliveries[0].entries))
+        claim = former[2].write([("a", "returned")])
+        assert claim is not None
+        sizes.append(len(claim.deliveries[0].entries))
     assert [8, 4, 2, 8] == sizes
 
 
@@ -200,7 +200,7 @@ def test_p6_what_dies_says_what_is_known(server: Server, scenario: Scenario) -> 
     for number in range(3):
         with child(scenario, stops=["in handler"]) as holder:
             holder.wait_at("in handler")
-            assert number == strikes_of(server, scenario)
+            assert number == crashes_of(server, scenario)
             holder.kill()
         end_lease(scenario)
     with opened(scenario) as app:

@@ -9,7 +9,7 @@ import pytest
 from cyclopts import App
 
 from lowkiq_lambda.cli.catalog import every_command, lowkiq
-from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.workers import jobs_of
@@ -47,10 +47,10 @@ ARE_THE_ACT: Final = {"run", "drain", "push", "new", "upgrade", "stack invoke", 
 @pytest.fixture
 def process(shop: ShopOfCommands) -> Iterator[str]:
     """One that drains, as far as is known."""
-    pulse = Pulse(shop.app.core.drains.drainer, "daemon", 5, print)
-    pulse.beats.beat(pulse.told())
-    yield pulse.id
-    assert "" == pulse.beats.beat(pulse.told()), "it was given no order"
+    heartbeat = Heartbeat(shop.app.core.drains.drainer, "daemon", 5, print)
+    heartbeat.sender.send(heartbeat.told())
+    yield heartbeat.id
+    assert "" == heartbeat.sender.send(heartbeat.told()), "it was given no order"
 
 
 def orders(shop: ShopOfCommands, process: str) -> list[list[str]]:

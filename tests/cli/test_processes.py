@@ -10,7 +10,7 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
@@ -30,19 +30,19 @@ def app(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lowkiq]
 
 def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: pytest.CaptureFixture[str]) -> None:
     """SK-2: the beginning of a name will do; one that fits none, or two, is refused, and nobody is told anything."""
-    first, second = (Pulse(app.core.drains.drainer, "daemon", 5, print) for _ in range(2))
+    first, second = (Heartbeat(app.core.drains.drainer, "daemon", 5, print) for _ in range(2))
     codes = [main(["processes", SPEC])]
-    for pulse in (first, second):
-        pulse.beats.beat(pulse.told())
+    for heartbeat in (first, second):
+        heartbeat.sender.send(heartbeat.told())
     codes += [
         main(["processes", SPEC, *words, "--yes"]) for words in ([], ["--quiet", "nobody"], ["--stop", first.id[:3]])
     ]
-    before = [first.beats.beat(first.told()), second.beats.beat(second.told())]
+    before = [first.sender.send(first.told()), second.sender.send(second.told())]
     codes += [
         main(["processes", SPEC, "--quiet", first.id, "--yes"]),
         main(["processes", SPEC, "--stop", second.id[:-1], "--yes"]),
     ]
-    after = [first.beats.beat(first.told()), second.beats.beat(second.told())]
+    after = [first.sender.send(first.told()), second.sender.send(second.told())]
     codes.append(main(["processes", SPEC]))
     told = capsys.readouterr()
 
@@ -65,10 +65,10 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
 
 def test_the_list_is_told_as_json(app: Lowkiq, capsys: pytest.CaptureFixture[str]) -> None:
     """For other programs: each process with all that it told."""
-    pulse = Pulse(app.core.drains.drainer, "lambda", 5, print)
-    pulse.beats.beat(pulse.told())
+    heartbeat = Heartbeat(app.core.drains.drainer, "lambda", 5, print)
+    heartbeat.sender.send(heartbeat.told())
 
     code = main(["processes", SPEC, "--json"])
 
     (shown,) = json.loads(capsys.readouterr().out)
-    assert (0, pulse.id, "lambda", False) == (code, shown["id"], shown["kind"], shown["is_gone"])
+    assert (0, heartbeat.id, "lambda", False) == (code, shown["id"], shown["kind"], shown["is_gone"])

@@ -17,9 +17,9 @@ from tests.kit.workers import declare
 
 
 @pytest.fixture(autouse=True)
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rows are a slice."""
-    monkeypatch.setattr(rows, "SLICE_ROWS", 2)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows are a chunk."""
+    monkeypatch.setattr(rows, "CHUNK_ROWS", 2)
 
 
 def spoil(shop: OrderShop, job_id: str) -> None:
@@ -35,7 +35,7 @@ def orders(*ids: str) -> Sequence[dict[str, Any]]:
 
 
 def test_p3_a_spoilt_row_holds_its_id_and_no_other(shop: OrderShop) -> None:
-    """Later rows of the id wait, so that order holds when it is mended; all others are pushed, in any slice."""
+    """Later rows of the id wait, so that order holds when it is mended; all others are pushed, in any chunk."""
     shop.push(*orders("a", "b"))
     spoil(shop, "a")
     shop.push(*orders("c", "a", "d", "a"))
@@ -189,10 +189,10 @@ def test_p5_a_relay_stops_with_its_drain_and_goes_on(
     assert {"a": [*range(10)]} == shop.payloads
 
 
-def test_large_payloads_make_small_slices(shop: OrderShop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slice ends with the row that fills it: memory holds about so many bytes, however many rows wait."""
-    monkeypatch.setattr(rows, "SLICE_ROWS", 100)
-    monkeypatch.setattr(rows, "SLICE_BYTES", 20)
+def test_large_payloads_make_small_chunks(shop: OrderShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk ends with the row that fills it: memory holds about so many bytes, however many rows wait."""
+    monkeypatch.setattr(rows, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(rows, "CHUNK_BYTES", 20)
     shop.push(*({"id": f"{number}", "payload": "0123456789"} for number in range(5)))
 
     assert (3, 0) == (shop.outbox.sweep(), shop.rows)

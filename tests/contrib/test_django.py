@@ -180,7 +180,7 @@ def test_what_is_pushed_is_what_was_given(site: ModuleType) -> None:
 
 
 def test_a_mistake_is_told_at_the_call(site: ModuleType) -> None:
-    """It comes where it was made, so the transaction is rolled back, and not behind the commit."""
+    """It comes where it was made, so the transaction is rolled back, and not after the commit."""
 
     class Unbound(Worker):
         def perform(self, _batch: object) -> None:

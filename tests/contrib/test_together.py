@@ -83,17 +83,17 @@ def test_p3_a_smaller_serial_that_is_committed_later_goes_first(
     server_url: str, postgres_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The relay has gone past it, and finds it all the same before the next change of the same order."""
-    monkeypatch.setattr(rows, "SLICE_ROWS", 1)
+    monkeypatch.setattr(rows, "CHUNK_ROWS", 1)
     with busy_shop(server_url, postgres_url, queue_name) as shop:
         with shop.sessions.begin() as session:
             shop.outbox.push_many(session, shop.worker, [{"id": "a", "payload": 1}])
             session.flush()
             shop.change("b")
-            slices = shop.outbox._relay.slices()
-            next(slices)
+            chunks = shop.outbox._relay.chunks()
+            next(chunks)
         shop.outbox.push_many(session := shop.sessions(), shop.worker, [{"id": "a", "payload": 2}])
         session.commit()
-        next(slices)
+        next(chunks)
 
         (waiting,) = shop.app.operate(shop.worker).waiting.fetch(["a"])
         assert [1] == [payload for payload, _ in waiting.payloads]

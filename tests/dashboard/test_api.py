@@ -158,7 +158,7 @@ def test_a_search_goes_on_from_its_cursor(robot: Robot, mortal: Any, handler: Fa
 
 
 def test_a_page_of_a_search_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_name: str) -> None:
-    """It stays within what API Gateway takes, and goes on behind the last job that it has."""
+    """It stays within what API Gateway takes, and goes on after the last job that it has."""
     worker.push_many([{"id": n, "payload": "x" * (LARGEST_PAYLOAD - 100)} for n in range(5)])
     first = robot.read("waiting/search", queue=queue_name)
 
@@ -188,7 +188,7 @@ def test_bounds_narrow_a_page(robot: Robot, worker: Any, queue_name: str, clock:
 
 
 def test_a_page_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_name: str) -> None:
-    """An answer stays within what API Gateway takes, and goes on behind the last job that it has."""
+    """An answer stays within what API Gateway takes, and goes on after the last job that it has."""
     text = "x" * (LARGEST_PAYLOAD - 100)
     worker.push_many([{"id": n, "payload": text} for n in range(5)])
     query, found = {"queue": queue_name}, list[str]()

@@ -190,7 +190,7 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
         ({"shard": FREE, "due_at": LATER, "progress": PUT_OFF}, "It goes on from its cursor"),
         ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "it runs alone, before jobs"),
         (
-            {"shard": FREE, "due_at": DUE, "suspects_ahead": 0, "strikes": 2},
+            {"shard": FREE, "due_at": DUE, "suspects_ahead": 0, "crash_count": 2},
             "The process was lost twice while one of its payloads ran alone",
         ),
         ({"shard": FREE, "due_at": DUE, "dead_since": NOW - 90}, "of this id died 1m 30s ago"),
@@ -229,24 +229,24 @@ def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"shard": HELD, "in_flight": True, "suspects_ahead": 0}, "It is on probation: its process died"),
-        ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "side by side with the other jobs on probation"),
+        ({"shard": HELD, "in_flight": True, "suspects_ahead": 0}, "It is a suspect: its process died"),
+        ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "side by side with the other suspects"),
         ({"shard": FREE, "due_at": DUE, "suspects_ahead": 0}, "In the next drain it is next."),
         (
             {"shard": FREE, "due_at": DUE, "suspects_ahead": 2},
-            "it waits behind 2 other suspects, but runs together with those on probation.",
+            "it waits behind 2 other suspects, but runs together with them.",
         ),
         ({"shard": DIED, "in_flight": True}, "Then it runs once more, side by side with the other jobs"),
         ({"shard": DIED, "in_flight": True, "suspects_ahead": 0}, "so from now on it runs alone."),
     ],
 )
-def test_what_a_first_crash_left_is_on_probation(fields: dict[str, Any], words: str) -> None:
+def test_what_a_first_crash_left_runs_together(fields: dict[str, Any], words: str) -> None:
     """P6: where batches run side by side it is told beside what it runs, and what a second crash would mean."""
-    situation = JobExplanation(**fields, probation=True)
+    situation = JobExplanation(**fields, runs_together=True)
 
     assert words in " ".join(diagnose(situation, 20).more)
     assert "probation" not in " ".join(diagnose(situation, 1).more)
-    alone = " ".join(diagnose(msgspec.structs.replace(situation, probation=False), 20).more)
+    alone = " ".join(diagnose(msgspec.structs.replace(situation, runs_together=False), 20).more)
     assert "probation" not in alone
 
 
@@ -270,7 +270,7 @@ def test_every_situation_has_an_answer() -> None:
             suspects_ahead=suspects_ahead,
             dead_since=dead_since,
             progress=progress,
-            probation=probation,
+            runs_together=runs_together,
         )
         for shard in shards
         for due_at in (None, DUE, LATER)
@@ -279,6 +279,6 @@ def test_every_situation_has_an_answer() -> None:
         for suspects_ahead in (None, 0, 1)
         for dead_since in (None, DUE)
         for progress in (None, PUT_OFF)
-        for probation in (False, True)
+        for runs_together in (False, True)
     ]
     assert all(isinstance(diagnose(situation, 20), Diagnosis) for situation in situations)

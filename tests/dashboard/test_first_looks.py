@@ -15,7 +15,7 @@ from lowkiq_lambda.cli import main
 from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.declare.duty import MOVES
 from lowkiq_lambda.operate.presentation.queues import Queues
-from lowkiq_lambda.store.shard.layout import SLICE_RECORDS
+from lowkiq_lambda.store.shard.layout import CHUNK_RECORDS
 from lowkiq_lambda.store.shard.moving import MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
@@ -176,7 +176,7 @@ def test_p9_what_a_mover_has_left_twice_is_told(
         (queue,) = overview.queues
 
     assert 20 < queue.now.length <= 20 + queue.twice
-    assert (8, 4 * SLICE_RECORDS) == (queue.moves_to, queue.twice)
+    assert (8, 4 * CHUNK_RECORDS) == (queue.moves_to, queue.twice)
     assert "moves to 8 shards, so up to 4K may count twice" in fresh.run("stats")
     page = fresh.page("/")
     assert "moves to 8 shards" in page.words

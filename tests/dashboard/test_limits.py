@@ -13,7 +13,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler
-from tests.kit.places import come
+from tests.kit.permits import come
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, shard_of
 
@@ -60,8 +60,8 @@ def why(browser: Browser, worker: Any, job_id: str) -> str:
     return browser.get(f"/job?{urlencode({'queue': worker.queue_name, 'id': job_id})}").words
 
 
-def test_x35_the_page_tells_who_has_the_places(app: Lowkiq, limited: Any, follower: Any, browser: Browser) -> None:
-    """X-35: the limits that count, the holders and until when, the line, the ids left, and who waits for the queue."""
+def test_x35_the_page_tells_who_has_the_permits(app: Lowkiq, limited: Any, follower: Any, browser: Browser) -> None:
+    """X-35: the limits that count, the holders and until when, the wait list, ids left, who waits for the queue."""
     assert "0 of 2" in shown(browser, limited)
     come(app, limited, 0, 1, 2, want=4)
 
@@ -70,8 +70,8 @@ def test_x35_the_page_tells_who_has_the_places(app: Lowkiq, limited: Any, follow
     assert "2 of 2 full" in page
     assert "10 ids in 1m" in page
     assert "Ids left 2" in page
-    assert "0 has a place in 30 s" in page
-    assert "2 number 1 in line" in page
+    assert "0 has a permit in 30 s" in page
+    assert "2 number 1 on the wait list" in page
     assert "this queue waits for" in shown(browser, follower)
     assert "2 shards are visited" in shown(browser, follower)
 
@@ -90,7 +90,7 @@ def test_x30_an_operator_changes_limits(
     form = browser.get(f"/actions/limits?{urlencode({'queue': limited.queue_name, 'do': 'set'})}").text
     assert all(f'value="{value}"' in form for value in ("2", "10", "60 s"))
 
-    page = browser.follow(order(browser, limited, "set", places="1", ids="", per="")).words
+    page = browser.follow(order(browser, limited, "set", permits="1", ids="", per="")).words
 
     assert "0 of 1" in page
     assert "set at run time" in page
@@ -106,8 +106,8 @@ def test_x30_an_operator_changes_limits(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"places": "0"}, "The number of shards must not be 0, which would let nothing run: pause the queue for that."),
-        ({"places": "two"}, "The number of shards must be a whole number from 1 to 100,000, not 'two'."),
+        ({"permits": "0"}, "The number of shards must not be 0, which would let nothing run: pause the queue for that."),
+        ({"permits": "two"}, "The number of shards must be a whole number from 1 to 100,000, not 'two'."),
         ({"ids": "10"}, "is not a duration"),
         ({"per": "60 s"}, "The number of ids must be a whole number, not ''."),
         ({"ids": "0", "per": "60 s"}, "would let nothing begin: pause the queue for that."),
@@ -147,7 +147,7 @@ def test_the_api_tells_and_sets_limits(app: Lowkiq, robot: Browser, limited: Any
     assert (2, {"ids": 10, "per": 60.0}, 6, False) == tuple(
         told[field] for field in ("max_running", "rate", "ids_left", "is_set")
     )
-    assert [0] == [place["shard"] for place in told["places"]]
+    assert [0] == [permit["shard"] for permit in told["permits"]]
     assert [{"queue": name, "running": 1}] == robot.get(f"/api/v1/limits?queue={follower.queue_name}").json["waits_for"]
 
     first = act(robot, "limits/set", queue=name, max_running=None, rate={"ids": 5, "per": 1}).json
@@ -160,26 +160,26 @@ def test_the_api_tells_and_sets_limits(app: Lowkiq, robot: Browser, limited: Any
     assert 400 == act(robot, "limits/set", queue=name, max_running=0).status
 
 
-def test_why_a_job_waits_for_a_place(app: Lowkiq, clock: ManualClock, limited: Any, browser: Browser) -> None:
-    """X-35: who has the places, where the job's shard stands in line, when the next ids may begin."""
+def test_why_a_job_waits_for_a_permit(app: Lowkiq, clock: ManualClock, limited: Any, browser: Browser) -> None:
+    """X-35: who has the permits, where the job's shard is on the wait list, when the next ids may begin."""
     limited.push_many([{"id": "a"}])
     own = shard_of(app, limited, "a").index
     others = [index for index in range(4) if index != own]
     come(app, limited, *others[:2], want=5)
 
-    assert "at most 2 shards of its queue may be visited at once, and others have a place" in why(browser, limited, "a")
-    assert "Its shard is not in line" in why(browser, limited, "a")
+    assert "at most 2 shards of its queue may be visited at once, and others have a permit" in why(browser, limited, "a")
+    assert "Its shard is not on the wait list" in why(browser, limited, "a")
     come(app, limited, others[2], own)
-    assert "Its shard waits in line, behind 1 shard." in why(browser, limited, "a")
+    assert "Its shard is on the wait list, behind 1 shard." in why(browser, limited, "a")
     assert "Limits of the queue" in why(browser, limited, "a")
     clock.advance(31.0)
     page = why(browser, limited, "a")
     assert "at most 10 ids in 1m of its queue may begin, and so many have begun" in page
     assert "Next:" in page
     clock.advance(60.0)
-    assert "its shard found no place when it was its turn. Its shard waits in line" in why(browser, limited, "a")
+    assert "its shard found no permit when it was its turn. Its shard is on the wait list" in why(browser, limited, "a")
     come(app, limited, others[0])
-    assert "a place of its queue has only just been offered to its shard" in why(browser, limited, "a")
+    assert "a permit of its queue has only just been offered to its shard" in why(browser, limited, "a")
 
 
 def test_why_a_job_waits_for_another_queue(app: Lowkiq, limited: Any, follower: Any, browser: Browser) -> None:

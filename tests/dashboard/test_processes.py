@@ -11,7 +11,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
-from lowkiq_lambda.store.shard.beating import Beats
+from lowkiq_lambda.store.shard.heartbeats import HeartbeatSender
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.processes import Doing, Process
 from tests.dashboard.conftest import MakeBrowser
@@ -25,7 +25,7 @@ SECRET = "o" * 20
 
 
 @pytest.fixture
-def beats(app: Lowkiq, queue_name: str, clock: ManualClock) -> Beats:
+def sender(app: Lowkiq, queue_name: str, clock: ManualClock) -> HeartbeatSender:
     """A daemon with three threads, one of which runs five ids of a queue of the app."""
     declare(app, queue_name, print)
     doing = Doing(queue=queue_name, shard=2, since=clock.time() - 7.0, count=5, ids=("a<1>", "b", "c"))
@@ -42,15 +42,15 @@ def beats(app: Lowkiq, queue_name: str, clock: ManualClock) -> Beats:
         round_trip=0.08,
         is_slow=True,
     )
-    beats = Beats(app.core.backend, told.host)
-    beats.beat(told)
-    return beats
+    sender = HeartbeatSender(app.core.backend, told.host)
+    sender.send(told)
+    return sender
 
 
 @pytest.fixture
-def process(app: Lowkiq, beats: Beats) -> Process:
+def process(app: Lowkiq, sender: HeartbeatSender) -> Process:
     """The same, as it is listed: other tests have processes on the server too."""
-    return next(process for process in app.operate.processes() if process.id == beats._id)
+    return next(process for process in app.operate.processes() if process.id == sender._id)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_process_that_is_silent_is_gone(process: Process, clock: ManualClock, 
 
 
 def test_sk2_an_operator_is_asked_before_a_process_gets_an_order(
-    app: Lowkiq, beats: Beats, process: Process, browser: Browser, caplog: pytest.LogCaptureFixture
+    app: Lowkiq, sender: HeartbeatSender, process: Process, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SK-2: the order is given once it is confirmed, the log has who gave it, and the list says what is asked."""
     caplog.set_level(logging.INFO, logger=ACTIVITY)
@@ -105,11 +105,11 @@ def test_sk2_an_operator_is_asked_before_a_process_gets_an_order(
     assert (303, True) == (answer.status, answer.location.endswith("/processes"))
     assert "told to be quiet" in browser.get("/processes").words
     assert caplog.records[-1].getMessage().startswith(f"'olga': quiet, process {process.id!r}, address ")
-    assert "quiet" == beats.beat(process)
+    assert "quiet" == sender.send(process)
 
 
 @pytest.mark.parametrize("order", ["quiet", "stop"])
-def test_sk2_a_program_gives_orders(beats: Beats, process: Process, robot: Browser, order: str) -> None:
+def test_sk2_a_program_gives_orders(sender: HeartbeatSender, process: Process, robot: Browser, order: str) -> None:
     """SK-2: by the id that the list has; of a process that nobody knows it hears that."""
     listed = {one["id"]: one for one in robot.get("/api/v1/processes").json["processes"]}
 
@@ -119,12 +119,12 @@ def test_sk2_a_program_gives_orders(beats: Beats, process: Process, robot: Brows
         listed[process.id]["doing"][0]["count"],
     )
     assert {"order": order} == order_by_api(robot, order, process.id).json
-    assert order == beats.beat(process)
+    assert order == sender.send(process)
     unknown = order_by_api(robot, order, "nobody")
     assert (404, "unknown_process") == (unknown.status, unknown.json["code"])
 
 
-def test_strangers_and_readers_order_nothing(process: Process, beats: Beats, make_browser: MakeBrowser) -> None:
+def test_strangers_and_readers_order_nothing(process: Process, sender: HeartbeatSender, make_browser: MakeBrowser) -> None:
     """P10: a reader sees the processes; neither he nor another site's page gives orders."""
     stranger, reader, operator = make_browser(None), make_browser(READER), make_browser()
     assert [401, 200] == [browser.get("/api/v1/processes").status for browser in (stranger, reader)]
@@ -133,7 +133,7 @@ def test_strangers_and_readers_order_nothing(process: Process, beats: Beats, mak
     fields = {"id": process.id, "do": "stop"}
     assert [403, 403] == [browser.post("/actions/process", fields).status for browser in (reader, operator)]
     assert 403 == reader.get(f"/actions/process?{urlencode(fields)}").status
-    assert "" == beats.beat(process)
+    assert "" == sender.send(process)
 
 
 @pytest.mark.parametrize(("fields", "status"), [({"id": "nobody", "do": "stop"}, 404), ({"do": "dance"}, 400)])
@@ -146,8 +146,8 @@ def test_a_process_that_is_gone_does_nothing_now(
     process: Process, browser: Browser, app: Lowkiq, clock: ManualClock
 ) -> None:
     """What it did when it was heard of last may have been taken over since: it is told as the past."""
-    beats = Beats(app.core.backend, process.host)
-    beats.beat(process)
+    sender = HeartbeatSender(app.core.backend, process.host)
+    sender.send(process)
     row = row_of(browser, process)
     assert "nothing; when it was heard of last" not in row
 
@@ -176,12 +176,12 @@ def test_a_process_that_has_lost_its_shard_is_marked(
         threads=1,
         state="running",
     )
-    beats = Beats(app.core.backend, process.host)
+    sender = HeartbeatSender(app.core.backend, process.host)
 
     def look() -> None:
         doing = Doing(queue=queue_name, shard=0, since=clock.time(), count=1, ids=("a",))
         clock.advance(1.0)
-        beats.beat(msgspec.structs.replace(process, doing=(doing,)))
+        sender.send(msgspec.structs.replace(process, doing=(doing,)))
         rows.append(row_of(browser, process))
         (shard,) = app.operate(worker).shards()
         app.operate(worker).in_flight.evict_holder(0, shard.token)

@@ -127,7 +127,7 @@ def test_what_is_no_time_is_told_from_one(worker: Any, browser: Browser, value: 
 
 
 @pytest.mark.parametrize("query", [{}, {"by": "id"}, {"by": "retry_count", "range": "desc"}, {"find": "job"}])
-def test_lists_go_on_behind_a_hundred(worker: Any, browser: Browser, query: dict[str, str]) -> None:
+def test_lists_go_on_after_a_hundred(worker: Any, browser: Browser, query: dict[str, str]) -> None:
     """Links lead through all of it, and back to the first page."""
     worker.push_many([{"id": f"job/{number} %"} for number in range(250)])
 

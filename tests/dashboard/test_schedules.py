@@ -23,7 +23,7 @@ from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
 ACTIVITY = "lowkiq_lambda.activity"
-NOBODY = "No daemon or tick has looked at the schedule entries"
+NOBODY = "No daemon and no housekeeping run has looked at the schedule entries"
 PAGES = ("/", "/schedules")
 SECRET = "o" * 20
 
@@ -87,7 +87,7 @@ def test_pages_warn_where_nobody_looks(app: Lowkiq, clock: ManualClock, polling:
     assert [""] * 2 == [warned(browser, path) for path in PAGES]
     clock.advance(240.0)
     assert [f"{NOBODY} for 4m."] * 2 == [warned(browser, path) for path in PAGES]
-    assert "Run a daemon or a stack that ticks" in browser.get("/schedules").words
+    assert "Run a daemon or a stack that does housekeeping" in browser.get("/schedules").words
     assert polling.queue_name in browser.get("/schedules").text
 
 

@@ -116,7 +116,7 @@ def test_a_page_of_items_stays_small(task: Task, robot: Browser, monkeypatch: py
 
 
 def test_the_list_has_those_that_go_on_first(app: Lowkiq, task: Task, clock: ManualClock, robot: Browser) -> None:
-    """Each with its state and the number of its items; the next page goes on behind the one before."""
+    """Each with its state and the number of its items; the next page goes on after the one before."""
     with app.task("empty") as ended:
         pass
     clock.advance(1.0)
@@ -246,7 +246,7 @@ def test_the_list_of_tasks_shows_what_failed(app: Lowkiq, enrol: type[Worker], b
 
 
 def test_the_page_has_pages_of_items(task: Task, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one goes on behind the last item, with the same status."""
+    """The next one goes on after the last item, with the same status."""
     monkeypatch.setattr(page_of_tasks, "PAGE", 1)
     first = browser.get(f"/task?id={task.id}&status=done")
     assert ("row 1" in first.words, "First page" in first.words) == (True, False)

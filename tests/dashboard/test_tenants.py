@@ -45,7 +45,7 @@ def order(robot: Browser, path: str, **body: str) -> Answer:
 
 
 def test_the_tenants_of_a_queue_are_those_that_wait(app: Lowkiq, crowded: Any) -> None:
-    """Each with its ids in all shards, the oldest of them, and its turn; one alone is found by its name."""
+    """Each with its ids in all shards, the oldest of them, and when it is served; one alone is found by its name."""
     found = app.operate(crowded).tenants()
 
     assert [("a", 3), ("b", 1), ("", 1)] == [(view.tenant, view.waiting) for view in found.tenants]
@@ -67,7 +67,7 @@ def robot(app: Lowkiq, clock: ManualClock) -> Browser:
 def test_a_flood_is_found_among_many_tenants(
     app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser, robot: Browser
 ) -> None:
-    """B-1: nobody has to know the name of the tenant with most ids; by turns it may come last."""
+    """B-1: nobody has to know the name of the tenant with most ids; in the fair order it may come last."""
     worker = declare(app, queue_name, Notes(), tenants="spread")
     worker.push_many([{"id": f"small{number}:1", "due_at": clock.time() - 60.0} for number in range(PAGE)])
     worker.push_many(jobs_of([f"flood:{number}" for number in range(20)]))
@@ -82,7 +82,7 @@ def test_a_flood_is_found_among_many_tenants(
     assert "the ones with the most waiting ids" in page(browser, "tenants", worker, order="waiting").words
     path = f"/api/v1/tenants?{urlencode({'queue': queue_name, 'order': 'waiting', 'limit': 1})}"
     assert ["flood"] == [one["tenant"] for one in json.loads(robot.get(path).text)["tenants"]]
-    with pytest.raises(ValueError, match="order must be 'turn' or 'waiting', not 'size'"):
+    with pytest.raises(ValueError, match="order must be 'fair' or 'waiting', not 'size'"):
         operated.tenants(order=cast("Any", "size"))
 
 
@@ -115,13 +115,13 @@ def test_a_queue_without_tenants_has_none_to_pause(app: Lowkiq, worker: Any, bro
     assert "no_tenants" == page(browser, "api/v1/tenants", worker).json["code"]
 
 
-def test_the_page_shows_turns_and_pauses_a_tenant(
+def test_the_page_shows_the_fair_order_and_pauses_a_tenant(
     app: Lowkiq, crowded: Any, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An operator is asked first; the activity log has who, which and for how long."""
     caplog.set_level(logging.INFO, logger=ACTIVITY)
     queue = crowded.queue_name
-    assert "waits for its turn" in page(browser, "tenants", crowded).text
+    assert "waits for others" in page(browser, "tenants", crowded).text
     assert "Pause the tenant?" in page(browser, "actions/tenant", crowded, do="pause", tenant="a").text
 
     answer = browser.send("/actions/tenant", {"queue": queue, "tenant": "a", "do": "pause", "seconds": "300"})
@@ -134,7 +134,7 @@ def test_the_page_shows_turns_and_pauses_a_tenant(
 
 
 def test_a_tenant_without_ids_is_idle(app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser) -> None:
-    """When its rate would let it begin again, too: it waits for no turn."""
+    """When its rate would let it begin again, too: it waits for no others."""
     worker = declare(app, queue_name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=60))
     worker.push_many(jobs_of(["a:1"]))
     app.drain()
@@ -142,7 +142,7 @@ def test_a_tenant_without_ids_is_idle(app: Lowkiq, clock: ManualClock, queue_nam
 
     shown = page(browser, "tenants", worker).text
     assert "idle" in shown
-    assert "waits for its turn" not in shown
+    assert "waits for others" not in shown
 
 
 def test_a_reader_sees_tenants_and_pauses_none(crowded: Any, make_browser: MakeBrowser) -> None:
@@ -163,7 +163,7 @@ def test_a_job_tells_what_its_tenant_has_to_do_with_its_waiting(
     worker.push_many(jobs_of(["b:1", "b:2"]))
     clock.advance(10.0)
 
-    assert "1 other tenant has a turn before its tenant “b”, and it waits behind 1 other" in str(
+    assert "1 other tenant is served before its tenant “b”, and it waits behind 1 other" in str(
         page(browser, "job", worker, id="b:2").text
     )
     app.drain()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Rate
-from lowkiq_lambda.engine.pulse import Pulse
+from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
@@ -149,13 +149,13 @@ def test_who_could_have_taken_it_is_told(
     """A daemon that is free, busy or quiet, or an invocation, of which the next comes by a schedule."""
     declare(app, "orders", Notes()).push_many(jobs_of("a"))
     kind, threads, state = process
-    pulse = Pulse(app.core.drains.drainer, kind, threads, print, lambda: state)
+    heartbeat = Heartbeat(app.core.drains.drainer, kind, threads, print, lambda: state)
     clock.advance(seconds)
-    pulse.beats.beat(pulse.told())
+    heartbeat.sender.send(heartbeat.told())
 
     ((mark, says),) = found(app, "due work")
     assert (expected[0], True) == (mark, expected[1] in says)
-    assert pulse.id in says
+    assert heartbeat.id in says
 
 
 def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: ManualClock) -> None:
@@ -275,8 +275,8 @@ def test_nothing_is_written(own: Server, app: Lowkiq, clock: ManualClock, settin
     app.every(600, worker, id="x")
     app.schedules.tick()
     HandMade(own, app, "orders").begin(4)
-    pulse = Pulse(app.core.drains.drainer, "daemon", 5, print)
-    pulse.beats.beat(pulse.told())
+    heartbeat = Heartbeat(app.core.drains.drainer, "daemon", 5, print)
+    heartbeat.sender.send(heartbeat.told())
     clock.advance(3_600.0)
     settings(appendfsync="no")
     before = own.admin.info("persistence")["rdb_changes_since_last_save"], sorted(own.admin.keys())

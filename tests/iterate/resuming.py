@@ -1,4 +1,4 @@
-"""Loops that are interrupted, as the engine does it: the cursor goes through JSON, and a new loop goes on behind it."""
+"""Loops that are interrupted, as the engine does it: the cursor goes through JSON, and a new loop goes on after it."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ def in_one_go(loop: Callable[[Any], Iterable[tuple[T, Any]]]) -> list[T]:
 
 
 def interrupted(loop: Callable[[Any], Iterable[tuple[T, Any]]], every: int) -> list[T]:
-    """The items of all runs of a loop that is left after each `every` items, and begun anew behind the last one."""
+    """The items of all runs of a loop that is left after each `every` items, and begun anew after the last one."""
     items: list[T] = []
     cursor = None
     while run := list(islice(loop(cursor), every)):

@@ -122,10 +122,10 @@ def test_a_file_in_text_mode_is_refused() -> None:
 @pytest.mark.parametrize(
     ("cursor", "why"),
     [
-        (1, "it must be [row, byte behind it, checksum]"),
-        ([1], "it must be [row, byte behind it, checksum]"),
-        ([1, "9", 0], "it must be [row, byte behind it, checksum]"),
-        ([1, -9, 0], "it must be [row, byte behind it, checksum]"),
+        (1, "it must be [row, byte after it, checksum]"),
+        ([1], "it must be [row, byte after it, checksum]"),
+        ([1, "9", 0], "it must be [row, byte after it, checksum]"),
+        ([1, -9, 0], "it must be [row, byte after it, checksum]"),
         ([1, 99, 0], "the file has only 17 bytes"),
         ([1, 11, 0], "no line ends at byte 11, so the file has changed"),
         ([0, 9, 0], "the first row begins at byte 9"),

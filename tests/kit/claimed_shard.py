@@ -2,7 +2,7 @@
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
-from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, StoredClaim
 from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.session import ClaimLimits
@@ -37,8 +37,8 @@ class ClaimedShard:
         holder = self.holders.new()
         acquired = holder.acquire("somebody", ClaimLimits(ids, 100, 10_000, of_one, concurrency), RETRY_FOR)
         assert isinstance(acquired, Acquired)
-        assert acquired.window
-        return holder, {one.id: one.due_at for one in acquired.window.deliveries}
+        assert acquired.claim
+        return holder, {one.id: one.due_at for one in acquired.claim.deliveries}
 
     def now(self) -> State:
         """The shard."""
@@ -50,6 +50,6 @@ class ClaimedShard:
         self._server.admin.delete(self.shard.key("lease"))
 
 
-def ids_of(window: Window | None) -> list[str]:
+def ids_of(claim: StoredClaim | None) -> list[str]:
     """What the holder got."""
-    return [delivery.id for delivery in window.deliveries] if window else []
+    return [delivery.id for delivery in claim.deliveries] if claim else []

@@ -42,7 +42,7 @@ class Mortal:
         self._dead = True
 
     def die_before(self, call: str) -> None:
-        """At the next call of that script, or, of a place in a limited queue, at that one."""
+        """At the next call of that script, or, of a permit of a limited queue, at that one."""
         self.dies_before = lambda name: name == call
 
     def drain(self, seconds: float | None = None) -> dict[str, int] | None:

@@ -15,7 +15,7 @@ from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards, only
-from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired, Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired, StoredClaim
 from lowkiq_lambda.store.shard.nodes import NodeTime, ServerTime
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.session import (
@@ -44,13 +44,13 @@ class Holder(LeaseSession):
         """Try to acquire."""
         return self.acquire("somebody", LIMITS, RETRY_FOR)
 
-    def write(self, outcomes: Sequence[OutcomeRecord] = (), next_step: Next = "claim") -> Window | None:
+    def write(self, outcomes: Sequence[OutcomeRecord] = (), next_step: Next = "claim") -> StoredClaim | None:
         """Settle."""
         return self.settle(Settlement(outcomes, next_step, "0 0 0 0", 0), LIMITS, retry_for=RETRY_FOR)
 
     def write_more(
         self, left: Mapping[str, float], *outcomes: OutcomeRecord, limits: ClaimLimits = LIMITS
-    ) -> Window | None:
+    ) -> StoredClaim | None:
         """Settle, and claim beside what is left in flight."""
         return self.settle(Settlement(outcomes, "more", "0 0 0 0", 0, left), limits, retry_for=RETRY_FOR)
 

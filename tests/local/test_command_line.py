@@ -280,5 +280,5 @@ def test_logs_can_be_read_by_people_and_by_machines(stage: Stage) -> None:
     assert {"timestamp", "level", "name", "thread", "message"} <= set.intersection(*(set(line) for line in lines))
     assert ["daemon"] == [line["message"] for line in lines if line.get("threads") == 5]
     broken = [line["exception"] for line in lines if "exception" in line]
-    # A daemon beats at its start and when its state changes, so that hook may come again.
+    # A daemon sends a heartbeat at its start and when its state changes, so that hook may come again.
     assert 8 == sum("on_heartbeat is broken" not in text for text in broken) < len(broken)

@@ -11,7 +11,7 @@ from tests.local.conftest import APP
 
 
 def test_a_daemon_keeps_to_its_namespace(server: Server, queue_name: str, tmp_path: Path) -> None:
-    """It drains, beats and listens there, and hears an order there; nothing of it lies anywhere else."""
+    """It drains, sends heartbeats and listens there, and hears an order there; nothing of it lies anywhere else."""
     namespace = queue_name.replace("queue-", "shop.")
     url = server.add_user(namespace, f"~{namespace}:*", f"&{namespace}:*", "+@all")
     with closing(Stage(server, queue_name, tmp_path, APP, namespace=namespace)) as stage:

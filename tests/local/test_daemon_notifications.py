@@ -179,7 +179,7 @@ def test_p8_an_idle_daemon_asks_once_for_each_poll(make_app: MakeApp, make_serve
     Runs(app, queue_name, shards_count=50)
     with Daemon(app):
         eventually(lambda: calls(server, "evalsha") >= 10)
-        # Its first beat is over; the next one comes in ten seconds.
+        # Its first heartbeat is over; the next one comes in ten seconds.
         eventually(lambda: len(app.operate.processes()) == 1)
         started_at, before = monotonic(), all_calls(server)
         eventually(lambda: calls(server, "time") >= before["time"] + 5)

@@ -30,7 +30,7 @@ app = Lowkiq()
 def note(batch: Batch) -> None:
     Path("{told}").write_text("done")
 """
-BEAT: Final = 0.2
+HEARTBEAT: Final = 0.2
 
 pytestmark = pytest.mark.xdist_group("first_hour")  # which builds the wheel too
 
@@ -70,7 +70,7 @@ def code(tmp_path: Path, queue_name: str) -> Iterator[Path]:
 def test_the_daemon_of_the_image_works_and_its_health_check_sees_it(
     environment: Path, code: Path, server: Server, tmp_path: Path
 ) -> None:
-    """It performs, is well while it beats, is not while it is frozen, ends by the stop signal, and writes nothing."""
+    """It performs, is well while it sends heartbeats, not while frozen, ends by the signal, and writes nothing."""
     env = variables(environment, server)
     program, *words = [*listed(last(DAEMON, "ENTRYPOINT")), *listed(last(DAEMON, "CMD"))]
     check = listed(last(DAEMON, "HEALTHCHECK").partition("CMD ")[2])
@@ -121,7 +121,7 @@ def variables(environment: Path, server: Server) -> dict[str, str]:
         **path,
         **own,
         "LOWKIQ_REDIS_URL": server.url,
-        "LOWKIQ_HEARTBEAT_INTERVAL": str(BEAT),
+        "LOWKIQ_HEARTBEAT_INTERVAL": str(HEARTBEAT),
     }
 
 

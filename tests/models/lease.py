@@ -53,7 +53,7 @@ class LeaseProcess(NamedTuple):
     token: int = 0
     sent: int = 0
     trust: int = 0
-    window: tuple[int, ...] = ()
+    claim: tuple[int, ...] = ()
     sessions: int = 0
 
     def ended(self, phase: Phase = "idle") -> "LeaseProcess":
@@ -95,7 +95,7 @@ class LeaseWorld(NamedTuple):
 def fault(world: LeaseWorld) -> str | None:
     """The promise that is broken, if any."""
     shard = world.shard
-    running = [set(process.window) for process in world.processes if process.phase == "runs"]
+    running = [set(process.claim) for process in world.processes if process.phase == "runs"]
     if len(running) == 2 and running[0] & running[1]:
         return "P1"
     if {*shard.done} - {*world.ran}:
@@ -115,7 +115,7 @@ def fault_of_end(world: LeaseWorld) -> str | None:
 def answer(
     world: LeaseWorld, call: LeaseCall, ahead: int, without: Guard | None
 ) -> tuple[LeaseShard, tuple[int, ...] | None]:
-    """What the shard becomes by a call, and the window that it answers: empty where it lets go, None for a refusal."""
+    """What the shard becomes by a call, and the claim that it answers: empty where it lets go, None for a refusal."""
     shard, now = world.shard, world.time + ahead
     if call.number == 0:
         return _acquired(world, call, now, without)
@@ -141,12 +141,12 @@ def _acquired(
     is_free = (now >= shard.until or without == "until") and (world.time >= shard.key or without == "key")
     if not is_free and without != "lease":
         return shard, None
-    window = shard.waiting
+    claim = shard.waiting
     if without == "recovery in order":
-        window += shard.flight
+        claim += shard.flight
     elif without != "recovery":
-        window = tuple(sorted(window + shard.flight))
-    if not window:
+        claim = tuple(sorted(claim + shard.flight))
+    if not claim:
         return shard, None
-    taken = LeaseShard(call.nonce, 0, shard.token + 1, now + TTL, world.time + TTL, window, (), shard.done)
-    return taken, window
+    taken = LeaseShard(call.nonce, 0, shard.token + 1, now + TTL, world.time + TTL, claim, (), shard.done)
+    return taken, claim

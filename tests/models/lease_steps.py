@@ -37,12 +37,12 @@ def _of_process(
         call = LeaseCall(number, nonce, 0, 0, world.time)
         yield f"{name} acquires", world.with_process(number, asking)._replace(calls=world.calls | {call})
     if process.phase in ("runs", "late"):
-        ran = world.ran + tuple(payload for payload in process.window if payload not in world.ran)
+        ran = world.ran + tuple(payload for payload in process.claim if payload not in world.ran)
         yield f"{name}'s handler ends", world.with_process(number, process._replace(phase="ran"))._replace(ran=ran)
     if process.phase == "runs" and world.time >= process.trust - DRIFT:
         yield f"{name} trusts no longer", world.with_process(number, process.ended())
     if process.phase == "ran":
-        asking = process._replace(phase="asks", call=process.call + 1, sent=world.time, window=())
+        asking = process._replace(phase="asks", call=process.call + 1, sent=world.time, claim=())
         call = LeaseCall(number, process.nonce, asking.call, process.token, world.time)
         yield f"{name} settles", world.with_process(number, asking)._replace(calls=world.calls | {call})
     if process.phase == "asks":
@@ -60,7 +60,7 @@ def _arrivals(world: LeaseWorld, call: LeaseCall, without: Guard | None) -> Iter
     if call.left > 1:
         rest |= {call._replace(left=call.left - 1)}
     for ahead in (0, AHEAD) if world.lies and call.number == 0 else (0,):
-        shard, window = answer(world, call, ahead, without)
+        shard, claim = answer(world, call, ahead, without)
         what = f"{NAMES[call.process]}'s call {call.number} of {call.sent} arrives" + (
             " ahead of time" if ahead else ""
         )
@@ -68,19 +68,19 @@ def _arrivals(world: LeaseWorld, call: LeaseCall, without: Guard | None) -> Iter
         yield f"{what}, its answer is lost", after
         process = world.processes[call.process]
         if (process.phase, process.nonce, process.call) == ("asks", call.nonce, call.number):
-            for slow in (0, DRIFT) if window else (0,):
-                yield f"{what}, is answered {window}", _answered(after, call, window, slow, without)
+            for slow in (0, DRIFT) if claim else (0,):
+                yield f"{what}, is answered {claim}", _answered(after, call, claim, slow, without)
 
 
 def _answered(
-    world: LeaseWorld, call: LeaseCall, window: tuple[int, ...] | None, slow: int, without: Guard | None
+    world: LeaseWorld, call: LeaseCall, claim: tuple[int, ...] | None, slow: int, without: Guard | None
 ) -> LeaseWorld:
     process = world.processes[call.process]
     since = world.time if without == "trust from the sending" else call.sent
     trust = since + TTL - (0 if without == "margin" else MARGIN) + slow
-    if not window or world.time >= trust:
+    if not claim or world.time >= trust:
         return world.with_process(call.process, process.ended())
     token = world.shard.token if call.number == 0 else process.token
-    running = process._replace(phase="runs", call=call.number, token=token, trust=trust, window=window)
-    handed = world.handed + tuple(payload for payload in window if payload not in world.handed)
+    running = process._replace(phase="runs", call=call.number, token=token, trust=trust, claim=claim)
+    handed = world.handed + tuple(payload for payload in claim if payload not in world.handed)
     return world.with_process(call.process, running)._replace(handed=handed)

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.server.connection import Client
-from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, StoredClaim
 from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next
 from tests.kit.servers import Server
 from tests.kit.stored import entry_of, stored_and_seen
@@ -28,10 +28,10 @@ PAYLOADS = st.sampled_from(['""', '"x"', '"y"', '"' + "z" * 50 + '"'])
 SCORES = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
 DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])
 JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4)
-SLICES = st.sampled_from([0, 0, 0, 1, 2])
+CHUNKS = st.sampled_from([0, 0, 0, 1, 2])
 SIDES = st.sampled_from([1, 2])
 LIMITS = st.builds(
-    Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]), SLICES, SIDES
+    Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]), CHUNKS, SIDES
 )
 # Two long ones share what follows their first line, and the last has none.
 TRACE = "\n" + "nö" * 40
@@ -42,7 +42,7 @@ SIGNATURES = st.sampled_from(["s", "s", "t"])
 
 DUE_JOBS: SearchStrategy[list[Any]] = st.lists(st.tuples(IDS, PAYLOADS, SCORES, st.none()), min_size=2, max_size=5)
 WIDE_LIMITS = st.builds(
-    Limits, st.sampled_from([4, 4, 3, 2]), st.sampled_from([100, 100, 4, 3]), st.just(9999), SLICES, SIDES
+    Limits, st.sampled_from([4, 4, 3, 2]), st.sampled_from([100, 100, 4, 3]), st.just(9999), CHUNKS, SIDES
 )
 NEXT_STEPS: SearchStrategy[Next] = st.sampled_from(["claim", "claim", "more", "more", "release", "part"])
 STEPS_OF_WORK = st.lists(
@@ -62,7 +62,7 @@ class StoreMachine(DisturbedMachine):
     settled: ClassVar[Counter[int]] = Counter()
     """How many settlements there were with so many ids in flight."""
     kinds: ClassVar[Counter[str]] = Counter()
-    """How many windows of each kind were settled."""
+    """How many claims of each kind were settled."""
     declared: ClassVar[dict[str, object]] = {}
     """More that the worker declares."""
     claims_beside: ClassVar[Counter[bool]] = Counter()
@@ -122,14 +122,14 @@ class StoreMachine(DisturbedMachine):
             return
         assert "ok" == answer
         assert granted.token == self.model.token
-        self.check_window(granted.window)
+        self.check_claim(granted.claim)
         self.former.append(self.holder)
         self.holder = holder
         if twice:
             again = holder.acquire("somebody", ClaimLimits(*limits), RETRY_FOR)
             assert isinstance(again, Acquired)
             assert (granted.token, granted.recovered, granted.dead) == (again.token, again.recovered, again.dead)
-            self.check_window(again.window)
+            self.check_claim(again.claim)
 
     @disturbance(limits=LIMITS)
     def lose_and_acquire(self, limits: Limits) -> None:
@@ -138,28 +138,28 @@ class StoreMachine(DisturbedMachine):
         self.acquire(limits, twice=False)
 
     @disturbance(
-        lambda self: self.has_window(),
+        lambda self: self.has_claim(),
         data=st.data(),
         next_step=NEXT_STEPS,
         limits=LIMITS,
     )
     def settle(self, data: st.DataObject, next_step: Next, limits: Limits) -> None:
-        """The holder writes what became of its window, perhaps twice."""
+        """The holder writes what became of its claim, perhaps twice."""
         self.settled[len(self.model.flight)] += 1
         stays = st.booleans() if next_step in {"part", "more"} else st.just(value=False)
         ended = [id_ for id_ in self.model.flight if not data.draw(stays, label=f"{id_} stays")]
         drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in ended]
         outcomes = [outcome for outcome in drawn if outcome]
-        if self.model.window and self.model.window.kind != "CHARGE":
+        if self.model.claim and self.model.claim.kind != "CHARGE":
             names = [id_ for id_ in self.model.flight if data.draw(st.booleans(), label=f"{id_} saves")]
             outcomes = [*((id_, "saved", f"p{at}") for at, id_ in enumerate(names)), *outcomes]
         if next_step == "more":
             self.settle_more(outcomes, limits)
             return
-        if self.model.window:
-            self.kinds[self.model.window.kind] += 1
+        if self.model.claim:
+            self.kinds[self.model.claim.kind] += 1
         call = self.holder.call + 1
-        window = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
+        claim = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
         self.model.settle(call, outcomes, partial=next_step == "part")
         if next_step == "part":
             self.model.hold(TTL)
@@ -167,10 +167,10 @@ class StoreMachine(DisturbedMachine):
             self.model.go_on(limits)
         else:
             self.model.let_go()
-        self.check_window(window, told=next_step == "claim")
+        self.check_claim(claim, told=next_step == "claim")
         if data.draw(st.booleans(), label="twice"):
             again = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
-            self.check_window(again, told=next_step == "claim")
+            self.check_claim(again, told=next_step == "claim")
         if call > 1 and data.draw(st.booleans(), label="late"):
             with pytest.raises(LeaseLost):
                 self.holder.settle_as(call - 1, _encoded(outcomes), next_step, limits)
@@ -181,35 +181,35 @@ class StoreMachine(DisturbedMachine):
         left = {id_: flown.due_at for id_, flown in self.model.flight.items() if id_ not in ended}
         self.claims_beside[bool(left.keys() & self.model.waiting.keys())] += 1
         call = self.holder.call + 1
-        window = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
+        claim = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
         self.model.settle(call, outcomes, partial=True)
         new = self.model.more(limits, left)
         due_at = self.model.next_due(self.model.flight) if self.model.may_claim_beside() else None
         again = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
-        for told in (window, again):
+        for told in (claim, again):
             assert sorted(new) == sorted(delivery.id for delivery in told.deliveries) if told else not new
             self.check_deliveries(told)
             assert due_at == self.holder.due_at
 
     @rule(data=st.data(), jobs=DUE_JOBS, steps=STEPS_OF_WORK, seconds=st.sampled_from([0.0, 0.0, 7.0]))
     def work(self, data: st.DataObject, jobs: list[Job], steps: list[Next | Literal["die"]], seconds: float) -> None:
-        """A holder at work: window after window, while more is pushed; one that dies is followed by another."""
+        """A holder at work: claim after claim, while more is pushed; one that dies is followed by another."""
         self.wait(seconds)
         self.push(jobs)
-        if not self.has_window():
+        if not self.has_claim():
             self.store_is_as_the_model()
             self.make_free()
             self.acquire(data.draw(WIDE_LIMITS, label="limits"), twice=False)
         for step in steps:
             self.store_is_as_the_model()
-            if not self.has_window():
+            if not self.has_claim():
                 return
             if step == "die":
                 self.lose_and_acquire(data.draw(WIDE_LIMITS, label="limits"))
                 continue
             if step == "more" or data.draw(st.booleans(), label="push"):
                 self.push(data.draw(DUE_JOBS, label="jobs"))
-            if self.model.window and self.model.window.kind != "CHARGE" and data.draw(st.booleans(), label="save"):
+            if self.model.claim and self.model.claim.kind != "CHARGE" and data.draw(st.booleans(), label="save"):
                 self.checkpoint(data)
                 self.store_is_as_the_model()
             self.settle(data, step, data.draw(WIDE_LIMITS, label="limits"))
@@ -220,7 +220,7 @@ class StoreMachine(DisturbedMachine):
             self.expire()
 
     @disturbance(
-        lambda self: self.has_window() and self.model.window.kind == "LONE" and self.model.flight, twice=st.booleans()
+        lambda self: self.has_claim() and self.model.claim.kind == "LONE" and self.model.flight, twice=st.booleans()
     )
     def start(self, *, twice: bool) -> None:
         """The handler of a lone suspect is about to run."""
@@ -231,16 +231,16 @@ class StoreMachine(DisturbedMachine):
             self.holder.start_again(id_)
 
     @disturbance(
-        lambda self: self.has_window() and self.model.window.kind != "CHARGE",
+        lambda self: self.has_claim() and self.model.claim.kind != "CHARGE",
         data=st.data(),
     )
     def checkpoint(self, data: st.DataObject) -> None:
         """A job in flight has come so far; perhaps the call comes twice, or one before it comes once more."""
-        assert self.model.window
+        assert self.model.claim
         id_ = data.draw(st.sampled_from([*self.model.flight, *self.model.flight, "a"]), label="id")
         progress = data.draw(PROGRESS)
         tells, twice, late = (data.draw(st.booleans(), label=label) for label in ("tells", "twice", "late"))
-        clears = self.model.window.kind == "LONE" and id_ in self.model.flight
+        clears = self.model.claim.kind == "LONE" and id_ in self.model.flight
         beside = [flown.due_at for other, flown in self.model.flight.items() if other != id_]
         left_since = min(beside, default=None) if tells else None
         told = self.holder.checkpoint(id_, progress.encode(), clears=clears, retry_for=RETRY_FOR, left_since=left_since)
@@ -254,7 +254,7 @@ class StoreMachine(DisturbedMachine):
                 self.holder.checkpoint_late(id_, b"older")
 
     @disturbance(
-        lambda self: self.has_window() and self.model.window.kind != "CHARGE" and self.model.flight,
+        lambda self: self.has_claim() and self.model.claim.kind != "CHARGE" and self.model.flight,
         seconds=st.sampled_from([None, 7.0, 60.0]),
         moved=st.booleans(),
         next_step=st.sampled_from(["claim", "release"]),
@@ -265,26 +265,26 @@ class StoreMachine(DisturbedMachine):
         at = None if seconds is None else self.model.now + seconds
         outcomes = [(id_, *more) for id_ in self.model.flight for more in (("saved", "p"), ("later", at, int(moved)))]
         call = self.holder.call + 1
-        window = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
+        claim = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
         self.model.settle(call, outcomes)
         if next_step == "claim":
             self.model.go_on(limits)
         else:
             self.model.let_go()
-        self.check_window(window, told=next_step == "claim")
+        self.check_claim(claim, told=next_step == "claim")
 
     @disturbance(lambda self: self.started_waiting(), data=st.data(), payload=PAYLOADS, score=SCORES, delay=DELAYS)
     def push_to_started(self, data: st.DataObject, payload: str, score: float | None, delay: float | None) -> None:
         """A payload arrives for a started job that waits."""
         self.push([(data.draw(st.sampled_from(self.started_waiting()), label="id"), payload, score, delay)])
 
-    @disturbance(lambda self: self.has_window())
+    @disturbance(lambda self: self.has_claim())
     def renew(self) -> None:
         """The keeper renews the lease."""
         self.holder.renew(RETRY_FOR)
         self.model.hold(TTL)
 
-    @disturbance(lambda self: self.has_window(), seconds=st.sampled_from([20.0, 50.0]))
+    @disturbance(lambda self: self.has_claim(), seconds=st.sampled_from([20.0, 50.0]))
     def abandon(self, seconds: float) -> None:
         """The holder's process is about to exit with its handler still running."""
         self.holder.abandon(seconds, RETRY_FOR)
@@ -293,7 +293,7 @@ class StoreMachine(DisturbedMachine):
     @disturbance(data=st.data(), limits=LIMITS)
     def too_late(self, data: st.DataObject, limits: Limits) -> None:
         """Who held the shard before wakes up: nothing that it writes is accepted."""
-        others = self.former if self.model.holder is self.holder and self.model.window else [*self.former, self.holder]
+        others = self.former if self.model.holder is self.holder and self.model.claim else [*self.former, self.holder]
         if others := [one for one in others if one.token]:
             late = data.draw(st.sampled_from(others), label="late")
             with pytest.raises(LeaseLost):
@@ -360,20 +360,20 @@ class StoreMachine(DisturbedMachine):
         """Ids of started jobs that wait."""
         return sorted(id_ for id_, job in self.model.waiting.items() if job.handed)
 
-    def has_window(self) -> bool:
+    def has_claim(self) -> bool:
         """Whether somebody holds the shard."""
-        return self.model.holder is self.holder and self.model.window is not None
+        return self.model.holder is self.holder and self.model.claim is not None
 
     def outcome_of(self, id_: str) -> "st.SearchStrategy[OutcomeRecord | None]":
         """What may become of an id in flight; None is not to name it."""
-        window, flown = self.model.window, self.model.flight[id_]
-        assert window
+        claim, flown = self.model.claim, self.model.flight[id_]
+        assert claim
         at = self.model.now + 7.0
         count = flown.retry_count + 1
-        if window.kind == "CHARGE":
-            assert window.charge
-            retry = st.just((id_, "retried", count, at, window.charge, "", False, "n"))
-            return retry | st.just((id_, "dead", window.charge, "", window.charge))
+        if claim.kind == "CHARGE":
+            assert claim.charge
+            retry = st.just((id_, "retried", count, at, claim.charge, "", False, "n"))
+            return retry | st.just((id_, "dead", claim.charge, "", claim.charge))
         blamed = st.booleans()
         retry = st.builds(lambda *more: (id_, "retried", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
         kill = st.builds(lambda *more: (id_, "dead", *more), ERRORS, SIGNATURES, BEGINNINGS)
@@ -382,27 +382,27 @@ class StoreMachine(DisturbedMachine):
             [None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4), *later]
         )
         suspect = st.sampled_from([(id_, "suspected", 0), (id_, "suspected", 0), (id_, "suspected", 1)])
-        return plain | retry | kill if window.kind == "LONE" else plain | retry | kill | suspect
+        return plain | retry | kill if claim.kind == "LONE" else plain | retry | kill | suspect
 
-    def check_window(self, window: Window | None, *, told: bool = True) -> None:
+    def check_claim(self, claim: StoredClaim | None, *, told: bool = True) -> None:
         """The holder was given what the model claimed."""
-        claimed: Claimed | None = self.model.window if told else None
-        assert (claimed is None) == (window is None)
-        if claimed is None or window is None:
+        claimed: Claimed | None = self.model.claim if told else None
+        assert (claimed is None) == (claim is None)
+        if claimed is None or claim is None:
             return
-        assert (claimed.kind == "LONE") == window.lone_suspect
-        assert claimed.charge == (None if window.charge is None else window.charge.decode())
-        assert sorted(claimed.ids) == sorted(delivery.id for delivery in window.deliveries)
-        self.check_deliveries(window)
+        assert (claimed.kind == "LONE") == claim.lone_suspect
+        assert claimed.charge == (None if claim.charge is None else claim.charge.decode())
+        assert sorted(claimed.ids) == sorted(delivery.id for delivery in claim.deliveries)
+        self.check_deliveries(claim)
 
-    def check_deliveries(self, window: Window | None) -> None:
+    def check_deliveries(self, claim: StoredClaim | None) -> None:
         """Each is as the model has it, and the oldest comes first."""
-        if window is None:
+        if claim is None:
             return
         flight = self.model.flight
-        times = [delivery.due_at for delivery in window.deliveries]
+        times = [delivery.due_at for delivery in claim.deliveries]
         assert sorted(times) == times
-        for delivery in window.deliveries:
+        for delivery in claim.deliveries:
             flown, trouble = flight[delivery.id], self.model.trouble.get(delivery.id, {})
             error = self.model.errors.get(delivery.id)
             assert flown.entries == [entry_of(entry) for entry in delivery.entries]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tests.kit.stored import Entry
 
-STRIKES = 3
+MAX_CRASHES = 3
 ALIKE = 3
 """So many failures alike, the first of their group, show that the failure was systemic."""
 REMEMBERED = 5
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
     ids: int
     payloads: int
     bytes: int
-    slice: int = 0
+    chunk: int = 0
     concurrency: int = 1
 
 
@@ -51,7 +51,7 @@ MISJUDGED = 1.0
 
 @dataclass
 class Job:
-    """An id that waits. `since`: its own time, while its next slice queues behind what is due."""
+    """An id that waits. `since`: its own time, while its next chunk queues behind what is due."""
 
     entries: list[Entry]
     due_at: float
@@ -91,7 +91,7 @@ class DeadPayloads:
 
 
 class Claimed(NamedTuple):
-    """A window: ids in order, and how to treat them: "DUE", "LONE", "PROBATION", or "CHARGE" with the error."""
+    """A claim: ids in order, and how to treat them: "DUE", "LONE", "TOGETHER", or "CHARGE" with the error."""
 
     kind: str
     ids: list[str]
@@ -128,7 +128,7 @@ class Model:
     token: int = 0
     until: float = 0.0
     lease_key: bool = False
-    window: Claimed | None = None
+    claim: Claimed | None = None
     abandoned: bool = False
     is_dead: bool = False
     evicted: bool = False
@@ -164,7 +164,7 @@ class Model:
         return answers
 
     def acquire(self, holder: object, limits: Limits) -> str:
-        """What the store answers; after "ok" `window` says what was claimed."""
+        """What the store answers; after "ok" `claim` says what was claimed."""
         if self.paused_until > self.now:
             return "paused"
         if self.lease_key or self.now < self.until:
@@ -195,15 +195,15 @@ class Model:
 
     def go_on(self, limits: Limits) -> None:
         """Claim and hold; or let go, where nothing is due."""
-        self.window = None if self.paused_until > self.now else self._claim(limits)
-        if self.window:
+        self.claim = None if self.paused_until > self.now else self._claim(limits)
+        if self.claim:
             self.hold(self.ttl)
         else:
             self.let_go()
 
     def more(self, limits: Limits, left: Mapping[str, float]) -> dict[str, Flown]:
         """Claim beside what is in flight: what is new there. `left`: that, and since when it waits."""
-        assert self.window
+        assert self.claim
         assert set(left) == set(self.flight)
         self.hold(self.ttl)
         beside, new = self.flight, dict[str, Flown]()
@@ -216,7 +216,7 @@ class Model:
         self.flight = {**beside, **new}
         assert len(self.flight) == len(beside) + len(new), "an id is in flight twice"
         since = min([*left.values(), *(flown.due_at for flown in new.values())], default=0.0)
-        self.window = self.window._replace(ids=list(self.flight), since=since)
+        self.claim = self.claim._replace(ids=list(self.flight), since=since)
         return new
 
     def is_due(self) -> bool:
@@ -236,7 +236,7 @@ class Model:
 
     def may_claim_beside(self) -> bool:
         """Whether something may be claimed beside what is in flight."""
-        return self.window is not None and self.window.kind == "DUE" and not self.suspects
+        return self.claim is not None and self.claim.kind == "DUE" and not self.suspects
 
     def hold(self, seconds: float) -> None:
         """The lease lasts for so long from now."""
@@ -244,7 +244,7 @@ class Model:
 
     def let_go(self) -> None:
         """The lease is free."""
-        self.until, self.lease_key, self.window = 0.0, False, None
+        self.until, self.lease_key, self.claim = 0.0, False, None
 
     def start(self, id_: str) -> None:
         """The handler of a lone suspect is about to run."""
@@ -255,10 +255,10 @@ class Model:
         """A job in flight has come so far; what else is there waits since then, where that is told."""
         if id_ in self.flight:
             self.progress[id_] = progress
-            if self.window and (left_since is not None or len(self.flight) == 1):
-                self.window = self.window._replace(since=min(self.now, left_since or self.now))
+            if self.claim and (left_since is not None or len(self.flight) == 1):
+                self.claim = self.claim._replace(since=min(self.now, left_since or self.now))
         if clears:
-            self._note(id_, at_risk=None, strikes=None, struck_payload=None)
+            self._note(id_, at_risk=None, crashes=None, crashed_payload=None)
         self.hold(self.ttl)
 
     def abandon(self, seconds: float) -> None:
@@ -278,14 +278,14 @@ class Model:
                 self.until, self.lease_key = 0.0, False
             return
         known = self.trouble.get(id_, {})
-        for kind in ("strikes", "halvings"):
+        for kind in ("crashes", "halvings"):
             if holder in known.get(kind, []):
                 left = [one for one in known[kind] if one is not holder]
                 self._note(id_, **{kind: left or None})
-                if kind == "strikes" and not left:
-                    self._note(id_, struck_payload=None)
+                if kind == "crashes" and not left:
+                    self._note(id_, crashed_payload=None)
                 if kind == "halvings":
-                    self._note(id_, slice_limit=known["slice_limit"] * 2 if left else None)
+                    self._note(id_, chunk_limit=known["chunk_limit"] * 2 if left else None)
 
     # Waiting
 
@@ -330,8 +330,8 @@ class Model:
                 kind, charge = "CHARGE", self.groups[name].error
                 ids = [id_ for id_ in ids if self.trouble[id_]["group"] == name]
                 limits = limits._replace(payloads=limits.ids)
-            elif limits.concurrency > 1 and self._is_on_probation(ids[0]):
-                kind, ids = "PROBATION", [id_ for id_ in ids if self._is_on_probation(id_)]
+            elif limits.concurrency > 1 and self._may_run_together(ids[0]):
+                kind, ids = "TOGETHER", [id_ for id_ in ids if self._may_run_together(id_)]
             else:
                 kind, ids = "LONE", ids[:1]
         for id_ in ids:
@@ -342,9 +342,9 @@ class Model:
         self.served(self.flight)
         return Claimed(kind, list(self.flight), charge, min(flown.due_at for flown in self.flight.values()))
 
-    def _is_on_probation(self, id_: str) -> bool:
+    def _may_run_together(self, id_: str) -> bool:
         trouble = self.trouble[id_]
-        return not trouble["group"] and not trouble.keys() & {"strikes", "halvings", "failed_probation"}
+        return not trouble["group"] and not trouble.keys() & {"crashes", "halvings", "run_alone"}
 
     def _due(self, besides: Container[str] = ()) -> dict[str, float]:
         due_by = self.due_by
@@ -359,7 +359,7 @@ class Model:
             fits = len(job.handed) <= most and sum(entry.size for entry in job.handed) <= room
             return (fits or not carried) and self._fly(id_, job.handed, time)
         if len(job.entries) > 1:
-            most = min(most, limits.slice or most, self.trouble.get(id_, {}).get("slice_limit", most))
+            most = min(most, limits.chunk or most, self.trouble.get(id_, {}).get("chunk_limit", most))
         taken: list[Entry] = []
         for entry in job.entries[:most]:
             room -= entry.size
@@ -389,26 +389,26 @@ class Model:
             if self.abandoned:
                 self._put_back(id_, flown.entries, flown.due_at)
                 self._note(id_, at_risk=None, abandoned=True)
-            elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("at_risk"):
-                self._strike(id_, flown, former)
+            elif self.claim and self.claim.kind == "LONE" and self.trouble[id_].get("at_risk"):
+                self._count_crash(id_, flown, former)
             else:
                 self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("group", ""))
-                if self.window and self.window.kind == "PROBATION":
-                    self._note(id_, failed_probation=True)
+                if self.claim and self.claim.kind == "TOGETHER":
+                    self._note(id_, run_alone=True)
         self.flight, self.abandoned = {}, False
         self._trim()
 
-    def _strike(self, id_: str, flown: Flown, former: object) -> None:
-        kind = "strikes" if len(flown.entries) == 1 or id_ in self.progress else "halvings"
+    def _count_crash(self, id_: str, flown: Flown, former: object) -> None:
+        kind = "crashes" if len(flown.entries) == 1 or id_ in self.progress else "halvings"
         payload = sha1(flown.entries[0].payload.encode(), usedforsecurity=False).hexdigest()
-        if kind == "strikes" and self.trouble[id_].get("struck_payload") != payload:
-            self._note(id_, strikes=None, struck_payload=payload)
-        strikes = [*self.trouble[id_].get(kind, []), former]
-        if kind == "strikes" and len(strikes) == STRIKES and len(flown.entries) > 1:
+        if kind == "crashes" and self.trouble[id_].get("crashed_payload") != payload:
+            self._note(id_, crashes=None, crashed_payload=payload)
+        crashes = [*self.trouble[id_].get(kind, []), former]
+        if kind == "crashes" and len(crashes) == MAX_CRASHES and len(flown.entries) > 1:
             del self.progress[id_]
-            self._note(id_, strikes=None, struck_payload=None)
-            kind, strikes = "halvings", [*self.trouble[id_].get("halvings", []), former]
-        if kind == "strikes" and len(strikes) == STRIKES:
+            self._note(id_, crashes=None, crashed_payload=None)
+            kind, crashes = "halvings", [*self.trouble[id_].get("halvings", []), former]
+        if kind == "crashes" and len(crashes) == MAX_CRASHES:
             self._kill_progress(id_, flown)
             self.counters["dead"] += 1
             self._failed_once_more(id_, flown, "crashed")
@@ -423,9 +423,9 @@ class Model:
                 self.errors.pop(id_, None)
             self._to_morgue(id_, flown.entries[0], "crashed")
             return
-        self._note(id_, **{kind: strikes})
+        self._note(id_, **{kind: crashes})
         if kind == "halvings":
-            self._note(id_, slice_limit=len(flown.entries) // 2)
+            self._note(id_, chunk_limit=len(flown.entries) // 2)
         self._make_suspect(id_, flown, self.trouble[id_]["group"])
 
     def _make_suspect(self, id_: str, flown: Flown, group: str) -> None:
@@ -523,7 +523,7 @@ class Model:
 
     def _note_halved(self, id_: str, known: Mapping[str, object]) -> None:
         """What waits of an id that was halved was in the hands of a holder that died, too."""
-        if "slice_limit" in known and id_ in self.waiting:
+        if "chunk_limit" in known and id_ in self.waiting:
             self._note(id_, abandoned=True)
 
     def _drop_suspect(self, id_: str) -> None:

@@ -29,13 +29,13 @@ def expected(model: Model) -> State:
         "arrival": model.arrival,
         "paused_until": model.paused_until,
         "lease": (model.token, model.until, model.lease_key),
-        "flight_since": model.window.since if model.flight and model.window else None,
+        "flight_since": model.claim.since if model.flight and model.claim else None,
     }
 
 
 def in_numbers(troubles: State) -> State:
-    """Strikes in numbers: the model names holders otherwise than the store."""
+    """Counted crashes in numbers: the model names holders otherwise than the store."""
     return {
-        id_: {name: len(value) if name in {"strikes", "halvings"} else value for name, value in known.items()}
+        id_: {name: len(value) if name in {"crashes", "halvings"} else value for name, value in known.items()}
         for id_, known in troubles.items()
     }

@@ -16,7 +16,7 @@ from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.lease_replies import Checkpoint, Window
+from lowkiq_lambda.store.shard.lease_replies import Checkpoint, StoredClaim
 from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.store.shard.session import (
@@ -111,7 +111,7 @@ class RepeatingHolder(LeaseSession):
         next_step: Next,
         limits: Limits,
         left: Mapping[str, float] = NOTHING,
-    ) -> Window | None:
+    ) -> StoredClaim | None:
         """Settle with a number of the test's choice."""
         known, self._calls = self._calls, call - 1
         try:

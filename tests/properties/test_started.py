@@ -8,7 +8,7 @@ import pytest
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StoredClaim
 from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next, Settlement
 from tests.kit.servers import Server
 from tests.kit.stored import State, stored
@@ -37,11 +37,11 @@ class ShardByHand:
         jobs = [NewJob(job_id, str(payload), **{"score": float(payload), **fields}) for payload in payloads]
         return [one.merged for one in self.shard.push(jobs)]
 
-    def take(self, limits: ClaimLimits = LIMITS) -> Window | None:
+    def take(self, limits: ClaimLimits = LIMITS) -> StoredClaim | None:
         """Acquire, as a new holder."""
         self.holder = self.shard.holder()
         acquired = self.holder.acquire("somebody", limits, RETRY_FOR)
-        return acquired.window if isinstance(acquired, Acquired) else None
+        return acquired.claim if isinstance(acquired, Acquired) else None
 
     def save(self, job_id: str, progress: bytes = b"1", *, clears: bool = False) -> Checkpoint:
         """The job in flight has come so far."""
@@ -49,7 +49,7 @@ class ShardByHand:
 
     def settle(
         self, *outcomes: tuple[Any, ...], next_step: Next = "release", limits: ClaimLimits = LIMITS
-    ) -> Window | None:
+    ) -> StoredClaim | None:
         """What became of the jobs in flight."""
         return self.holder.settle(Settlement(outcomes, next_step, "0 0 0 0", 0), limits, retry_for=RETRY_FOR)
 
@@ -111,9 +111,9 @@ def stage(server: Server) -> Iterator[ShardByHand]:
     stage.close()
 
 
-def handed(window: Window | None) -> list[tuple[str, list[int], bytes]]:
+def handed(claim: StoredClaim | None) -> list[tuple[str, list[int], bytes]]:
     """What a holder was given: ids, payloads, progress."""
-    deliveries: Sequence[Any] = window.deliveries if window else ()
+    deliveries: Sequence[Any] = claim.deliveries if claim else ()
     return [(one.id, [int(entry[14:]) for entry in one.entries], one.progress) for one in deliveries]
 
 
@@ -192,8 +192,8 @@ def test_a_job_that_makes_way_is_behind_all_that_is_due(stage: ShardByHand) -> N
     for _ in range(5):
         stage.pass_time(1.0)
         stage.save(order[-1])
-        window = stage.settle((order[-1], "later", "", 1), next_step="claim", limits=one)
-        order.append(handed(window)[0][0])
+        claim = stage.settle((order[-1], "later", "", 1), next_step="claim", limits=one)
+        order.append(handed(claim)[0][0])
 
     assert ["a", "b", "c", "a", "b", "c"] == order
 
@@ -301,7 +301,7 @@ def test_a_job_that_comes_further_is_no_lag(stage: ShardByHand) -> None:
     assert since == stage.state["flight_since"]
 
 
-def die_alone(stage: ShardByHand, *, saves: bool = False) -> Window | None:
+def die_alone(stage: ShardByHand, *, saves: bool = False) -> StoredClaim | None:
     """The holder of a lone suspect dies while its handler runs; the next one comes."""
     stage.holder.start("a", RETRY_FOR)
     if saves:
@@ -310,16 +310,16 @@ def die_alone(stage: ShardByHand, *, saves: bool = False) -> Window | None:
     return stage.take()
 
 
-def test_deaths_without_a_save_are_strikes(stage: ShardByHand) -> None:
+def test_deaths_without_a_save_are_counted_crashes(stage: ShardByHand) -> None:
     """The third kills a single payload, and its progress with it."""
     stage.begin("a", 1)
     stage.take()
     stage.die()
     stage.take()
 
-    for strikes in (1, 2):
+    for crashes in (1, 2):
         assert [("a", [1], b"1")] == handed(die_alone(stage))
-        assert strikes == len(stage.state["trouble"]["a"]["strikes"])
+        assert crashes == len(stage.state["trouble"]["a"]["crashes"])
     assert [] == handed(die_alone(stage))
 
     assert {} == stage.state["waiting"]
@@ -327,7 +327,7 @@ def test_deaths_without_a_save_are_strikes(stage: ShardByHand) -> None:
     assert "1" == stage.state["dead_progress"]["a"][1]
 
 
-def test_a_save_takes_strikes_back(stage: ShardByHand) -> None:
+def test_a_save_takes_counted_crashes_back(stage: ShardByHand) -> None:
     """A lone suspect that has come further leaves none, and those before are forgotten."""
     stage.begin("a", 1)
     stage.take()
@@ -335,19 +335,19 @@ def test_a_save_takes_strikes_back(stage: ShardByHand) -> None:
     stage.take()
     die_alone(stage)
     die_alone(stage)
-    assert 2 == len(stage.state["trouble"]["a"]["strikes"])
+    assert 2 == len(stage.state["trouble"]["a"]["crashes"])
 
     die_alone(stage, saves=True)
 
-    assert "strikes" not in stage.state["trouble"]["a"]
+    assert "crashes" not in stage.state["trouble"]["a"]
     assert {"a": "further"} == stage.state["progress"]
     stage.holder.start("a", RETRY_FOR)
     stage.save("a", clears=True)
     assert stage.holder.at_risk is None
 
 
-def test_the_third_strike_of_several_drops_the_progress(stage: ShardByHand) -> None:
-    """It was made on all of them: smaller slices, each from its start, tell which one it is."""
+def test_the_third_counted_crash_of_several_drops_the_progress(stage: ShardByHand) -> None:
+    """It was made on all of them: smaller chunks, each from its start, tell which one it is."""
     stage.begin("a", 1, 2, 3, 4)
     stage.take()
     stage.die()
@@ -530,7 +530,7 @@ def test_a_claim_of_as_many_ids_as_wait_strands_nobody(stage: ShardByHand) -> No
 
 
 def test_a_started_job_is_claimed_whole_or_not_at_all(stage: ShardByHand) -> None:
-    """The limits of a claim never divide what it was handed; the first of a window passes in any case."""
+    """The limits of a claim never divide what it was handed; the first of a claim passes in any case."""
     stage.begin("a", 1, 2, 3)
     stage.push("b", 1, due_at=stage.now - 5)
 
@@ -550,11 +550,11 @@ def test_what_an_abandoned_or_dead_holder_left_keeps_its_progress(stage: ShardBy
     stage.save("a", b"2")
     stage.die()
 
-    window = stage.take()
+    claim = stage.take()
 
-    assert window is not None
-    assert window.lone_suspect
-    assert [("a", [1], b"2")] == handed(window)
+    assert claim is not None
+    assert claim.lone_suspect
+    assert [("a", [1], b"2")] == handed(claim)
 
 
 def test_a_suspect_that_makes_way_is_none_any_more(stage: ShardByHand) -> None:
@@ -565,14 +565,14 @@ def test_a_suspect_that_makes_way_is_none_any_more(stage: ShardByHand) -> None:
     stage.take()
     stage.push("b", 1)
 
-    window = stage.settle(("a", "saved", b"2"), ("a", "later", "", 1), next_step="claim")
+    claim = stage.settle(("a", "saved", b"2"), ("a", "later", "", 1), next_step="claim")
 
-    assert window is not None
-    assert not window.lone_suspect
-    assert ["b", "a"] == [one.id for one in window.deliveries] or {"a", "b"} == {one.id for one in window.deliveries}
+    assert claim is not None
+    assert not claim.lone_suspect
+    assert ["b", "a"] == [one.id for one in claim.deliveries] or {"a", "b"} == {one.id for one in claim.deliveries}
 
 
-def test_a_window_told_again_has_its_progress(stage: ShardByHand) -> None:
+def test_a_claim_told_again_has_its_progress(stage: ShardByHand) -> None:
     """The answer of a claim was lost."""
     stage.begin("a", 1)
     stage.take()
@@ -581,7 +581,7 @@ def test_a_window_told_again_has_its_progress(stage: ShardByHand) -> None:
     repeated = again.acquire("somebody", LIMITS, RETRY_FOR)
 
     assert isinstance(repeated, Acquired)
-    assert [("a", [1], b"1")] == handed(repeated.window)
+    assert [("a", [1], b"1")] == handed(repeated.claim)
 
 
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
@@ -609,13 +609,13 @@ def test_each_payload_keeps_its_tries_behind_a_started_job(stage: ShardByHand) -
     assert [("a", [1], b"")] == handed(stage.take(one))
     stage.save("a")
     stage.settle(("a", "later", "", 1), limits=one)
-    window = stage.take(one)
-    assert [("a", [1], b"1")] == handed(window)
-    assert window is not None
-    assert [-1.0] == [delivery.retry_count for delivery in window.deliveries]
+    claim = stage.take(one)
+    assert [("a", [1], b"1")] == handed(claim)
+    assert claim is not None
+    assert [-1.0] == [delivery.retry_count for delivery in claim.deliveries]
 
-    window = stage.settle(("a", "done"), next_step="claim", limits=one)
+    claim = stage.settle(("a", "done"), next_step="claim", limits=one)
 
-    assert [("a", [5], b"")] == handed(window)
-    assert window is not None
-    assert [0.0] == [delivery.retry_count for delivery in window.deliveries]
+    assert [("a", [5], b"")] == handed(claim)
+    assert claim is not None
+    assert [0.0] == [delivery.retry_count for delivery in claim.deliveries]

@@ -114,7 +114,7 @@ class TrackedMachine(OperatedMachine):
     def outcome_of(self, id_: str) -> "st.SearchStrategy[OutcomeRecord | None]":
         """It may be refused, too, wholly or in part."""
         outcome = super().outcome_of(id_)
-        if self.model.window and self.model.window.kind == "CHARGE":
+        if self.model.claim and self.model.claim.kind == "CHARGE":
             return outcome
         refused = st.sampled_from([(id_, "rejected", 0, "no"), (id_, "rejected", 1, "no")])
         return (outcome | refused).map(self.note_end)
@@ -170,7 +170,7 @@ def test_b2_items_of_tenants_are_where_their_payloads_are(server: Server) -> Non
 MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "no join in a single": ("put", "      if has_tracking then join_refs(kept, gone) end\n    ", "    "),
     "not marked on the way back": ("put_back", "if has_tracking then mark_items", "if false then mark_items"),
-    "not marked by a claim": ("claim", "has_tracking and mark_flown(window)", "false"),
+    "not marked by a claim": ("claim", "has_tracking and mark_flown(claimed_jobs)", "false"),
     "refs stay": ("end_items", "call('HDEL', refs, unpack(some))", "do end"),
     "trimmed refs stay": ("kill_delayed", "if has_tracking then drop_refs", "if false then drop_refs"),
 }

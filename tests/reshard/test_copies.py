@@ -33,7 +33,7 @@ def content(client: redis.Redis, shard: ShardRef) -> dict[str, object]:
 def test_a_second_copy_changes_nothing_whatever_was_pushed_meanwhile(
     fill: Fill, monkeypatch: pytest.MonkeyPatch, before: int, after: int, merge: str
 ) -> None:
-    """P2, P3: all that was brought comes once more after each slice, between pushes of payloads that it may meet."""
+    """P2, P3: all that was brought comes once more after each chunk, between pushes of payloads that it may meet."""
     filled = fill(before, merge=merge)
     brought_before: list[tuple[ShardRef, Sequence[Load]]] = []
     receive, rng, copies = MovingShards.receive, Random(merge), []
@@ -50,7 +50,7 @@ def test_a_second_copy_changes_nothing_whatever_was_pushed_meanwhile(
         copies.append(({shard: content(filled.admin, shard) for shard in targets}, once))
 
     monkeypatch.setattr(MovingShards, "receive", twice)
-    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.SLICE_RECORDS", 13)
+    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.CHUNK_RECORDS", 13)
     filled.app.operate(filled.worker).reshard(to=after)
 
     assert copies

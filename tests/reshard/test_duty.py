@@ -34,7 +34,7 @@ def test_a_move_that_stands_still_goes_on_after_a_minute(fill: Fill, make_app: M
 
 
 def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next(fill: Fill, clock: ManualClock) -> None:
-    """What was carried has been carried; a group may break off between two slices."""
+    """What was carried has been carried; a group may break off between two chunks."""
     filled = fill(4)
     was, resharding = filled.held(), filled.resharding
     resharding.begin(6)

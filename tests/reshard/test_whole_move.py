@@ -58,10 +58,10 @@ def test_all_that_a_queue_holds_lies_in_the_other_shards(fill: Fill, before: int
 
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
 def test_an_id_may_have_more_than_a_call_carries(fill: Fill, monkeypatch: pytest.MonkeyPatch, merge: str) -> None:
-    """The payloads of an id that come in several slices have their order, and each its retry_count."""
+    """The payloads of an id that come in several chunks have their order, and each its retry_count."""
     filled = fill(3, merge=merge)
     was = filled.held()
-    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.SLICE_RECORDS", 1)
+    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.CHUNK_RECORDS", 1)
 
     filled.app.operate(filled.worker).reshard(to=2)
 

@@ -528,8 +528,8 @@ def test_a_refusal_leaves_out_all_shards_of_its_queue(limited: ShardBoard, clock
     assert [A, B] == [limited.next(), limited.next()]
 
 
-def test_a_shard_that_is_offered_a_place_is_visited_at_once(limited: ShardBoard) -> None:
-    """It has work, though it has asked for no place yet; and no other shard of its queue comes."""
+def test_a_shard_that_is_offered_a_permit_is_visited_at_once(limited: ShardBoard) -> None:
+    """It has work, though it has asked for no permit yet; and no other shard of its queue comes."""
     limited.offer([B])
 
     assert {FREE, B} == {limited.next(), limited.next()}
@@ -548,14 +548,14 @@ def test_a_ring_that_comes_before_the_refusal_of_another_counts(clock: ManualClo
 
 
 def test_an_offer_to_a_shard_without_work_rings_nobody(clock: ManualClock) -> None:
-    """All processes hear it: if those came that have no use for it, all but one would stand in line again, for ever."""
+    """All processes hear it: if those came that have no use for it, all but one would wait for a permit, for ever."""
     board = board_of(clock, A)
     board.offer([A])
 
     assert board.next() is None
 
 
-def test_who_stands_in_line_answers_one_offer(limited: ShardBoard) -> None:
+def test_who_is_on_the_wait_list_answers_one_offer(limited: ShardBoard) -> None:
     """Even if others did the work meanwhile: a place that nobody takes is lost for a second."""
     limited.update([probed(A, None)], limited.events)
     limited.offer([A])
@@ -571,7 +571,7 @@ def test_who_stands_in_line_answers_one_offer(limited: ShardBoard) -> None:
 def test_the_end_of_a_visit_lets_the_others_of_its_queue_in(
     limited: ShardBoard, reason: Literal["empty", "turn over", "held"]
 ) -> None:
-    """Its place is free, or one of them has to stand in line."""
+    """Its permit is free, or one of them has to be on the wait list."""
     limited.notify([A])
     assert {FREE, A} == {limited.next(), limited.next()}
     limited.visited(A, VisitResult(reason, token=1), None)

@@ -85,7 +85,7 @@ def test_p5_without_time_nothing_is_claimed(app: Lowkiq, queue_name: str, second
 
 
 def test_p5_work_is_acknowledged_within_the_interval(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """P5, E-15: in a window whose handlers slow down what is finished is settled in parts: a crash repeats little."""
+    """P5, E-15: in a claim whose handlers slow down what is finished is settled in parts: a crash repeats little."""
     app = make_app(settle_interval=0.05)
     processed: list[int] = []
 

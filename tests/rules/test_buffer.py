@@ -19,7 +19,7 @@ from lowkiq_lambda import (
 )
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.push import redelivery, reliable
-from lowkiq_lambda.push.buffer import Parcel
+from lowkiq_lambda.push.buffer import BufferedJobs
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.shard.declarations import read_registered
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -510,9 +510,9 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
     send, waiting = redelivery._send, producer.core.pushes.clients.redelivery
     assert waiting is not None
 
-    def fail_at_old_shard(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:
-        old = {each.token: BackendUnavailable("cut") for each in parcels if each.shard.queue_name == queue_name}
-        return {**old, **send(client, [each for each in parcels if each.token not in old])}
+    def fail_at_old_shard(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, LowkiqError]:
+        old = {each.token: BackendUnavailable("cut") for each in buffered if each.shard.queue_name == queue_name}
+        return {**old, **send(client, [each for each in buffered if each.token not in old])}
 
     with monkeypatch.context() as patch:
         patch.setattr(redelivery, "_send", fail_at_old_shard)

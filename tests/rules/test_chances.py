@@ -193,7 +193,7 @@ def test_p7_what_an_operator_requeues_has_all_of_its_chances_again(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_p7_holds_whatever_comes_between(make_app: MakeApp, clock: ManualClock, queue_name: str, seed: int) -> None:
-    """P7: late payloads, slices, stops, deaths and what ends its thread change no payload's number of chances."""
+    """P7: late payloads, chunks, stops, deaths and what ends its thread change no payload's number of chances."""
     app, rng, handler = make_app(claim_payloads=2 if seed % 2 else 1_000), Random(seed), Oldest()
     mortal = Mortal(app)
     worker = declare(app, queue_name, handler, max_retry_count=2)

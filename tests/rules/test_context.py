@@ -32,7 +32,7 @@ def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: Manual
 def test_repeated_tells_of_all_that_was_in_the_hands_of_the_dead(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
-    """E-15: an id that ends its process comes in smaller slices; each of them says so, and a later push does not."""
+    """E-15: an id that ends its process comes in smaller chunks; each of them says so, and a later push does not."""
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)

@@ -188,7 +188,7 @@ def test_a_second_interruption_waits_for_nothing(
 def test_x30_a_second_interruption_keeps_the_place_of_what_goes_on(
     make_app: MakeApp, clock: ManualClock, queue_name: str, keyboard: threading.Event
 ) -> None:
-    """X-30: nobody else gets its place in the limited queue while its handler may run."""
+    """X-30: nobody else gets its permit of the limited queue while its handler may run."""
     app, other, raised = make_app(), make_app(), threading.Event()
 
     def go_on(batch: Batch) -> None:

@@ -76,7 +76,7 @@ def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: s
     assert (3, 0, 3) == (after.done, after.failed, after.payloads)
 
 
-def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> None:
+def test_p9_a_claim_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> None:
     """P9: busy is what is in flight, so processed and busy and length always add up to what was pushed."""
     sums: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Jobs that kill their process (E-50, LB-8): suspects, strikes, and the morgue for the culprit alone."""
+"""Jobs that kill their process (E-50, LB-8): suspects, counted crashes, and the morgue for the culprit alone."""
 
 import logging
 import os
@@ -54,7 +54,7 @@ def test_a_crash_counts_nothing_and_makes_all_in_flight_suspects(
 
 
 def test_e50_the_culprit_dies_alone_and_soon(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-50, LB-8: an id that kills its process each time is in the morgue after three strikes, as "crashed"."""
+    """E-50, LB-8: an id that kills its process each time is in the morgue after three counted crashes, as "crashed"."""
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: "b" in batch)
     worker = declare(app, queue_name, notes, batch_size=4)
@@ -88,10 +88,10 @@ def test_a_crash_tells_its_group_apart(app: Lowkiq, clock: ManualClock, queue_na
     assert {} == left_behind(app, worker)
 
 
-def test_a_holder_that_dies_before_the_handler_starts_gives_no_strike(
+def test_a_holder_that_dies_before_the_handler_starts_has_no_crash_counted(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
-    """Only a lone suspect whose handler had started gets a strike: else the process died of something else."""
+    """Only a lone suspect whose handler had started has a crash counted: else the process died of something else."""
     mortal, notes = Mortal(app), Notes()
     notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
     worker = declare(app, queue_name, notes, batch_size=2)
@@ -108,10 +108,10 @@ def test_a_holder_that_dies_before_the_handler_starts_gives_no_strike(
 
 
 @pytest.mark.parametrize(("pushed", "lone_deaths"), [(("other", 5), 3), (("first", 20), 1)])
-def test_p7_strikes_are_the_payloads_own(
+def test_p7_counted_crashes_are_the_payloads_own(
     app: Lowkiq, clock: ManualClock, queue_name: str, pushed: tuple[str, int], lone_deaths: int
 ) -> None:
-    """P7: a payload that came before one with two strikes has all of its own; an equal one takes them over."""
+    """P7: a payload that came before one with two counted crashes has all of its own; an equal one takes them over."""
     mortal, notes = Mortal(app), Notes(lambda _batch: mortal.die())
     worker = declare(app, queue_name, notes, merge="max")
     worker.push_many([{"id": "x", "payload": "first", "score": 10}])
@@ -129,8 +129,8 @@ def test_p7_strikes_are_the_payloads_own(
     assert (payload, lone_deaths) == (dead.payloads[0].payload, notes.batches.count({"x": [payload]}))
 
 
-def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """Two strikes and then an outcome: the next two strikes are the first again."""
+def test_any_outcome_clears_counted_crashes(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Two counted crashes and then an outcome: the next two are the first again."""
     mortal, notes, deaths = Mortal(app), Notes(), [3, 3]
 
     def then(batch: Batch) -> None:
@@ -154,7 +154,7 @@ def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name:
     assert {} == left_behind(app, worker)
 
 
-def test_a_strike_halves_the_next_slice_until_the_culprit_is_found(
+def test_a_counted_crash_halves_the_next_chunk_until_the_culprit_is_found(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
     """Of an id with many payloads only the one that kills is dead; the others run, in order."""

@@ -303,7 +303,7 @@ def test_ctrl_c_within_a_save_ends_the_visit(make_app: MakeApp, clock: ManualClo
 
 
 def test_an_item_that_ends_its_process_dies_though_it_saves(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-50: a save that says the same as the one before is no movement, and takes no strike back."""
+    """E-50: a save that says the same as the one before is no movement, and takes no counted crash back."""
     mortal, cursors = Mortal(app), list[Any]()
 
     def perform_job(_self: Worker, job: BatchJob) -> Iterator[Any]:

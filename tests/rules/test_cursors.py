@@ -183,7 +183,7 @@ def test_without_others_a_turn_never_ends(app: Lowkiq, clock: ManualClock, queue
 def test_jobs_that_ran_before_it_are_acknowledged_after_a_turn(
     make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
-    """P2: else a crash an hour later would repeat them, as their outcomes wait for the end of the window."""
+    """P2: else a crash an hour later would repeat them, as their outcomes wait for the end of the claim."""
     app, done = make_app(lease_ttl=100.0), list[int]()
 
     def before(job: BatchJob, _item: int) -> None:
@@ -193,7 +193,7 @@ def test_jobs_that_ran_before_it_are_acknowledged_after_a_turn(
 
     items = Items(30, before)
     worker = declare_items(app, queue_name, items)
-    # So that a window is known to be short, and takes all of them.
+    # So that a claim is known to be short, and takes all of them.
     worker.push_many(jobs_of(["first"]))
     app.drain()
     worker.push_many(jobs_of(["a", "b", "c", "zlong"]))
@@ -286,7 +286,7 @@ def test_a_job_makes_way_for_another_shard(app: Lowkiq, clock: ManualClock, queu
     assert ("turn over", [0, 1, 2, 3]) == (result.reason, items.of("a"))
 
 
-def test_others_of_the_window_are_made_way_for(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+def test_others_of_the_claim_are_made_way_for(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """Where several jobs were claimed together, the others of them wait."""
     app = make_app(settle_interval=20.0, lease_ttl=60.0)
     items = Items(8, slowly(clock))

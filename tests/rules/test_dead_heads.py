@@ -27,7 +27,7 @@ def breaking(*payloads: object) -> Callable[[Batch], None]:
 
 
 def second_settlement() -> Callable[[str], bool]:
-    """Whether a call is the second settlement of a process, which is the first slice behind a dead head."""
+    """Whether a call is the second settlement of a process, which is the first chunk behind a dead head."""
     settlements: list[bool] = []
 
     def is_second(call: str) -> bool:
@@ -216,7 +216,7 @@ def test_latest_goes_on_with_the_newest_alone(app: Lowkiq, queue_name: str, at_o
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize(("dead_head", "runs"), [("drop", []), ("latest", [[2_499]])])
-def test_thousands_of_payloads_follow_their_head_in_slices(
+def test_thousands_of_payloads_follow_their_head_in_chunks(
     app: Lowkiq, queue_name: str, dead_head: str, runs: list[list[int]], concurrency: int
 ) -> None:
     """No call touches more than a thousand payloads; the handler sees none of them, and one failure is counted."""
@@ -229,7 +229,7 @@ def test_thousands_of_payloads_follow_their_head_in_slices(
 
 
 @pytest.mark.parametrize("dead_head", ["drop", "latest"])
-def test_what_is_pushed_between_slices_runs(app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str) -> None:
+def test_what_is_pushed_between_chunks_runs(app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str) -> None:
     """Later pushes start fresh, though others of their id still follow a dead head; so it is after a death, too."""
     notes, mortal = Notes(breaking(0)), Mortal(app)
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
@@ -246,7 +246,7 @@ def test_what_is_pushed_between_slices_runs(app: Lowkiq, clock: ManualClock, que
 
 
 @pytest.mark.parametrize("dead_head", ["drop", "latest"])
-def test_an_equal_payload_that_is_pushed_between_slices_frees_all_that_is_left(
+def test_an_equal_payload_that_is_pushed_between_chunks_frees_all_that_is_left(
     app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str
 ) -> None:
     """It joins one of those that follow the dead head, nobody knows which: so what is left runs, and it with them."""
@@ -267,7 +267,7 @@ def test_an_equal_payload_that_is_pushed_between_slices_frees_all_that_is_left(
 def test_an_equal_payload_frees_the_last_that_is_left_to_follow(
     app: Lowkiq, clock: ManualClock, queue_name: str, *, dies: bool
 ) -> None:
-    """It joins the only follower while that is handed out for the next slice, to one that may have died: it runs."""
+    """It joins the only follower while that is handed out for the next chunk, to one that may have died: it runs."""
     notes, mortal, last = Notes(breaking(0)), Mortal(app), {"id": "a", "payload": 1_001, "score": 1_001}
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop")
     worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
@@ -292,7 +292,7 @@ def test_an_equal_payload_frees_the_last_that_is_left_to_follow(
 def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
     make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
-    """So it does where the shard has moved since the last slice, and so before that one is handed out."""
+    """So it does where the shard has moved since the last chunk, and so before that one is handed out."""
     old, new, last = make_app(), make_app(), {"id": "a", "payload": 1_001, "score": 1_001}
     notes, mortal = Notes(breaking(0)), Mortal(old)
     fields: dict[str, Any] = {"max_retry_count": 0, "dead_head": "drop"}
@@ -318,7 +318,7 @@ def test_an_equal_payload_behind_a_move_frees_the_last_that_is_left_to_follow(
         ("latest", ([], [2], ["poison"])),
     ],
 )
-def test_the_third_strike_kills_a_head_too(
+def test_the_third_counted_crash_kills_a_head_too(
     app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str, left: tuple[list[object], ...]
 ) -> None:
     """P6: a payload that has taken its process with it three times is dead as one whose retries are used up."""

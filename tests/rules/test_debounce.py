@@ -326,7 +326,7 @@ def test_what_goes_on_later_is_not_gathered(
 def test_the_rest_of_a_large_id_waits_for_no_push(
     app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
 ) -> None:
-    """Between its slices an id is due, and what is pushed then goes with the last one."""
+    """Between its chunks an id is due, and what is pushed then goes with the last one."""
     worker = declare(app, queue_name, notes, debounce=QUIET, payloads_at_once=2)
     push(worker, *range(4))
     clock.advance(2.0)

@@ -155,7 +155,7 @@ def test_what_a_dead_holder_had_keeps_them(app: Lowkiq, clock: ManualClock, queu
 def test_a_claim_whose_answer_was_lost_tells_them_again(
     app: Lowkiq, queue_name: str, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A window that is told once more is the same window."""
+    """A claim that is told once more is the same claim."""
     worker = declare(app, queue_name, told)
     push(worker, "1")
     backend = app.core.drains.drainer._backend
@@ -242,7 +242,7 @@ def test_an_operator_moves_jobs_with_their_headers(
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_each_of_many_has_its_own(app: Lowkiq, queue_name: str, concurrency: int) -> None:
-    """In windows of thousands, and where batches run side by side."""
+    """In claims of thousands, and where batches run side by side."""
     found: dict[str, str] = {}
 
     def perform(batch: Batch) -> None:

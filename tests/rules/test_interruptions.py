@@ -227,7 +227,7 @@ def test_e59_a_failure_at_the_stop_is_a_failure(app: Lowkiq, clock: ManualClock,
 
 
 def test_what_was_claimed_and_did_not_run_goes_back(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """Time over in the middle of a window: the rest is interrupted, in place, without a retry."""
+    """Time over in the middle of a claim: the rest is interrupted, in place, without a retry."""
     notes = Notes()
     worker = declare(app, queue_name, notes, batch_size=2)
     worker.push_many(jobs_of([f"{n:02}" for n in range(20)], score=1))

@@ -30,7 +30,7 @@ def _told(item: Any) -> Any:
     if "level" in item:
         return item["level"]
     if isinstance(item, dict):
-        return item["how"], item["ids"], item["struck"], item["dead"]
+        return item["how"], item["ids"], item["crash_counted"], item["dead"]
     rest = item[1:]
     # Behind two places there may be numbers of another kind.
     return [item[0], *rest[1:4:2], *rest[4:]] if item else []
@@ -73,7 +73,7 @@ def test_x43_a_dead_holder_is_told_with_what_it_left(
         item["count"],
         sorted(item["ids"]),
         item["how"],
-        item["struck"],
+        item["crash_counted"],
         item["dead"],
     )
     assert began <= float(item["since"]) < entry.at

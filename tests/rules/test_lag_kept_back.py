@@ -75,7 +75,7 @@ def test_many_ids_of_paused_tenants_hide_no_late_one(app: Lowkiq, clock: ManualC
 def test_a_queue_that_uses_up_its_rate_is_limited_and_not_late(
     app: Lowkiq, clock: ManualClock, queue_name: str
 ) -> None:
-    """Its backlog counts for the limit, also between a window and the next drain; without a drain it is late."""
+    """Its backlog counts for the limit, also between a claim and the next drain; without a drain it is late."""
     worker = declare(app, queue_name, Notes(), rate=Rate(2, per=60))
     worker.push_many(jobs_of([str(n) for n in range(20)]))
     seen = []

@@ -11,7 +11,7 @@ from lowkiq_lambda import Batch, Lowkiq, Rate, Worker
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
-from lowkiq_lambda.store.shard.admitting import Admitted, Full, PlaceSession, VisitsRunning, visits_running
+from lowkiq_lambda.store.shard.admitting import Admitted, Full, PermitSession, VisitsRunning, visits_running
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -24,7 +24,7 @@ NOBODY = VisitsRunning(0, 0.0)
 
 
 def running(app: Lowkiq, worker: type[Worker]) -> VisitsRunning:
-    """The visits to its queue that have places."""
+    """The visits to its queue that have permits."""
     return visits_running(app.core.backend, worker.queue_name, 0.0)
 
 
@@ -61,7 +61,7 @@ class BeginTimes:
 
 
 def test_x30_no_more_visits_run_than_the_queue_allows(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """A drain that finds all places taken performs nothing and says why; when one is free it goes on."""
+    """A drain that finds all permits taken performs nothing and says why; when one is free it goes on."""
     apps = [make_app() for _ in range(3)]
     inside: list[int] = []
     told: list[VisitResult] = []
@@ -121,21 +121,21 @@ def test_ticks_once_a_minute_use_a_rate_for_the_minute(app: Lowkiq, clock: Manua
 def test_one_refusal_leaves_out_all_shards_of_the_queue(
     make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A drain asks once for a queue whose places are taken, not once for each shard, and drains the others."""
+    """A drain asks once for a queue whose permits are taken, not once for each shard, and drains the others."""
     app, other = make_app(), make_app()
     asked, drained, notes = list[int](), list[Loop](), Notes()
-    enter = PlaceSession.enter
+    enter = PermitSession.enter
 
-    def note(place: PlaceSession, *args: Any) -> Admitted | Full:
-        asked.append(place.shard.index)
-        return enter(place, *args)
+    def note(permit: PermitSession, *args: Any) -> Admitted | Full:
+        asked.append(permit.shard.index)
+        return enter(permit, *args)
 
-    def hold_the_place(_batch: Batch) -> None:
+    def hold_the_permit(_batch: Batch) -> None:
         asked.clear()
         drained.append(drain(app))
 
-    monkeypatch.setattr(PlaceSession, "enter", note)
-    worker = declare(other, queue_name, hold_the_place, shards_count=12, max_running=1)
+    monkeypatch.setattr(PermitSession, "enter", note)
+    worker = declare(other, queue_name, hold_the_permit, shards_count=12, max_running=1)
     declare(app, queue_name, Notes(), shards_count=12, max_running=1)
     free = declare(app, f"{queue_name}-free", notes)
     worker.push_many(jobs_of([str(number) for number in range(100)]))
@@ -148,7 +148,7 @@ def test_one_refusal_leaves_out_all_shards_of_the_queue(
 
 
 def test_a_visit_makes_way_for_a_shard_that_waits(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """After a quarter of a second it claims no more, and who was before it in line comes first."""
+    """After a quarter of a second it claims no more, and who was before it on the wait list comes first."""
     app, other = make_app(), make_app()
     told: list[VisitResult] = []
 
@@ -199,10 +199,10 @@ def test_retries_count_for_the_rate(app: Lowkiq, clock: ManualClock, queue_name:
 
 
 @pytest.mark.parametrize("call", ["enter", "acquire", "settle", "leave"])
-def test_a_process_that_dies_frees_its_place_by_itself(
+def test_a_process_that_dies_frees_its_permit_by_itself(
     make_app: MakeApp, clock: ManualClock, queue_name: str, call: str
 ) -> None:
-    """Wherever it dies, its place ends with its lease, and the queue drains to the end."""
+    """Wherever it dies, its permit ends with its lease, and the queue drains to the end."""
     app, other, notes = make_app(), make_app(), Notes()
     worker = declare(app, queue_name, notes, shards_count=2, max_running=1)
     declare(other, queue_name, notes, shards_count=2, max_running=1)
@@ -217,10 +217,10 @@ def test_a_process_that_dies_frees_its_place_by_itself(
     assert NOBODY == running(app, worker)
 
 
-def test_a_handler_whose_place_is_lost_is_told_to_stop(
+def test_a_handler_whose_permit_is_lost_is_told_to_stop(
     make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that was frozen for longer than its place lasts begins nothing more, and another has the place."""
+    """A process that was frozen for longer than its permit lasts begins nothing more, and another has the permit."""
     late, other = make_app(), make_app()
     stop_renewing(late, monkeypatch)
     stopping: list[bool] = []
@@ -249,7 +249,7 @@ def test_limits_fail_closed(
     stop_renewing(app, monkeypatch)
 
     def lose_the_node(batch: Batch) -> None:
-        monkeypatch.setattr(PlaceSession, "_ask", unreachable)
+        monkeypatch.setattr(PermitSession, "_ask", unreachable)
         clock.advance(1.0)
         seen.append(batch.stopping)
 
@@ -267,8 +267,8 @@ def test_limits_fail_closed(
 
 
 @pytest.mark.parametrize("how", ["paused", "evicted", "asked to let go"])
-def test_operators_end_visits_with_their_places(app: Lowkiq, queue_name: str, how: str) -> None:
-    """Whoever ends a visit, its place is free when it has ended."""
+def test_operators_end_visits_with_their_permits(app: Lowkiq, queue_name: str, how: str) -> None:
+    """Whoever ends a visit, its permit is free when it has ended."""
     during: list[VisitsRunning] = []
 
     def steer(batch: Batch) -> None:
@@ -291,8 +291,8 @@ def test_operators_end_visits_with_their_places(app: Lowkiq, queue_name: str, ho
     assert NOBODY == running(app, worker)
 
 
-def test_a_process_that_abandons_its_jobs_soon_frees_its_place(app: Lowkiq, queue_name: str) -> None:
-    """What has to leave handlers running keeps its place for as long as the lease, a fraction of a second."""
+def test_a_process_that_abandons_its_jobs_soon_frees_its_permit(app: Lowkiq, queue_name: str) -> None:
+    """What has to leave handlers running keeps its permit for as long as the lease, a fraction of a second."""
     during: list[VisitsRunning] = []
 
     def leave_it(_batch: Batch) -> None:
@@ -306,22 +306,22 @@ def test_a_process_that_abandons_its_jobs_soon_frees_its_place(app: Lowkiq, queu
     assert [(1, 0.5)] == during
 
 
-def test_a_place_that_was_taken_without_an_answer_is_left_at_once(
+def test_a_permit_that_was_taken_without_an_answer_is_left_at_once(
     app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-30: no time passes until others may have it, though nobody knows whether the call was applied."""
     worker = declare(app, queue_name, Notes(), max_running=1, shards_count=2)
     worker.push_many(jobs_of("abcdef"))
-    enter, answers = PlaceSession.enter, list[Admitted | Full]()
+    enter, answers = PermitSession.enter, list[Admitted | Full]()
 
-    def unanswered(session: PlaceSession, want: int, patience: float, retry_for: float) -> Admitted | Full:
+    def unanswered(session: PermitSession, want: int, patience: float, retry_for: float) -> Admitted | Full:
         answers.append(enter(session, want, patience, retry_for))
         # As where no answer came.
         session._calls = -1
         raise BackendUnavailable("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(PlaceSession, "enter", unanswered)
+        patched.setattr(PermitSession, "enter", unanswered)
         with pytest.raises(BackendUnavailable, match="away"):
             visit(app, worker)
     assert [Admitted] == [type(answer) for answer in answers]

@@ -14,7 +14,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind
-from tests.kit.places import come, visit_place
+from tests.kit.permits import come, visit_permit
 from tests.kit.workers import declare, jobs_of
 from tests.rules.together import in_threads
 
@@ -34,19 +34,19 @@ def drain(app: Lowkiq, seconds: float = 60.0) -> Loop:
 
 
 def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: Lowkiq, queue_name: str) -> None:
-    """X-30: it is told by the shard, asks for a place, and goes on as one that has limits; a reset ends that."""
+    """X-30: it is told by the shard, asks for a permit, and goes on as one that has limits; a reset ends that."""
     notes = Notes()
     worker = declare(app, queue_name, notes, shards_count=3, batch_size=10)
     worker.push_many(jobs_of("abcdefghi"))
     app.operate(worker).limits.set(max_running=1)
-    place = visit_place(app, worker, 2)
-    place.enter(1, 0.0, 0.0)
+    permit = visit_permit(app, worker, 2)
+    permit.enter(1, 0.0, 0.0)
 
     refused = [visit(app, worker, shard) for shard in range(2)]
 
     assert (["limited", "limited"], []) == ([result.reason for result in refused], notes.batches)
     assert all(result.until is not None for result in refused)
-    place.leave(0.0, 0.0)
+    permit.leave(0.0, 0.0)
     assert "empty" == visit(app, worker).reason
     come(app, worker, 2)
     app.operate(worker).limits.reset()
@@ -55,7 +55,7 @@ def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: 
 
 
 @pytest.mark.parametrize("fields", [{"batch_size": 1}, {"batch_size": 1, "concurrency": 2}])
-def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_place(
+def test_x30_who_visits_a_shard_when_limits_are_set_asks_for_a_permit(
     app: Lowkiq, clock: ManualClock, queue_name: str, fields: dict[str, int]
 ) -> None:
     """X-30: it claims no more than it had claimed, and the rate counts from the next claim on."""
@@ -128,7 +128,7 @@ def test_x30_lowered_limits_count_under_load(server_url: str, queue_name: str) -
 
 
 def test_x30_a_limit_below_those_who_run_makes_them_go(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """X-30: a visit above a limit that became smaller ends at its next claim, though nobody stands in line."""
+    """X-30: a visit above a limit that became smaller ends at its next claim, though nobody is on the wait list."""
     ran: list[str] = []
 
     def handle(batch: Batch) -> None:

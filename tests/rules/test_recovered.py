@@ -33,14 +33,14 @@ def test_c16_x43_what_a_dead_holder_left_is_listed(
     (recovered,) = app.operate(worker).recovered()
     assert ("died", ["a", "b", "c"], 0) == (recovered.how, sorted(recovered.ids), recovered.more)
     assert {"a": "gone", "b": "morgue", "c": "waiting"} == recovered.now
-    assert ([], [], 0) == (recovered.struck, recovered.dead, recovered.shard)
+    assert ([], [], 0) == (recovered.crash_counted, recovered.dead, recovered.shard)
     assert recovered.owner
     assert recovered.token > 0
     assert recovered.held_since is not None
     assert began <= recovered.held_since <= recovered.at
 
 
-def test_x41_a_third_strike_is_listed_with_what_it_killed(
+def test_x41_a_third_counted_crash_is_listed_with_what_it_killed(
     app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
 ) -> None:
     """X-41: nothing is guessed from timers: an ended lease is a fact, and so is who ran alone under it."""
@@ -53,7 +53,7 @@ def test_x41_a_third_strike_is_listed_with_what_it_killed(
         outlive(app, clock, worker)
 
     newest, *_, oldest = app.operate(worker).recovered()
-    assert ((["a"], ["a"]), ([], [])) == ((newest.struck, newest.dead), (oldest.struck, oldest.dead))
+    assert ((["a"], ["a"]), ([], [])) == ((newest.crash_counted, newest.dead), (oldest.crash_counted, oldest.dead))
     assert {"a": "morgue"} == newest.now
 
 

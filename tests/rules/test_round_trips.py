@@ -16,7 +16,7 @@ class Counted:
     """An app on a server of its own, and what it sends."""
 
     def __init__(self, server: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-        # Claims of ten payloads at most, so that windows can be counted.
+        # Claims of ten payloads at most, so that claims can be counted.
         self.app = Lowkiq(Config(redis_url=server.url, claim_payloads=10), clock=clock)
         self.round_trips = 0
         self._server = server
@@ -42,8 +42,8 @@ def counted(make_server: MakeServer, clock: ManualClock, monkeypatch: pytest.Mon
     return Counted(make_server(), clock, monkeypatch)
 
 
-def test_p8_one_round_trip_for_each_claim_window(counted: Counted, queue_name: str) -> None:
-    """P8: on a warm connection settling, renewing and claiming the next window is one call."""
+def test_p8_one_round_trip_for_each_claim(counted: Counted, queue_name: str) -> None:
+    """P8: on a warm connection settling, renewing and making the next claim is one call."""
     worker = declare(counted.app, queue_name, Notes(), batch_size=10)
     worker.push_many({"id": n} for n in range(10))
     counted.app.drain()
@@ -52,7 +52,7 @@ def test_p8_one_round_trip_for_each_claim_window(counted: Counted, queue_name: s
 
     counted.app.drain()
 
-    # A probe, the acquisition with the first of 100 windows, a settling for each window, a probe that finds nothing.
+    # A probe, the acquisition with the first of 100 claims, a settling for each claim, a probe that finds nothing.
     assert (1 + 1 + 100 + 1, 1 + 1 + 100 + 1) == (counted.commands("evalsha") - calls, counted.round_trips - trips)
 
 

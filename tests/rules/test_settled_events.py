@@ -64,7 +64,7 @@ def test_ids_of_a_failed_batch_are_suspected_and_each_settling_is_an_event(
 def test_what_a_dead_holder_left_is_counted(
     app: Lowkiq, recorder: EventRecorder, clock: ManualClock, queue_name: str
 ) -> None:
-    """The ids that were recovered are in no window of anybody, so only their number is told."""
+    """The ids that were recovered are in no claim of anybody, so only their number is told."""
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes, batch_size=2)

@@ -29,7 +29,7 @@ def test_a_drain_is_no_more_than_twelve_calls_above_the_handler(
 
 @pytest.mark.parametrize("limits", [{"max_running": 1}, {"rate": Rate(100, 60.0)}])
 def test_a_limited_queue_is_no_deeper(app: Lowkiq, queue_name: str, limits: dict[str, Any]) -> None:
-    """A visit that needs a place in its queue has it in the same call."""
+    """A visit that needs a permit of its queue has it in the same call."""
     spine = Spine()
     perform(app, queue_name, spine, **limits)
     app.push_many(app.workers[0], jobs_of("a"))

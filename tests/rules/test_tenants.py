@@ -1,4 +1,4 @@
-"""Tenants: turns, rates, and one handler at a time (B-1, B-2, B-12, B-16)."""
+"""Tenants: fair order, rates, and one handler at a time (B-1, B-2, B-12, B-16)."""
 
 import threading
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ def taking(clock: ManualClock, seconds: float) -> Notes:
 def test_b2_few_jobs_are_not_kept_waiting_by_many_of_another_tenant(
     app: Lowkiq, server: Server, clock: ManualClock, queue_name: str
 ) -> None:
-    """B-2, E-100: behind 500 jobs of one tenant each of 20 others is served within ceil(21 / 5) + 1 windows."""
+    """B-2, E-100: behind 500 jobs of one tenant each of 20 others is served within ceil(21 / 5) + 1 claims."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread", batch_size=5)
     worker.push_many([{"id": f"big:{number}"} for number in range(500)])
@@ -49,7 +49,7 @@ def test_b2_few_jobs_are_not_kept_waiting_by_many_of_another_tenant(
     assert 0 == left(server, app, worker)
 
 
-def test_b2_tenants_with_as_much_to_do_take_turns(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_b2_tenants_with_as_much_to_do_are_served_alike(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """B-2: of three tenants with equal backlogs, pushed one after the other, none is ever two jobs ahead."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
@@ -190,7 +190,7 @@ def test_b12_a_tenant_at_home_has_one_handler_at_a_time(app: Lowkiq, queue_name:
 
 
 def test_b1_the_order_of_an_id_holds_through_retries(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """B-1: what waits under an id is handed over by score, whatever turns its tenant takes, also after failures."""
+    """B-1: what waits under an id is handed over by score, whenever its tenant is served, also after failures."""
     handed = defaultdict[str, list[int]](list)
     failures = {"a:1": 2, "b:1": 1}
 
@@ -313,7 +313,7 @@ def test_a_key_of_another_type_stops_no_tenant(
 def test_lost_lines_are_missed_by_the_next_claim(
     app: Lowkiq, server: Server, clock: ManualClock, queue_name: str
 ) -> None:
-    """A claim that finds a lane with a turn and no ids compares the lines with what is due, and has them mended."""
+    """A claim that finds a lane with a time and no ids compares the lines with what is due, and has them mended."""
     notes = taking(clock, 2.0)
     worker = declare(app, queue_name, notes, tenants="spread")
     (shard,) = app.core.queues.agreed(worker).shards

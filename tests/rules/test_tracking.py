@@ -121,9 +121,9 @@ def test_a40_beyond_4096_items_of_one_payload_an_item_goes_into_the_first(app: L
     before = task.statuses
     app.drain()
 
-    surplus = {"4096": "m", "4097": "m"}
-    assert dict.fromkeys(map(str, range(4_096)), "e") | surplus == before
-    assert dict.fromkeys(map(str, range(4_096)), "d") | surplus == task.statuses
+    rest = {"4096": "m", "4097": "m"}
+    assert dict.fromkeys(map(str, range(4_096)), "e") | rest == before
+    assert dict.fromkeys(map(str, range(4_096)), "d") | rest == task.statuses
 
 
 def test_a33_a_retry_tells_its_error_and_counts_an_attempt(app: Lowkiq, clock: ManualClock, track: Track) -> None:
@@ -216,7 +216,7 @@ def test_what_a_dead_process_left_waits_again(app: Lowkiq, clock: ManualClock, t
     assert {"one": Item("d", "1", 1, ("its process ended",)), "two": Item("d", "1", 1)} == task.items
 
 
-def test_the_third_strike_is_the_death_of_the_item(app: Lowkiq, clock: ManualClock, track: Track) -> None:
+def test_the_third_counted_crash_is_the_death_of_the_item(app: Lowkiq, clock: ManualClock, track: Track) -> None:
     """A payload whose process died three times goes to the morgue with its items, which say why."""
     mortal = Mortal(app)
     worker, task = track(Notes(mortal.die))

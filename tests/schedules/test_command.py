@@ -137,7 +137,7 @@ def test_next_tells_that_the_rest_comes_later(capsys: pytest.CaptureFixture[str]
     text = printed(capsys, "next", written(tmp_path, "a.toml", table), "--outage", "2026-03-28/2026-03-28T02:00")
 
     assert "    fires    100, from 2026-03-28 00:01:00Z to 2026-03-28 01:40:00Z\n" in text
-    assert text.endswith("    the rest fires in the ticks that follow\n")
+    assert text.endswith("    the rest fires in the housekeeping runs that follow\n")
 
 
 def test_next_tells_of_entries_that_never_come(capsys: pytest.CaptureFixture[str], toml: str) -> None:

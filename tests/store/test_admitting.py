@@ -1,4 +1,4 @@
-"""Places of a limited queue, and ids that may begin: never one too many, and none is lost for long."""
+"""Permits of a limited queue, and ids that may begin: never one too many, and none is lost for long."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -49,20 +49,20 @@ def disturb(random: Random, visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_x30_no_place_and_no_id_too_many_whatever_happens(
+def test_x30_no_permit_and_no_id_too_many_whatever_happens(
     make_visitors: MakeVisitors, clock: ManualClock, seed: int
 ) -> None:
     """Visitors that die, oversleep, renew between, and send calls twice never have more than is allowed."""
     random = Random(seed)
     limits = Limits(random.randint(1, 3), random.randint(1, 12), random.choice([0.5, 2.0, 10.0, 60.0]))
-    assert limits.places is not None
+    assert limits.permits is not None
     assert limits.ids is not None
     visitors, known = make_visitors(limits), list[Visitor]()
     begun: list[tuple[float, int]] = []
-    most_places = 0
+    most_permits = 0
     for _ in range(250):
         clock.advance(random.choice([0.0, 0.01, 0.1, limits.per / 10, limits.per / 3, TTL / 4, TTL * 0.9]))
-        known = [visitor for visitor in known if visitor.place.trust_left() > 0]
+        known = [visitor for visitor in known if visitor.permit.trust_left() > 0]
         if random.random() < 0.5:
             visitor = visitors.new(random.randrange(4))
             if visitor.come(random.randint(1, 8), random.choice([0.0, math.inf])) is None:
@@ -70,9 +70,9 @@ def test_x30_no_place_and_no_id_too_many_whatever_happens(
         elif known:
             disturb(random, random.choice(known))
         begun += [(clock.monotonic(), visitor.begin(random.choice([0, 1, 8]))) for visitor in known]
-        most_places = max(most_places, sum(visitor.place.trust_left() > 0 for visitor in known))
+        most_permits = max(most_permits, sum(visitor.permit.trust_left() > 0 for visitor in known))
 
-    assert 0 < most_places <= limits.places
+    assert 0 < most_permits <= limits.permits
     assert 0 < fullest(begun, limits.per) <= limits.ids
 
 
@@ -111,7 +111,7 @@ def test_ids_that_did_not_begin_may_begin_elsewhere(make_visitors: MakeVisitors)
 def test_ids_that_are_promised_to_a_shard_begin_nowhere_else(
     make_visitors: MakeVisitors, clock: ManualClock, call: str
 ) -> None:
-    """X-30: the id that goes with an offered place waits for the shard that stood in line, whoever asks meanwhile."""
+    """X-30: the id that goes with an offered permit is kept for the shard that was first, whoever asks."""
     visitors = make_visitors(Limits(None, 1, 10.0))
     one, in_line, late = visitors.new(0), visitors.new(1), visitors.new(2)
     one.come(1)
@@ -123,7 +123,7 @@ def test_ids_that_are_promised_to_a_shard_begin_nowhere_else(
 
     if call == "stay":
         one.go_on(1)
-        assert (True, 0) == (one.place.trust_left() > 0, one.may_begin())
+        assert (True, 0) == (one.permit.trust_left() > 0, one.may_begin())
     else:
         one.go()
         assert late.come(1) is not None
@@ -148,8 +148,8 @@ def test_who_never_heard_what_it_was_granted_gives_all_of_it_back(make_visitors:
     assert (10 if call == "enter" else 8) == other.may_begin()
 
 
-def test_a_dead_visitor_frees_its_place_by_itself(make_visitors: MakeVisitors, clock: ManualClock) -> None:
-    """A place is a time: nobody has to notice a death, and it is told how long to wait."""
+def test_a_dead_visitor_frees_its_permit_by_itself(make_visitors: MakeVisitors, clock: ManualClock) -> None:
+    """A permit is a time: nobody has to notice a death, and it is told how long to wait."""
     visitors = make_visitors(Limits(1))
     dead = visitors.new(0)
     dead.come()
@@ -159,14 +159,14 @@ def test_a_dead_visitor_frees_its_place_by_itself(make_visitors: MakeVisitors, c
 
     assert Full(1.0) == told
     assert visitors.new(1).come() is None
-    with pytest.raises(LeaseLost, match="has lost its place"):
+    with pytest.raises(LeaseLost, match="has lost its permit"):
         dead.keep(0.0)
 
 
-def test_places_are_offered_in_the_order_of_the_line(
+def test_permits_are_offered_in_the_order_of_the_wait_list(
     make_visitors: MakeVisitors, server: Server, queue_name: str
 ) -> None:
-    """Who has waited longest is rung, and nobody else gets the place meanwhile."""
+    """Who has waited longest is rung, and nobody else gets the permit meanwhile."""
     visitors = make_visitors(Limits(1))
     holder = visitors.new(0)
     holder.come()
@@ -198,8 +198,8 @@ def test_an_offer_that_nobody_takes_lapses(make_visitors: MakeVisitors, clock: M
     assert visitors.new(2).come() is None
 
 
-def test_who_does_not_wait_stands_in_no_line(make_visitors: MakeVisitors) -> None:
-    """A place that is free goes to whoever comes, where those before it went away for good."""
+def test_who_does_not_wait_is_on_no_wait_list(make_visitors: MakeVisitors) -> None:
+    """A permit that is free goes to whoever comes, where those before it went away for good."""
     visitors = make_visitors(Limits(1))
     holder = visitors.new(0)
     holder.come()
@@ -223,11 +223,11 @@ def test_a_holder_hears_that_others_wait(make_visitors: MakeVisitors) -> None:
     assert [0, 2] == [before, holders[0].keep(0.0).waiting]
 
 
-@pytest.mark.parametrize("waiting_for", ["places", "ids"])
+@pytest.mark.parametrize("waiting_for", ["permits", "ids"])
 def test_no_shard_waits_longer_than_its_turn(make_visitors: MakeVisitors, clock: ManualClock, waiting_for: str) -> None:
-    """Of S shards that always have work each is visited once in S / places visits, or as the rate allows."""
-    shards, places = 12, 2
-    limits = Limits(places) if waiting_for == "places" else Limits(None, 2, 1.0)
+    """Of S shards that always have work each is visited once in S / permits visits, or as the rate allows."""
+    shards, permits = 12, 2
+    limits = Limits(permits) if waiting_for == "permits" else Limits(None, 2, 1.0)
     visitors = make_visitors(limits, shards)
     order: list[int] = []
     inside: dict[int, Visitor] = {}
@@ -239,11 +239,11 @@ def test_no_shard_waits_longer_than_its_turn(make_visitors: MakeVisitors, clock:
                 order.append(index)
         clock.advance(0.5)
         for index in list(inside):
-            inside.pop(index).go() if waiting_for == "places" else inside.pop(index).leave(0.0, 0.0)
+            inside.pop(index).go() if waiting_for == "permits" else inside.pop(index).leave(0.0, 0.0)
     gaps = [later - earlier for earlier, later in _visits_of_each(order)]
 
     assert set(range(shards)) == set(order)
-    assert max(gaps) <= shards + places
+    assert max(gaps) <= shards + permits
 
 
 def _visits_of_each(order: list[int]) -> Iterator[tuple[int, int]]:
@@ -256,7 +256,7 @@ def _visits_of_each(order: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def test_a_clock_that_was_ahead_keeps_nobody_out(make_visitors: MakeVisitors, clock: ManualClock) -> None:
-    """When it is set right, places and what has begun last for as long as they had left, and not an hour more."""
+    """When it is set right, permits and what has begun last for as long as they had left, and not an hour more."""
     visitors = make_visitors(Limits(1, 10, 60.0))
     clock.set_wall(clock.time() + 3_600)
     dead = visitors.new(0)
@@ -284,13 +284,13 @@ def test_a_caller_whose_time_is_old_measures_again(make_visitors: MakeVisitors, 
 def test_two_versions_go_by_their_own_limits(make_visitors: MakeVisitors) -> None:
     """While a deploy is under way the older code allows what it declares."""
     visitors = make_visitors(Limits(1))
-    entered = [visitors.new(shard, Limits(places)).come() is None for shard, places in enumerate((1, 2, 1, 2))]
+    entered = [visitors.new(shard, Limits(permits)).come() is None for shard, permits in enumerate((1, 2, 1, 2))]
 
     assert [True, True, False, False] == entered
 
 
 def test_x32_a_queue_tells_whether_visits_run(make_visitors: MakeVisitors, queue_name: str, clock: ManualClock) -> None:
-    """For those who wait for it; without a limit each visit has a place."""
+    """For those who wait for it; without a limit each visit has a permit."""
     visitors = make_visitors(NO_LIMITS)
     before = visits_running(visitors.backend, queue_name, 0.0)
     holders = [visitors.new(shard) for shard in range(3)]
@@ -305,12 +305,12 @@ def test_x32_a_queue_tells_whether_visits_run(make_visitors: MakeVisitors, queue
     assert (0, 0.0) == visits_running(visitors.backend, queue_name, 0.0)
 
 
-def test_what_cannot_be_read_is_no_place_and_uses_up_the_rate(
+def test_what_cannot_be_read_is_no_permit_and_uses_up_the_rate(
     make_visitors: MakeVisitors, server: Server, queue_name: str, clock: ManualClock
 ) -> None:
     """Damage lets nobody begin sooner, and holds nobody up for longer than the rate does."""
     visitors, queue = make_visitors(Limits(1, 5, 2.0)), QueueRef(queue_name)
-    server.admin.hset(queue.key("places"), "somebody", b"\xc1")
+    server.admin.hset(queue.key("permits"), "somebody", b"\xc1")
     server.admin.hset(queue.key("limits"), "log", b"\xc1")
     refused = visitors.new(0).come()
     clock.advance(2.2)
@@ -338,10 +338,10 @@ def test_a_full_server_admits_and_lets_go(
 
 
 @pytest.mark.parametrize("call", [lambda one: one.go_on(1), Visitor.renew, Visitor.go], ids=["stay", "keep", "leave"])
-def test_a_process_that_was_forked_has_no_place(
+def test_a_process_that_was_forked_has_no_permit(
     make_visitors: MakeVisitors, monkeypatch: pytest.MonkeyPatch, call: Callable[[Visitor], None]
 ) -> None:
-    """It ends at its first call, before that is made: its parent has the place."""
+    """It ends at its first call, before that is made: its parent has the permit."""
     visitors = make_visitors(Limits(1))
     visitor = visitors.new()
     assert visitor.come() is None

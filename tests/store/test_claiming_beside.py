@@ -14,9 +14,9 @@ def test_p1_what_is_new_comes_beside_what_runs(shard: ClaimedShard) -> None:
     holder, left = shard.take(ids=2)
     del left["a"]
 
-    window = holder.write_more(left, ("a", "done"))
+    claim = holder.write_more(left, ("a", "done"))
 
-    assert ["c"] == ids_of(window)
+    assert ["c"] == ids_of(claim)
     state = shard.now()
     assert {"b", "c"} == state["flight"].keys()
     assert 1 == state["counters"]["done"]
@@ -49,8 +49,8 @@ def test_p1_an_id_that_came_back_by_the_same_call_is_new_to_its_repeat_too(shard
     assert ["a"] == ids_of(holder.write_more(left, ("a", "returned")))
 
 
-def test_p1_p3_an_id_is_passed_over_while_an_earlier_slice_runs(shard: ClaimedShard) -> None:
-    """Its other payloads are due, and others that came later get their turn; it comes again once that slice ended."""
+def test_p1_p3_an_id_is_passed_over_while_an_earlier_chunk_runs(shard: ClaimedShard) -> None:
+    """Its other payloads are due, and others that came later get their turn; it comes again once that chunk ended."""
     shard.push("a", payload=1)
     shard.push("a", payload=2)
     holder, left = shard.take(of_one=1)
@@ -58,10 +58,10 @@ def test_p1_p3_an_id_is_passed_over_while_an_earlier_slice_runs(shard: ClaimedSh
 
     assert ["b"] == ids_of(holder.write_more(left))
     assert ["a"] == list(shard.now()["waiting"])
-    window = holder.write_more({"b": shard.clock.time()}, ("a", "done"))
+    claim = holder.write_more({"b": shard.clock.time()}, ("a", "done"))
 
-    assert window
-    assert [("a", [b"2"])] == [(one.id, [entry[14:] for entry in one.entries]) for one in window.deliveries]
+    assert claim
+    assert [("a", [b"2"])] == [(one.id, [entry[14:] for entry in one.entries]) for one in claim.deliveries]
 
 
 def test_p2_what_is_passed_over_goes_on_waiting(shard: ClaimedShard) -> None:
@@ -90,11 +90,11 @@ def test_p6_nothing_is_claimed_beside_while_there_are_suspects(shard: ClaimedSha
     assert [] == ids_of(holder.write_more(left, ("a", "suspected", 0)))
     assert holder.due_at is None
     assert {"b"} == shard.now()["flight"].keys()
-    window = holder.write([("b", "done")])
+    claim = holder.write([("b", "done")])
 
-    assert window
-    assert ["a"] == ids_of(window)
-    assert window.lone_suspect
+    assert claim
+    assert ["a"] == ids_of(claim)
+    assert claim.lone_suspect
 
 
 def test_p6_nothing_is_claimed_beside_a_lone_suspect(shard: ClaimedShard) -> None:
@@ -145,10 +145,10 @@ def test_a_started_job_goes_on_beside_others(shard: ClaimedShard) -> None:
     assert [] == ids_of(holder.write_more(left))
     shard.clock.advance(5.0)
 
-    window = holder.write_more(left)
+    claim = holder.write_more(left)
 
-    assert window
-    assert [("a", b"so far", 1)] == [(one.id, one.progress, len(one.entries)) for one in window.deliveries]
+    assert claim
+    assert [("a", b"so far", 1)] == [(one.id, one.progress, len(one.entries)) for one in claim.deliveries]
     assert ["a"] == list(shard.now()["waiting"])
 
 

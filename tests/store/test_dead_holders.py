@@ -12,7 +12,7 @@ from tests.kit.claimed_shard import ClaimedShard
 from tests.kit.holders import RETRY_FOR, Holder
 from tests.kit.servers import Server
 
-STRIKES = 3
+MAX_CRASHES = 3
 
 
 def released(shard: ClaimedShard, holder: Holder, *others: ShardRef) -> list[ShardRef]:
@@ -29,8 +29,8 @@ def test_p2_what_a_dead_process_held_is_free_at_once_and_comes_again_alone(shard
     assert [shard.shard] == released(shard, dead)
     found = []
     for _ in range(2):
-        holder, window = shard.take()
-        found.append([*window])
+        holder, claim = shard.take()
+        found.append([*claim])
         holder.write([], "release")
     assert [["a"], ["b"]] == found
     assert before == shard.clock.time()
@@ -63,23 +63,23 @@ def test_p1_a_lease_that_somebody_else_took_meanwhile_is_not_released(shard: Cla
     assert 1 == shard.now()["counters"]["done"]
 
 
-def test_p6_the_death_counts_as_a_strike_for_who_ran_alone(shard: ClaimedShard) -> None:
+def test_p6_the_death_is_a_counted_crash_of_who_ran_alone(shard: ClaimedShard) -> None:
     """P6: the third one kills it, however soon the shard was free; its neighbour is done."""
     shard.push("a", "b")
     dead, _ = shard.take()
     released(shard, dead)
-    for _ in range(STRIKES):
-        dead, window = shard.take()
-        assert ["a"] == [*window]
+    for _ in range(MAX_CRASHES):
+        dead, claim = shard.take()
+        assert ["a"] == [*claim]
         dead.start("a", RETRY_FOR)
         released(shard, dead)
-    holder, window = shard.take()
+    holder, claim = shard.take()
     holder.write([], "release")
 
-    assert ["b"] == [*window]
+    assert ["b"] == [*claim]
     assert ["a"] == [*shard.now()["morgue"]]
     counters = {name: count for name, count in shard.now()["counters"].items() if count}
-    assert {"done": 1, "dead": 1, "recovered": 2 + STRIKES} == counters
+    assert {"done": 1, "dead": 1, "recovered": 2 + MAX_CRASHES} == counters
 
 
 def test_what_was_abandoned_or_evicted_before_the_death_stays_without_suspicion(shard: ClaimedShard) -> None:
@@ -93,8 +93,8 @@ def test_what_was_abandoned_or_evicted_before_the_death_stays_without_suspicion(
         give_up(dead)
 
         assert [shard.shard] == released(shard, dead)
-        holder, window = shard.take()
-        assert ["a", "b"] == [*window]
+        holder, claim = shard.take()
+        assert ["a", "b"] == [*claim]
         holder.write([], "release")
 
 

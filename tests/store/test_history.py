@@ -254,7 +254,7 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
     handler = FailingHandler()
     worker = declare(app, queue_name, handler, batch_size=1)
     worker.push_many([{"id": "a"}])
-    # A queue whose batches take no time is claimed in windows of many.
+    # A queue whose batches take no time is claimed many at a time.
     app.drain()
     worker.push_many([{"id": job_id, "due_at": clock.time()} for job_id in "bc"])
     clock.advance(5)

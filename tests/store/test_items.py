@@ -95,8 +95,8 @@ def test_a_claim_that_is_answered_again_names_the_same_items(
     tracked = []
     for answer in answers:
         assert isinstance(answer, Acquired)
-        assert answer.window
-        tracked.append({one.id: one.tracked for one in answer.window.deliveries})
+        assert answer.claim
+        tracked.append({one.id: one.tracked for one in answer.claim.deliveries})
     assert [{"1": True, "2": False}] * 2 == tracked
 
 

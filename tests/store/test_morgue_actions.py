@@ -52,7 +52,7 @@ def test_it_waits_for_what_is_in_flight(desk: Desk) -> None:
 
 
 def test_it_is_due_now_whatever_waits_under_it(make_desk: MakeDesk) -> None:
-    """L-29: the time of what it meets is now, also of a next slice and of what is to run alone."""
+    """L-29: the time of what it meets is now, also of a next chunk and of what is to run alone."""
     desk = make_desk({"batch_size": 2}, claim_payloads=4)
     desk.kill([{"id": job_id, "payload": "dead"} for job_id in ("many", "alone")])
     desk.push([{"id": "many", "payload": n, "score": n} for n in range(9)])

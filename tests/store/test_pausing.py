@@ -160,7 +160,7 @@ def test_p4_an_evicted_holder_cannot_renew(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("times", [3])
-def test_an_eviction_is_no_strike(desk: Desk, times: int) -> None:
+def test_an_eviction_is_no_counted_crash(desk: Desk, times: int) -> None:
     """However often its holder is evicted, an id stays out of the morgue: it has done nothing."""
     desk.push([{"id": "a"}])
     for _ in range(times):

@@ -280,7 +280,7 @@ def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any
 
 
 def test_a_bad_limit_or_cursor_is_refused(app: Lowkiq, scheduled: type[Worker]) -> None:
-    """A page has from 1 to 10,000 jobs, and goes on behind a page's `next` only."""
+    """A page has from 1 to 10,000 jobs, and goes on after a page's `next` only."""
     queue = app.operate(scheduled)
     for query in (queue.waiting.list, partial(queue.waiting.list, "retry_count"), partial(queue.waiting.list, "id")):
         for limit in (0, -1, 10_001, 1.5, "5", None):

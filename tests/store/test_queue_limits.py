@@ -9,10 +9,10 @@ import pytest
 from lowkiq_lambda import BackendUnavailable, DeclarationError, Lowkiq, Rate
 from lowkiq_lambda.store.shard.keys import QueueRef
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.limits import LimitsView, PlaceView, WaitView
+from lowkiq_lambda.views.limits import LimitsView, PermitView, WaitView
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import FailingHandler
-from tests.kit.places import come, visit_place
+from tests.kit.permits import come, visit_permit
 from tests.kit.servers import Server
 from tests.kit.workers import declare
 
@@ -32,13 +32,13 @@ def counting(app: Lowkiq, worker: Any) -> tuple[int | None, Rate | None, bool]:
 
 
 def marked(app: Lowkiq, worker: Any, server: Server) -> list[int]:
-    """The shards in which it is noted that visits need a place."""
+    """The shards in which it is noted that visits need a permit."""
     shards = app.core.queues.agreed(worker).shards
     return [shard.index for shard in shards if server.admin.hexists(shard.key("meta"), "limited")]
 
 
-def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: ManualClock, queue_name: str) -> None:
-    """X-35: limits, holders with shard and end, the line, the ids left and the next moment, of one moment."""
+def test_x35_explain_tells_who_has_the_permits(app: Lowkiq, limited: Any, clock: ManualClock, queue_name: str) -> None:
+    """X-35: limits, holders with shard and end, the wait list, ids left and the next moment, of one moment."""
     waiting = declare(app, f"{queue_name}-waiting", HANDLER, waits_for=(queue_name,))
     come(app, limited, 1, 3, 0, 2, want=4)
 
@@ -46,20 +46,20 @@ def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: 
 
     now = pytest.approx(clock.time())
     ends = pytest.approx(clock.time() + 30)
-    shown = msgspec.structs.replace(view, at=now, places=[PlaceView(1, ends), PlaceView(3, ends)])  # type: ignore[arg-type]  # stands for a time
-    assert list(view.places) == shown.places
+    shown = msgspec.structs.replace(view, at=now, permits=[PermitView(1, ends), PermitView(3, ends)])  # type: ignore[arg-type]  # stands for a time
+    assert list(view.permits) == shown.permits
     assert shown == LimitsView(
         queue_name=queue_name,
         at=now,  # type: ignore[arg-type]  # stands for a time
         max_running=2,
         rate=Rate(10, per=60),
         is_set=False,
-        places=shown.places,
-        line=(0, 2),
+        permits=shown.permits,
+        wait_list=(0, 2),
         ids_left=2,
     )
-    assert str(view).startswith(f"{queue_name}: 2 of 2 places are taken (shard 1 until 30.0 s from now, ")
-    assert "2 of 10 ids in 60 s may begin now. In line: shards 0, 2." in str(view)
+    assert str(view).startswith(f"{queue_name}: 2 of 2 permits are taken (shard 1 until 30.0 s from now, ")
+    assert "2 of 10 ids in 60 s may begin now. On the wait list: shards 0, 2." in str(view)
     blocked = app.operate(waiting).limits.explain()
     assert [WaitView(queue_name, 2)] == blocked.blocking
     assert f"waits for {queue_name}, of which 2 shards are visited now." in str(blocked)
@@ -67,8 +67,8 @@ def test_x35_explain_tells_who_has_the_places(app: Lowkiq, limited: Any, clock: 
 
 
 def test_explain_tells_when_the_next_id_may_begin(app: Lowkiq, limited: Any, clock: ManualClock) -> None:
-    """Where none may now; and to which shards a free place is offered."""
-    first = visit_place(app, limited, 0)
+    """Where none may now; and to which shards a free permit is offered."""
+    first = visit_permit(app, limited, 0)
     first.enter(6, 3_600.0, 0.0)
     come(app, limited, 1, want=3)
     come(app, limited, 2)
@@ -76,8 +76,8 @@ def test_explain_tells_when_the_next_id_may_begin(app: Lowkiq, limited: Any, clo
 
     view = app.operate(limited).limits.explain()
 
-    assert ((2,), (), [1]) == (view.offered, view.line, [place.shard for place in view.places])
-    assert "A place was just offered to shard 2." in str(view)
+    assert ((2,), (), [1]) == (view.offered, view.wait_list, [permit.shard for permit in view.permits])
+    assert "A permit was just offered to shard 2." in str(view)
     come(app, limited, 2, want=6)
     view = app.operate(limited).limits.explain()
     assert 0 == view.ids_left
@@ -90,7 +90,7 @@ def test_a_queue_without_limits_says_so(app: Lowkiq, queue_name: str) -> None:
     view = app.operate(worker).limits.explain()
 
     assert f"{queue_name} has no limits." == str(view)
-    assert (False, [], (), ()) == (view.is_limited, view.blocking, view.places, view.undone)
+    assert (False, [], (), ()) == (view.is_limited, view.blocking, view.permits, view.undone)
 
 
 def test_x30_what_is_set_comes_before_the_code(app: Lowkiq, limited: Any, server: Server) -> None:
@@ -110,13 +110,13 @@ def test_x30_what_is_set_comes_before_the_code(app: Lowkiq, limited: Any, server
 
 
 def test_what_is_set_counts_for_visits_at_once(app: Lowkiq, limited: Any) -> None:
-    """X-30: a lower limit lets nobody in while more have places; a higher one does at once."""
+    """X-30: a lower limit lets nobody in while more have permits; a higher one does at once."""
     limits = app.operate(limited).limits
     come(app, limited, 0, 1)
     limits.set(max_running=1)
     (refused,) = come(app, limited, 2)
     assert hasattr(refused, "seconds")
-    assert "2 of 1 places are taken" in str(limits.explain())
+    assert "2 of 1 permits are taken" in str(limits.explain())
     limits.set(max_running=3)
     (admitted,) = come(app, limited, 2, want=2)
     assert 2 == getattr(admitted, "ids", None)

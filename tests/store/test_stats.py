@@ -75,8 +75,8 @@ def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_nam
     assert 0.0 == app.operate.stats()["total"]["lag"]
 
 
-def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """Between its slices an id queues behind others, but it has waited since its own time."""
+def test_lag_counts_from_the_first_chunk_of_an_id(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Between its chunks an id queues behind others, but it has waited since its own time."""
     app, handler = make_app(claim_payloads=2), FailingHandler()
     worker = declare(app, queue_name, handler)
     worker.push_many([{"id": "many", "payload": n, "score": n} for n in range(5)])
@@ -94,7 +94,7 @@ def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: Manu
     assert [0, 1, 2, 3, 4] == [payload for batch in handler.batches for payload in batch["many"]]
 
 
-def test_lag_counts_between_two_slices(make_desk: MakeDesk) -> None:
+def test_lag_counts_between_two_chunks(make_desk: MakeDesk) -> None:
     """What is left of an id when the drain's time is over has waited since its own time, too."""
     desk = make_desk(claim_payloads=2)
     desk.push([{"id": "many", "payload": n, "score": n} for n in range(5)])

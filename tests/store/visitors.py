@@ -11,7 +11,7 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession
+from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PermitSession
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.nodes import GivenTime
@@ -20,19 +20,19 @@ from tests.kit.servers import Server
 TTL = 10.0
 
 
-class Visitor(PlaceSession):
-    """One who may have a place; it believes in it, and begins ids, for as long as it may."""
+class Visitor(PermitSession):
+    """One who may have a permit; it believes in it, and begins ids, for as long as it may."""
 
     def __init__(self, backend: Backend, shard: ShardRef, limits: Limits) -> None:
         super().__init__(backend, shard, uuid4().hex, limits, TTL)
         clock = backend.clock
-        self.place = Lease(clock, TTL, Moment.now(clock))
+        self.permit = Lease(clock, TTL, Moment.now(clock))
         self.grant = Lease(clock, 0.0, Moment.now(clock))
         self.left = 0.0
 
     def come(self, want: int = 1, patience: float = math.inf) -> Full | None:
-        """Ask for a place; why there is none."""
-        started = Moment.now(self.place.clock)
+        """Ask for a permit; why there is none."""
+        started = Moment.now(self.permit.clock)
         answer = self.enter(want, patience, 0.0)
         if isinstance(answer, Full):
             return answer
@@ -41,7 +41,7 @@ class Visitor(PlaceSession):
 
     def go_on(self, want: int, *, twice: bool = False) -> None:
         """Ask for more, and give back what is left; `twice`: the first answer is lost on the way."""
-        started = Moment.now(self.place.clock)
+        started = Moment.now(self.permit.clock)
         try:
             answer = self.stay(want, self.left, 0.0)
             if twice:
@@ -54,10 +54,10 @@ class Visitor(PlaceSession):
 
     def renew(self) -> None:
         """As the thread that renews does."""
-        started = Moment.now(self.place.clock)
+        started = Moment.now(self.permit.clock)
         with suppress(LeaseLost):
             self.keep(0.0)
-            self.place.renewed(started)
+            self.permit.renewed(started)
 
     def go(self) -> None:
         """Leave, and give back what is left."""
@@ -66,12 +66,12 @@ class Visitor(PlaceSession):
 
     def lose(self) -> None:
         """Have nothing any more."""
-        self.place.lose()
+        self.permit.lose()
         self.left = 0.0
 
     def may_begin(self) -> int:
         """How many ids it may begin now."""
-        if self.place.trust_left() <= 0 or self.grant.trust_left() <= 0:
+        if self.permit.trust_left() <= 0 or self.grant.trust_left() <= 0:
             return 0
         return int(self.left)
 
@@ -82,8 +82,8 @@ class Visitor(PlaceSession):
         return count
 
     def _take(self, answer: Admitted, started: Moment) -> None:
-        self.place.renewed(started)
-        self.left, self.grant = answer.ids, Lease(self.place.clock, answer.slack, started)
+        self.permit.renewed(started)
+        self.left, self.grant = answer.ids, Lease(self.permit.clock, answer.slack, started)
 
 
 class Visitors:

@@ -30,7 +30,7 @@ class HalfMoved:
 @pytest.fixture
 def half(make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> HalfMoved:
     """Such a task."""
-    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.SLICE_RECORDS", 5)
+    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.CHUNK_RECORDS", 5)
     return HalfMoved(make_app(), queue_name)
 
 

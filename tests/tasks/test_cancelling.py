@@ -117,7 +117,7 @@ def test_a_task_says_when_it_was_cancelled(app: Lowkiq, clock: ManualClock, queu
 
 
 def test_a_cancel_goes_on_where_it_broke_off(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process dies before the second slice of 100: the duty withdraws the rest."""
+    """The process dies before the second chunk of 100: the duty withdraws the rest."""
     worker = declare(app, queue_name, Notes())
     task = app.task("export")
     task.push_many(worker, [{"id": number} for number in range(250)])

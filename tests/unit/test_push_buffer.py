@@ -1,4 +1,4 @@
-"""The buffer of pushes, while a parcel of it is on its way: what comes, goes and is given up meanwhile."""
+"""The buffer of pushes, while some jobs of it are on their way: what comes, goes and is given up meanwhile."""
 
 from collections.abc import Iterable
 from itertools import count
@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.push.buffer import Buffer, Kept, Parcel
+from lowkiq_lambda.push.buffer import Buffer, Kept, BufferedJobs
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -15,24 +15,24 @@ WAY = "a way to Redis"
 _numbers = count()
 
 
-def parcel_of(*ids: str, was_sent: bool = False) -> Parcel:
+def buffered_of(*ids: str, was_sent: bool = False) -> BufferedJobs:
     """Jobs of the shard; their ids are its token."""
     jobs = [Kept(NewJob(0, job_id, b"\0{}", None), {"id": job_id}, 0.0, next(_numbers)) for job_id in ids]
-    return Parcel(SHARD, ",".join(ids).encode(), jobs, was_sent=was_sent)
+    return BufferedJobs(SHARD, ",".join(ids).encode(), jobs, was_sent=was_sent)
 
 
-def buffer_of(*parcels: Parcel, max_jobs: int = 100, drops_oldest: bool = False) -> Buffer[str]:
+def buffer_of(*buffered: BufferedJobs, max_jobs: int = 100, drops_oldest: bool = False) -> Buffer[str]:
     """They were kept in this order."""
     buffer = Buffer[str](max_jobs, drops_oldest=drops_oldest)
-    for parcel in parcels:
-        buffer.add(WAY, [parcel])
+    for buffered_jobs in buffered:
+        buffer.add(WAY, [buffered_jobs])
     return buffer
 
 
 def waiting(buffer: Buffer[str]) -> list[list[str]]:
-    """The ids that wait, parcel by parcel."""
+    """The ids that wait, by the call that sends them."""
     line = buffer.line_of(SHARD)
-    return [ids_of(parcel.jobs) for parcel in line.parcels] if line else []
+    return [ids_of(buffered_jobs.jobs) for buffered_jobs in line.buffered] if line else []
 
 
 def ids_of(jobs: Iterable[Kept]) -> list[str]:
@@ -41,40 +41,40 @@ def ids_of(jobs: Iterable[Kept]) -> list[str]:
 
 
 def test_jobs_that_were_never_sent_travel_together() -> None:
-    """A later push joins the parcel that waits."""
-    assert [["a", "b"]] == waiting(buffer_of(parcel_of("a"), parcel_of("b")))
+    """A later push joins the jobs that wait."""
+    assert [["a", "b"]] == waiting(buffer_of(buffered_of("a"), buffered_of("b")))
 
 
-def test_no_job_joins_a_parcel_that_may_have_been_written() -> None:
+def test_no_job_joins_jobs_that_may_have_been_written() -> None:
     """The server answers a token that it knows with what it wrote then: a job that had joined would be lost."""
-    buffer = buffer_of(parcel_of("a", was_sent=True), parcel_of("b"))
+    buffer = buffer_of(buffered_of("a", was_sent=True), buffered_of("b"))
 
     assert [["a"], ["b"]] == waiting(buffer)
 
 
-def test_a_parcel_that_may_have_been_written_joins_no_other() -> None:
+def test_jobs_that_may_have_been_written_join_no_others() -> None:
     """Under another token it would be written twice."""
-    buffer = buffer_of(parcel_of("a"), parcel_of("b", was_sent=True))
+    buffer = buffer_of(buffered_of("a"), buffered_of("b", was_sent=True))
 
     assert [["a"], ["b"]] == waiting(buffer)
 
 
 @pytest.mark.parametrize("comes", ["on the way", "behind a failure"])
 def test_a_push_behind_an_attempt_joins_nothing_of_it(comes: str) -> None:
-    """From its first attempt on a parcel may have been written, whatever became of that."""
-    buffer = buffer_of(parcel_of("a"))
+    """From their first attempt on jobs may have been written, whatever became of that."""
+    buffer = buffer_of(buffered_of("a"))
     (sent,) = buffer.start([SHARD])
     if comes == "behind a failure":
         buffer.end(sent, BackendUnavailable())
-    buffer.add(WAY, [parcel_of("b")])
+    buffer.add(WAY, [buffered_of("b")])
 
     assert [["a"], ["b"]] == waiting(buffer)
 
 
 @pytest.mark.parametrize("error", [None, BackendUnavailable()])
-def test_a_parcel_that_was_given_up_on_its_way_ends_alone(error: LowkiqError | None) -> None:
+def test_jobs_that_were_given_up_on_their_way_end_alone(error: LowkiqError | None) -> None:
     """Whatever became of it: nothing waits, and nothing is counted."""
-    buffer = buffer_of(parcel_of("a"))
+    buffer = buffer_of(buffered_of("a"))
     (sent,) = buffer.start([SHARD])
     buffer.give_up()
     buffer.end(sent, error)
@@ -83,12 +83,12 @@ def test_a_parcel_that_was_given_up_on_its_way_ends_alone(error: LowkiqError | N
 
 
 @pytest.mark.parametrize("error", [None, BackendUnavailable()])
-def test_what_was_pushed_behind_a_parcel_that_was_given_up_waits_on(error: LowkiqError | None) -> None:
+def test_what_was_pushed_after_jobs_that_were_given_up_waits_on(error: LowkiqError | None) -> None:
     """The end of the older one takes none of it away, and says nothing about it."""
-    buffer = buffer_of(parcel_of("a"))
+    buffer = buffer_of(buffered_of("a"))
     (sent,) = buffer.start([SHARD])
     buffer.give_up()
-    buffer.add(WAY, [parcel_of("b")])
+    buffer.add(WAY, [buffered_of("b")])
     buffer.end(sent, error)
 
     line = buffer.line_of(SHARD)
@@ -98,9 +98,9 @@ def test_what_was_pushed_behind_a_parcel_that_was_given_up_waits_on(error: Lowki
 
 def test_what_is_on_its_way_gives_no_way_to_newer_jobs() -> None:
     """It is soon written, and must not be told to be lost: the oldest of those that rest are."""
-    buffer = buffer_of(parcel_of("a"), max_jobs=2, drops_oldest=True)
+    buffer = buffer_of(buffered_of("a"), max_jobs=2, drops_oldest=True)
     buffer.start([SHARD])
-    lost = [gone for job_id in ("b", "c", "d") for gone in buffer.add(WAY, [parcel_of(job_id)])]
+    lost = [gone for job_id in ("b", "c", "d") for gone in buffer.add(WAY, [buffered_of(job_id)])]
 
     assert ["b", "c"] == ids_of(one.job for one in lost)
     assert [["a"], ["d"]] == waiting(buffer)

@@ -57,7 +57,7 @@ def _after_outage(entry: ScheduleEntry, outage: Absence) -> Iterator[str]:
     if not (fire or missed):
         yield "    nothing was due"
     if next_at is not None and next_at <= end:
-        yield "    the rest fires in the ticks that follow"
+        yield "    the rest fires in the housekeeping runs that follow"
     elif next_at is not None:
         yield f"    next     {utc(next_at)}"
 

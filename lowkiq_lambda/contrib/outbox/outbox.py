@@ -103,11 +103,11 @@ class Outbox:
         return self.push_many(session, worker, [one_job(id, payload, options)])[0]
 
     def sweep(self) -> int:
-        """Push all that waits, here and now; how many slices it took.
+        """Push all that waits, here and now; how many chunks it took.
 
         Harmless beside the relay: what both push is applied once. Raises OutboxBlocked where something had to stay.
         """
-        return sum(1 for _ in self._relay.slices())
+        return sum(1 for _ in self._relay.chunks())
 
     def waiting(self, session: "Session | scoped_session[Session]") -> Waiting:
         """How many jobs have not been pushed yet, and for how long the oldest has waited."""
@@ -171,7 +171,7 @@ def _declare(app: "Lowkiq", name: str, relay: Relay) -> type[Worker[Any]]:
 
         def perform_job(self, _job: Any) -> Iterator[None]:  # noqa: ANN401 - a BatchJob, which it has no use for
             # It yields no cursor: where it goes on it begins with the oldest row, as what was pushed is gone.
-            yield from relay.slices()
+            yield from relay.chunks()
 
     app.worker(OutboxRelay)
     app.every(SWEEP_EVERY, OutboxRelay, id=RELAY_ID, description="pushes what an outbox still has")

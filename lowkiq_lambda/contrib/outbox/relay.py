@@ -77,14 +77,14 @@ class Relay:
         self._sessions = sessions
         self._rows = rows
 
-    def slices(self) -> Iterator[None]:
-        """Push all waiting rows, slice by slice: a stop between two slices leaves each row whole or deleted.
+    def chunks(self) -> Iterator[None]:
+        """Push all waiting rows, chunk by chunk: a stop between two chunks leaves each row whole or deleted.
 
         No transaction is open while a push is made. Raises OutboxBlocked at the end, if rows had to stay.
         """
         obstacles = _Obstacles()
-        # Each slice begins at the first row there is: a smaller serial may be committed later than a larger one, and be
-        # of an id that has the next change in the slice that follows.
+        # Each chunk begins at the first row there is: a smaller serial may be committed later than a larger one, and be
+        # of an id that has the next change in the chunk that follows.
         while rows := self._next(obstacles):
             if pushed := self._push(rows, obstacles):
                 self._rows.delete(self._sessions, pushed)
@@ -97,7 +97,7 @@ class Relay:
         if len(obstacles.ids) > _MOST_BLOCKED:
             return []
         queues = [*self._app.core.queues.keys() - obstacles.queues.keys()]
-        return self._rows.slice(self._sessions, queues, obstacles.blocked())
+        return self._rows.chunk(self._sessions, queues, obstacles.blocked())
 
     def _push(self, rows: Sequence[Row], obstacles: _Obstacles) -> list[int]:
         """The serials of the rows that were pushed."""

@@ -28,8 +28,8 @@ from lowkiq_lambda.push.checking import NO_PAYLOAD
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.codec import dump_json
 
-SLICE_ROWS: Final = 500
-SLICE_BYTES: Final = 8 * 1024 * 1024
+CHUNK_ROWS: Final = 500
+CHUNK_BYTES: Final = 8 * 1024 * 1024
 """What is read at once: so many rows, or rows with so many bytes of payload."""
 _FETCHED: Final = 50
 """Rows that a server hands out at once, so that large payloads are not all in memory."""
@@ -83,7 +83,7 @@ class OutboxTable:
         """Insert rows, made by `row_of`, which get their serials in this order."""
         session.execute(insert(self.table), rows)
 
-    def slice(
+    def chunk(
         self, sessions: sessionmaker[Session], queues: Collection[str], besides: Mapping[str, Collection[str]]
     ) -> list[Row]:
         """The first rows of these queues, by serial, but for those of some ids. The transaction is over at the end.
@@ -96,7 +96,7 @@ class OutboxTable:
             select(columns.serial, columns.queue, columns.job_id, columns.payload, columns.fields)
             .where(columns.queue.in_(queues), *(not_(of_queue) for of_queue in blocked))
             .order_by(columns.serial)
-            .limit(SLICE_ROWS)
+            .limit(CHUNK_ROWS)
             .execution_options(yield_per=_FETCHED)
         )
         rows, size = list[Row](), 0
@@ -105,7 +105,7 @@ class OutboxTable:
                 row = Row(*entry)
                 rows.append(row)
                 size += len(row.payload)
-                if size >= SLICE_BYTES:
+                if size >= CHUNK_BYTES:
                     break
         return rows
 

@@ -132,13 +132,13 @@ class ProcessesResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OrderedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The order was noted; the process hears it with its next beat."""
+    """The order was noted; the process hears it with its next heartbeat."""
 
     order: Literal["quiet", "stop"]
 
 
 def processes(context: RequestContext, params: NoParams) -> ProcessesResponse:
-    """Get the daemons and invocations that drain, each as of its last beat. Those of other apps are among them."""
+    """Get the daemons and invocations that drain, each as of its last heartbeat. Those of other apps are among them."""
     del params
     return ProcessesResponse(processes=[*context.app.operate.processes()])
 

@@ -36,8 +36,8 @@ class RateResponse(msgspec.Struct, frozen=True, kw_only=True):
     per: float
 
 
-class PlaceResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A visit that has a place. `until`: the end of the place unless it is prolonged, in Unix seconds."""
+class PermitResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A visit that has a permit. `until`: the end of the permit unless it is prolonged, in Unix seconds."""
 
     shard: int
     until: float
@@ -54,10 +54,10 @@ class LimitsResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a queue at the time `at`. Times are Unix seconds by the server's clock.
 
     `max_running`, `rate`: the limits that count; null: no such limit. `is_set`: an operator set one of them.
-    `places`: visits that have one of the places. `offered`: shards that a free place is kept for. `line`: shards that
-    wait, the next one first. `ids_left`: the number of ids that may begin now; null without a rate. `next_id_at`: the
-    time when another id may begin, if none may now. `waits_for`: the queues that this one waits for. `undone`: shards
-    that the last change has not reached; make it again.
+    `permits`: visits that have one of the permits. `offered`: shards that a free permit is kept for. `wait_list`:
+    shards that wait, the next one first. `ids_left`: the number of ids that may begin now; null without a rate.
+    `next_id_at`: the time when another id may begin, if none may now. `waits_for`: the queues that this one waits for.
+    `undone`: shards that the last change has not reached; make it again.
     """
 
     queue: str
@@ -65,9 +65,9 @@ class LimitsResponse(msgspec.Struct, frozen=True, kw_only=True):
     max_running: int | None
     rate: RateResponse | None
     is_set: bool
-    places: list[PlaceResponse]
+    permits: list[PermitResponse]
     offered: list[int]
-    line: list[int]
+    wait_list: list[int]
     ids_left: int | None
     next_id_at: float | None
     waits_for: list[WaitResponse]
@@ -75,7 +75,7 @@ class LimitsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limits(context: RequestContext, params: QueueParams) -> LimitsResponse:
-    """Get the limits of a queue, the visits that have its places, and the shards that wait."""
+    """Get the limits of a queue, the visits that have its permits, and the shards that wait."""
     return _response(context, worker_named(context, params.queue))
 
 
@@ -113,9 +113,9 @@ def _response(context: RequestContext, worker: type[Worker[Any]]) -> LimitsRespo
         max_running=view.max_running,
         rate=None if view.rate is None else RateResponse(ids=view.rate.ids, per=view.rate.per),
         is_set=view.is_set,
-        places=[PlaceResponse(shard=place.shard, until=place.until) for place in view.places],
+        permits=[PermitResponse(shard=permit.shard, until=permit.until) for permit in view.permits],
         offered=[*view.offered],
-        line=[*view.line],
+        wait_list=[*view.wait_list],
         ids_left=view.ids_left,
         next_id_at=view.next_id_at,
         waits_for=[WaitResponse(queue=wait.queue_name, running=wait.running) for wait in view.waits_for],

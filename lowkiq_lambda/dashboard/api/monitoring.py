@@ -11,7 +11,7 @@ from starlette.responses import Response
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.engine.pulse import VERSION
+from lowkiq_lambda.engine.heartbeat import VERSION
 from lowkiq_lambda.operate.inspect.current_totals import current_totals
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics

@@ -15,7 +15,7 @@ from lowkiq_lambda.views.queues import QueueHistory, ShardDetails, Span, Stats
 class ShardStats(ShardDetails, frozen=True, kw_only=True):
     """Metrics of a shard and its holder at the time `at`. Times are Unix seconds by the server's clock.
 
-    `suspects`: ids that run first, alone or on probation. `started`: waiting ids that go on from a cursor. `due_at`:
+    `suspects`: ids that run first, alone or together. `started`: waiting ids that go on from a cursor. `due_at`:
     the earliest due time of the waiting ids. `owner`, `acquired_at`, `token`: of the current or the last holder.
     `held_until`: the end of the lease; 0 after a release. `gave_up`: Redis rejects the holder's writes, because an
     operator evicted it or its process is about to exit. `paused_until`: the end of the current or the last pause; null

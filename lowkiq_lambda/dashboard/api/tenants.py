@@ -29,8 +29,8 @@ class TenantsParams(QueueParams, frozen=True, kw_only=True):
 
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of tenants.")] = 100
     order: Annotated[
-        TenantOrder, Meta(description="`turn`: those first whose turn comes first; `waiting`: those with the most ids.")
-    ] = "turn"
+        TenantOrder, Meta(description="`fair`: those first that are served first; `waiting`: those with the most ids.")
+    ] = "fair"
     tenant: TenantName | UnsetType = UNSET
 
 
@@ -49,9 +49,9 @@ class OneTenant(WholeQueue, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class TenantStats(TenantView, frozen=True, kw_only=True):
     """A tenant at the time `at`. Times are Unix seconds by the server's clock; null: none.
 
-    `waiting`: ids. `due_at`: when the first of them is due. `turn`: from then on it can be served. `served_at`: when
-    ids of it were claimed last. `paused_until`: the end of the current or the last pause; null for one without an end,
-    too. `rests_until`: when its rate lets the next id begin.
+    `waiting`: ids. `due_at`: when the first of them is due. `served_from`: from then on it can be served. `served_at`:
+    when ids of it were claimed last. `paused_until`: the end of the current or the last pause; null for one without an
+    end, too. `rests_until`: when its rate lets the next id begin.
     """
 
     paused: Annotated[
@@ -67,7 +67,7 @@ class TenantsFound(msgspec.Struct, frozen=True):
 
 
 def tenants(context: RequestContext, params: TenantsParams) -> TenantsFound:
-    """The tenants of a queue, and their turns."""
+    """The tenants of a queue, in their fair order."""
     worker = _worker_with_tenants(context, params.queue)
     name = None if isinstance(params.tenant, UnsetType) else params.tenant
     page = context.app.operate(worker).tenants(params.limit, order=params.order, tenant=name)

@@ -1,4 +1,4 @@
-"""The limits of a queue: their values, the shards with places and in line; and the form that changes them."""
+"""The limits of a queue: their values, the shards with permits and on the wait list; and the form that changes them."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.presentation.limit_words import change_words
 from lowkiq_lambda.views.limits import LimitsView
 
-_FIELDS: Final = ("places", "ids", "per")
+_FIELDS: Final = ("permits", "ids", "per")
 _LONGEST: Final = 100
 """Characters of a refused field that the form shows again."""
 
@@ -71,7 +71,7 @@ def act(context: RequestContext) -> Response:
     if _wrong(typed):
         again = {name: value[:_LONGEST] for name, value in typed.items()}
         return context.redirect("actions/limits", queue=queue, do="set", **again)
-    most, rate = _most(typed["places"]), _rate(typed["ids"], typed["per"])
+    most, rate = _most(typed["permits"]), _rate(typed["ids"], typed["per"])
     limits.set(max_running=most, rate=rate)
     activity.note(context, "set limits", queue, change_words({"max_running": most, "rate": rate}), shards)
     return context.redirect("limits", queue=queue)
@@ -80,7 +80,7 @@ def act(context: RequestContext) -> Response:
 def _fields(limits: LimitsView) -> dict[str, str]:
     """What the form shows first: the limits that count."""
     return {
-        "places": "" if limits.max_running is None else str(limits.max_running),
+        "permits": "" if limits.max_running is None else str(limits.max_running),
         "ids": "" if limits.rate is None else str(limits.rate.ids),
         "per": "" if limits.rate is None else f"{limits.rate.per:.3f}".rstrip("0").rstrip(".") + " s",
     }
@@ -89,7 +89,7 @@ def _fields(limits: LimitsView) -> dict[str, str]:
 def _wrong(typed: Mapping[str, str]) -> str:
     """Why the fields are refused; empty if they are not."""
     try:
-        _most(typed.get("places", ""))
+        _most(typed.get("permits", ""))
         _rate(typed.get("ids", ""), typed.get("per", ""))
     except (ValueError, DeclarationError) as error:
         return str(error)

@@ -94,7 +94,7 @@ class RecoveredId(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     link: str | None
     now: Whereabouts
-    is_struck: bool
+    is_crash_counted: bool
     is_dead: bool
 
 
@@ -129,7 +129,7 @@ def _row(context: RequestContext, queue: str, one: Recovered) -> RecoveredRow:
                 name=shown_id(job_id),
                 link=context.link("job", queue=queue, id=job_id) if len(quoted(job_id)) <= LONGEST_LINK else None,
                 now=one.now[job_id],
-                is_struck=job_id in one.struck,
+                is_crash_counted=job_id in one.crash_counted,
                 is_dead=job_id in one.dead,
             )
             for job_id in ids

@@ -1,4 +1,4 @@
-"""The tenants of a queue: their turns, and a pause of one."""
+"""The tenants of a queue: their fair order, and a pause of one."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ def show(context: RequestContext) -> Response:
     if worker is None or worker.tenants is None:
         return _refused(context, worker)
     queue, name = context.app.operate(worker), context.query.get("find") or None
-    order: TenantOrder = "waiting" if context.query.get("order") == "waiting" else "turn"
+    order: TenantOrder = "waiting" if context.query.get("order") == "waiting" else "fair"
     page = queue.tenants(PAGE, order=order, tenant=name)
     return context.render(
         "tenants_live.html" if context.is_partial else "tenants.html",

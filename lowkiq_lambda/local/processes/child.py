@@ -27,7 +27,7 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import AppNotFound, ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import VisitResult
-from lowkiq_lambda.engine.pulse import resident_memory
+from lowkiq_lambda.engine.heartbeat import resident_memory
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.logs import set_up_logs
 from lowkiq_lambda.local.process_runner import ProcessRunner

@@ -82,7 +82,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     filter: IdFilter = ALL
     chosen: list[str] | None = None
     after: str | None = None
-    """Behind which place of the shard's list it goes on; None at its beginning."""
+    """After which position of the shard's list it goes on; None at its beginning."""
     pending: list[str] = []
     """Ids of the shard that come first."""
     resume: bytes = b""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.core import Core
-from lowkiq_lambda.engine.pulse import VERSION
+from lowkiq_lambda.engine.heartbeat import VERSION
 from lowkiq_lambda.operate.doctor.code import code_findings
 from lowkiq_lambda.operate.doctor.durability import durability_findings
 from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Section, worst

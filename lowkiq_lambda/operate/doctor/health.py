@@ -15,8 +15,8 @@ from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
 from lowkiq_lambda.views.processes import Process
 
-BEATS: Final = 3.0
-"""So many beats may be missing."""
+MISSED_HEARTBEATS: Final = 3.0
+"""So many heartbeats may be missing."""
 RETRY_FOR: Final = 2.0
 """Seconds for which the server is asked: a check has few of them."""
 
@@ -31,14 +31,14 @@ class DaemonHealth(msgspec.Struct, frozen=True):
 def health_of(core: Core, host: str | None = None) -> DaemonHealth:
     """That of the daemons of this machine, by its host name, or of another.
 
-    A daemon is well that beats, and that has begun something where its queues have had due work for two minutes. One
-    that is quiet, or whose server is away, is well: a restart would not help it.
+    A daemon is well that sends heartbeats, and that has begun something where its queues have had due work for two
+    minutes. One that is quiet, or whose server is away, is well: a restart would not help it.
     """
     backend, here = LookingBackend(core.backend), host or socket.gethostname()
     try:
         own_daemons = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
         now = backend.clock.time()
-        daemons = [one for one in own_daemons if now - one.seen_at <= BEATS * core.config.heartbeat_interval]
+        daemons = [one for one in own_daemons if now - one.seen_at <= MISSED_HEARTBEATS * core.config.heartbeat_interval]
         if not daemons:
             return _missing(own_daemons, here, now)
         idle = [one for one in daemons if not (one.quiet or one.doing)]
@@ -46,7 +46,7 @@ def health_of(core: Core, host: str | None = None) -> DaemonHealth:
             return _of_idle(idle, _waiting(core, backend))
     except BackendUnavailable:
         return DaemonHealth(is_well=True, says="The server is out of reach: a daemon waits until it is back.")
-    return DaemonHealth(is_well=True, says=f"{_names(daemons)} beats, and does what it can.")
+    return DaemonHealth(is_well=True, says=f"{_names(daemons)} sends heartbeats, and does what it can.")
 
 
 def _missing(daemons: Sequence[Process], host: str, now: float) -> DaemonHealth:
@@ -59,7 +59,7 @@ def _missing(daemons: Sequence[Process], host: str, now: float) -> DaemonHealth:
 def _of_idle(daemons: Sequence[Process], waiting: Sequence[ProbeResult]) -> DaemonHealth:
     """Of daemons that do nothing now."""
     if not waiting:
-        return DaemonHealth(is_well=True, says=f"{_names(daemons)} beats, and nothing has been due for long.")
+        return DaemonHealth(is_well=True, says=f"{_names(daemons)} sends heartbeats, and nothing has been due for long.")
     lag = time(max(probe.lag for probe in waiting))
     queues = some([*dict.fromkeys(repr(probe.ref.queue_name) for probe in waiting)])
     return DaemonHealth(is_well=False, says=f"{_names(daemons)} does nothing, and {queues} has had due work for {lag}.")

@@ -19,11 +19,11 @@ def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
             sentence = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
             yield _found("duties", "warning", sentence, "Correct it; the log has more.", duty.name)
         elif duty.last_run is None:
-            sentence = "it has never run: no daemon and no tick of this app has come"
-            yield _found("duties", "warning", sentence, "Start the daemon, or deploy the tick.", duty.name)
+            sentence = "it has never run: no daemon and no housekeeping run of this app has come"
+            yield _found("duties", "warning", sentence, "Start the daemon, or deploy the function that does housekeeping.", duty.name)
         elif not duty.is_running and now - duty.next_run > LATE:
-            sentence = f"it is late by {time(now - duty.next_run)}: no daemon and no tick of this app comes"
-            yield _found("duties", "broken", sentence, "Start the daemon, or deploy the tick.", duty.name)
+            sentence = f"it is late by {time(now - duty.next_run)}: no daemon and no housekeeping run of this app comes"
+            yield _found("duties", "broken", sentence, "Start the daemon, or deploy the function that does housekeeping.", duty.name)
 
 
 def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:
@@ -52,14 +52,14 @@ def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tup
     since = _counts_since(view, rows)
     if since is None:
         sentence = "no process that fires entries has declared it yet"
-        return "warning", sentence, "Deploy this code to the daemon, or to the function of the tick."
+        return "warning", sentence, "Deploy this code to the daemon, or to the function that does housekeeping."
     planned = next(view.entry.times.after(since), None)
     if planned is None or now - planned <= LATE:
         return None
     return (
         "broken",
         f"it stands still: the time of {time(now - planned)} ago is not decided",
-        ("Start the daemon, or deploy the tick; LOWKIQ_SCHEDULES must not be false there."),
+        ("Start the daemon, or deploy the function that does housekeeping; LOWKIQ_SCHEDULES must not be false there."),
     )
 
 

@@ -124,7 +124,7 @@ class _Tally:
 
 
 class ErrorPart(NamedTuple):
-    """What is asked for: the kind of groups, how many at most, and behind which part, the `next` of it."""
+    """What is asked for: the kind of groups, how many at most, and after which part, the `next` of it."""
 
     by: ErrorGrouping = "fingerprint"
     limit: int = 100

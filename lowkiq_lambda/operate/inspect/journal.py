@@ -39,7 +39,7 @@ _items = msgspec.msgpack.Decoder(list[Any]).decode
 def read_journals(
     reader: ShardReader, shards: Sequence[ShardRef], after: Mapping[ShardRef, int] | None = None
 ) -> list[list[JournalEntry]]:
-    """For each shard what is in its journal behind the entry of that number, the oldest first. Raises BackendError."""
+    """For each shard what is in its journal after the entry of that number, the oldest first. Raises BackendError."""
     positions = after or {}
     commands = [(shard, ("XRANGE", shard.key("journal"), f"{positions.get(shard, 0) + 1}-0", "+")) for shard in shards]
     try:

@@ -14,7 +14,7 @@ from lowkiq_lambda.store.shard.admitting import visits_running
 from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, StatusReply, script
-from lowkiq_lambda.views.limits import LimitsView, PlaceView, WaitView
+from lowkiq_lambda.views.limits import LimitsView, PermitView, WaitView
 
 _AS_BEFORE: Final[Any] = object()
 """For a limit that a call does not name."""
@@ -29,7 +29,7 @@ class SetLimitsReply(ReplyShape, frozen=True):
 
 
 class TakenReply(ReplyShape, frozen=True):
-    """A place, or an offer of one, in the reply of queue_limits.lua."""
+    """A permit, or an offer of one, in the reply of queue_limits.lua."""
 
     shard: bytes
     until: bytes
@@ -47,7 +47,7 @@ class QueueLimitsReply(ReplyShape, frozen=True):
     per: bytes
     is_set: bytes
     taken: list[TakenReply]
-    line: list[bytes]
+    wait_list: list[bytes]
     left: int | bytes
     next_at: bytes
     last: bytes
@@ -72,7 +72,7 @@ class QueueLimits:
         """From now on these limits count, in place of those that code declares; None: without this limit.
 
         A limit that is not named stays as it was. A visit that runs ends after its present batch, and then asks for a
-        place. Harmless to repeat: if a call fails, its error has the number of shards that it reached, and another
+        permit. Harmless to repeat: if a call fails, its error has the number of shards that it reached, and another
         call goes on. Raises DeclarationError for an invalid limit, and ValueError if no limit is named.
         """
         limits: dict[str, object] = {}
@@ -100,7 +100,7 @@ class QueueLimits:
             self._mark(self._change(msgspec.msgpack.encode({})), "1")
 
     def explain(self) -> LimitsView:
-        """The limits of the queue now: those that count, shards with a place, waiting shards, and the reason."""
+        """The limits of the queue now: those that count, shards with a permit, waiting shards, and the reason."""
         reply = self._reply()
         holders = sorted((float(one.until), int(one.shard), one.is_offer) for one in reply.taken)
         marks = self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)
@@ -110,9 +110,9 @@ class QueueLimits:
             max_running=int(float(reply.most)) if reply.most else None,
             rate=Rate(int(float(reply.ids)), _seconds(reply.per)) if reply.ids else None,
             is_set=bool(reply.is_set),
-            places=tuple(PlaceView(shard, until) for until, shard, is_offer in holders if not is_offer),
+            permits=tuple(PermitView(shard, until) for until, shard, is_offer in holders if not is_offer),
             offered=tuple(shard for _, shard, is_offer in holders if is_offer),
-            line=tuple(map(int, reply.line)),
+            wait_list=tuple(map(int, reply.wait_list)),
             ids_left=int(reply.left) if reply.left != b"" else None,
             next_id_at=float(reply.next_at) if reply.next_at and not reply.left else None,
             waits_for=tuple(map(self._wait, queues_before(self._worker))),

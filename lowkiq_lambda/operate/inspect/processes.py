@@ -53,14 +53,14 @@ class Processes(Sequence[Process]):
         return len(self._all)
 
     def quiet(self, process: Process | str) -> bool:
-        """Have it begin nothing new, with its next beat; a daemon stays, an invocation ends. False: it is not known.
+        """Have it begin nothing new, from its next heartbeat on; a daemon stays, an invocation ends. False: not known.
 
         `process`: as listed, or its id.
         """
         return self._order(process, "quiet")
 
     def stop(self, process: Process | str) -> bool:
-        """Have it end with its next beat, as by TERM: what runs comes to its end. False: it is not known."""
+        """Have it end with its next heartbeat, as by TERM: what runs comes to its end. False: it is not known."""
         return self._order(process, "stop")
 
     def _order(self, process: Process | str, order: Literal["quiet", "stop"]) -> bool:

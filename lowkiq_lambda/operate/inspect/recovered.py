@@ -29,7 +29,7 @@ def _told(entry: JournalEntry, now: dict[str, Whereabouts]) -> Recovered:
         how=item["how"],
         ids=item["ids"],
         more=item["count"] - len(item["ids"]),
-        struck=item["struck"],
+        crash_counted=item["crash_counted"],
         dead=item["dead"],
         now=now,
     )

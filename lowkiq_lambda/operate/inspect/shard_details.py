@@ -16,10 +16,10 @@ from lowkiq_lambda.store.shard.nodes import FAR, FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
-from lowkiq_lambda.views.queues import JobExplanation, ShardDetails, ShardRole, TenantTurn
+from lowkiq_lambda.views.queues import JobExplanation, ShardDetails, ShardRole, TenantWait
 
 _PLAIN: Final = partial(str, encoding="utf-8", errors="replace")
-_NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
+_RUN_ALONE: Final = frozenset({"crashes", "halvings", "run_alone"})
 """As in suspects.lua: the troubles with which an id runs alone."""
 _ROLES: Final[Mapping[bytes, ShardRole]] = {b"": "open", b"closed": "closed", b"receiving": "receiving"}
 
@@ -69,7 +69,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
 class TenantReply(ReplyShape, frozen=True):
     """What it answers of a tenant."""
 
-    turn: bytes
+    served_from: bytes
     tenants_ahead: int
     ahead: int
     noted: bytes
@@ -128,8 +128,8 @@ def _explanation(
         retry_count=float(job.retry_count or NEVER_FAILED),
         ahead=job.ahead,
         suspects_ahead=job.suspects_ahead if isinstance(job.suspects_ahead, int) else None,
-        strikes=len(trouble.get("strikes", ())),
-        probation=_has_probation(job, trouble),
+        crash_count=len(trouble.get("crashes", ())),
+        runs_together=_runs_together(job, trouble),
         in_flight=bool(job.in_flight),
         dead_since=_time(job.dead_since),
         closed=bool(job.closed) and not job.shard.role,
@@ -138,7 +138,7 @@ def _explanation(
         debounced_until=_time(job.debounced_until) if due_at is not None and due_at > now else None,
         blocked_since=_blocked_since(due_at, trouble, now),
         limited=bool(job.limited),
-        tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
+        tenant=_tenant_wait(tenant_of(job_id), job.tenant) if job.tenant else None,
         failures=tuple(Failure(float(at), float(count), load_error(error)) for at, count, error in job.failures),
     )
 
@@ -150,12 +150,12 @@ def _blocked_since(due_at: float | None, trouble: Mapping[str, Any], now: float)
     return float(trouble.get("blocked_since", now))
 
 
-def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:
+def _tenant_wait(tenant: str, reply: list[Any]) -> TenantWait:
     reply_of_tenant = TenantReply.of(reply)
     noted = read_note(reply_of_tenant.noted)
-    return TenantTurn(
+    return TenantWait(
         tenant=tenant,
-        turn=_time(reply_of_tenant.turn),
+        served_from=_time(reply_of_tenant.served_from),
         tenants_ahead=reply_of_tenant.tenants_ahead,
         ahead=reply_of_tenant.ahead,
         paused_until=noted.paused,
@@ -163,9 +163,9 @@ def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:
     )
 
 
-def _has_probation(job: ExplainJobReply, trouble: Mapping[str, Any]) -> bool:
+def _runs_together(job: ExplainJobReply, trouble: Mapping[str, Any]) -> bool:
     is_at_stake = bool(job.in_flight) or isinstance(job.suspects_ahead, int)
-    return is_at_stake and not trouble.get("group") and not trouble.keys() & _NO_PROBATION
+    return is_at_stake and not trouble.get("group") and not trouble.keys() & _RUN_ALONE
 
 
 def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:

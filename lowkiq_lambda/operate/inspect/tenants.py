@@ -1,4 +1,4 @@
-"""Tenants of a queue: their turns, and their records."""
+"""Tenants of a queue: their fair order, and their records."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class LanesReply(ReplyShape, frozen=True):
     scripts = ("tenant_lanes",)
     count: int
     lanes: list[tuple[bytes, bytes, int, bytes, bytes]]
-    """Tenant, turn, ids, first due_at or empty, note."""
+    """Tenant, when it is served, ids, first due_at or empty, note."""
 
 
 def read_note(packed: bytes) -> Note:
@@ -46,7 +46,7 @@ def tenants_of(reader: ShardReader, limit: int, order: TenantOrder, tenant: str 
     if not 1 <= limit <= MOST:
         raise ValueError(f"limit must be from 1 to {MOST:,}, not {limit!r}.")
     if order not in get_args(TenantOrder):
-        raise ValueError(f"order must be 'turn' or 'waiting', not {order!r}.")
+        raise ValueError(f"order must be 'fair' or 'waiting', not {order!r}.")
     shards = shards_with_tenants(reader, tenant)
     args: Sequence[Argument] = [limit, order] if tenant is None else [limit, "one", tenant]
     replies = reader.read("tenant_lanes", dict.fromkeys(shards, args), _of_shard(reader))
@@ -54,13 +54,13 @@ def tenants_of(reader: ShardReader, limit: int, order: TenantOrder, tenant: str 
     for _, views in replies:
         for view in views:
             by_name[view.tenant] = _together(by_name[view.tenant], view) if view.tenant in by_name else view
-    first = sorted(by_name.values(), key=_by_turn if order == "turn" else _by_waiting)
+    first = sorted(by_name.values(), key=_by_fair_order if order == "fair" else _by_waiting)
     is_cut = tenant is None and (len(first) > limit or any(count > len(views) for count, views in replies))
     return Tenants(first[:limit], is_cut)
 
 
-def _by_turn(view: TenantView) -> tuple[float, str]:
-    return view.turn, view.tenant
+def _by_fair_order(view: TenantView) -> tuple[float, str]:
+    return view.served_from, view.tenant
 
 
 def _by_waiting(view: TenantView) -> tuple[float, str]:
@@ -84,14 +84,14 @@ def _of_shard(reader: ShardReader) -> Callable[[ShardRef, Reply], tuple[int, lis
 
 
 def _view(now: float, lane: tuple[bytes, bytes, int, bytes, bytes]) -> TenantView:
-    tenant, turn, waiting, due_at, noted = lane
+    tenant, served_from, waiting, due_at, noted = lane
     note = read_note(noted)
     return TenantView(
         tenant=tenant.decode(),
         at=now,
         waiting=waiting,
         due_at=float(due_at) if due_at else None,
-        turn=float(turn),
+        served_from=float(served_from),
         served_at=note.at,
         paused_until=note.paused,
         rests_until=note.rests,
@@ -109,7 +109,7 @@ def _together(one: TenantView, other: TenantView) -> TenantView:
         at=one.at,
         waiting=one.waiting + other.waiting,
         due_at=chosen(min, "due_at"),
-        turn=min(one.turn, other.turn),
+        served_from=min(one.served_from, other.served_from),
         served_at=chosen(max, "served_at"),
         paused_until=chosen(max, "paused_until"),
         rests_until=chosen(max, "rests_until"),

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.operate.presentation.diagnosis_failures import error_of, failed, has_failed, retry, why_dead
-from lowkiq_lambda.operate.presentation.diagnosis_tenants import tenant_waits, turn_of_tenant
+from lowkiq_lambda.operate.presentation.diagnosis_tenants import tenant_waits, wait_of_tenant
 from lowkiq_lambda.operate.presentation.diagnosis_words import (
     CAUSES,
     GOES_ON,
@@ -27,8 +27,8 @@ from lowkiq_lambda.operate.presentation.limit_words import why_limited
 from lowkiq_lambda.views.limits import LimitsView
 from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
 
-STRIKES: Final = 3
-"""As in recover.lua: so many strikes kill a payload."""
+MAX_CRASHES: Final = 3
+"""As in recover.lua: so many counted crashes kill a payload."""
 _LATELY: Final = 60.0
 """If a drain came within so many seconds, another is expected."""
 _TELL_THE_FAILURE: Final = frozenset({"head blocked", "retry later"})
@@ -67,7 +67,7 @@ def _answer(
 ) -> Diagnosis:
     if concurrency == 1:
         # If batches run one after the other, each suspect runs alone.
-        situation = msgspec.structs.replace(situation, probation=False)
+        situation = msgspec.structs.replace(situation, runs_together=False)
     if situation.in_flight:
         return _in_flight(situation)
     if situation.due_at is None:
@@ -254,9 +254,9 @@ def _remarks(situation: JobExplanation) -> tuple[str, ...]:
     if situation.progress is not None:
         remarks.append("It goes on from its cursor. Newer payloads of the id run after it.")
     remarks += suspicion(situation)
-    if situation.strikes:
+    if situation.crash_count:
         remarks.append(
-            f"The process was lost {times(situation.strikes)} while one of its payloads ran alone; the third time, "
+            f"The process was lost {times(situation.crash_count)} while one of its payloads ran alone; the third time, "
             "that payload goes to the morgue."
         )
     if situation.dead_since is not None:
@@ -271,10 +271,10 @@ def _turn(situation: JobExplanation) -> str:
     if not ahead:
         return "it is next"
     if situation.suspects_ahead is not None:
-        together = ", but runs together with those on probation" if situation.probation else ""
+        together = ", but runs together with them" if situation.runs_together else ""
         return f"it waits behind {exact(ahead)} other suspect{'s' if ahead > 1 else ''}{together}"
     if situation.tenant is not None:
-        return turn_of_tenant(situation.tenant, situation.shard.suspects)
+        return wait_of_tenant(situation.tenant, situation.shard.suspects)
     suspects = situation.shard.suspects
     first = f", {exact(suspects)} of them suspects that run first" if suspects else ""
     return f"it waits behind {exact(ahead)} other{'s' if ahead > 1 else ''}{first}"

@@ -1,12 +1,12 @@
-"""Why a job does not run if its tenant's turn, pause or rate is the reason."""
+"""Why a job does not run if the fair order of tenants, or the pause or rate of its own, is the reason."""
 
 import math
 
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
-from lowkiq_lambda.views.queues import TenantTurn
+from lowkiq_lambda.views.queues import TenantWait
 
 
-def tenant_waits(tenant: TenantTurn, now: float, due_at: float) -> tuple[str, str, float | None] | None:
+def tenant_waits(tenant: TenantWait, now: float, due_at: float) -> tuple[str, str, float | None] | None:
     """Why no job of the tenant starts, even after the job is due: a kind, a sentence, and until when."""
     paused_until, rests_until = tenant.paused_until or 0.0, tenant.rests_until or 0.0
     name = _named(tenant.tenant)
@@ -22,12 +22,12 @@ def tenant_waits(tenant: TenantTurn, now: float, due_at: float) -> tuple[str, st
     return None
 
 
-def turn_of_tenant(tenant: TenantTurn, suspects: int) -> str:
+def wait_of_tenant(tenant: TenantWait, suspects: int) -> str:
     """The jobs and tenants that come before a job, in words."""
     waits = []
     if tenant.tenants_ahead:
-        others = "tenant has" if tenant.tenants_ahead == 1 else "tenants have"
-        waits.append(f"{exact(tenant.tenants_ahead)} other {others} a turn before its tenant {_named(tenant.tenant)}")
+        others = "tenant is" if tenant.tenants_ahead == 1 else "tenants are"
+        waits.append(f"{exact(tenant.tenants_ahead)} other {others} served before its tenant {_named(tenant.tenant)}")
     if tenant.ahead:
         waits.append(f"it waits behind {exact(tenant.ahead)} other{'s' if tenant.ahead > 1 else ''} of its tenant")
     if suspects:

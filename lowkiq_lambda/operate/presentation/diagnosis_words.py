@@ -16,8 +16,8 @@ MOVING: Final = (
     "before the whole group has moved."
 )
 GOES_ON: Final = (
-    "If the process that moves it is gone, a daemon or a tick goes on with it, a minute after the last step; the same "
-    "`lowkiq reshard` does at once."
+    "If the process that moves it is gone, a daemon or a housekeeping run goes on with it, a minute after the last "
+    "step; the same `lowkiq reshard` does at once."
 )
 
 NO_JOB: Final = "The queue has no job of this id: it is done, ended with `Rejected`, was deleted, or was never pushed."
@@ -26,9 +26,9 @@ _SUSPECT: Final = (
     "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "
     "alone, before jobs that are not suspects."
 )
-_ON_PROBATION: Final = (
-    "It is on probation: its process died while it was in flight, and another job may have ended it. So it runs once "
-    "more, side by side with the other jobs on probation, before all other jobs. If the process dies again, each of "
+_TOGETHER: Final = (
+    "It is a suspect: its process died while it was in flight, and another job may have ended it. So it runs once "
+    "more, side by side with the other suspects, before all other jobs. If the process dies again, each of "
     "them runs alone."
 )
 
@@ -37,16 +37,16 @@ def suspicion(situation: JobExplanation) -> tuple[str, ...]:
     """Why it runs before others, and beside which; nothing where it is not a suspect."""
     if situation.suspects_ahead is None:
         return ()
-    return (_ON_PROBATION if situation.probation else _SUSPECT,)
+    return (_TOGETHER if situation.runs_together else _SUSPECT,)
 
 
 def after_crash(situation: JobExplanation) -> tuple[str, ...]:
     """How the job will run after its holder died, if it does not run alone, or no longer does."""
-    if not situation.probation:
+    if not situation.runs_together:
         return ()
     if situation.suspects_ahead is None:
-        return ("Then it runs once more, side by side with the other jobs that were in flight: it is on probation.",)
-    return ("It was on probation when its process died, so from now on it runs alone.",)
+        return ("Then it runs once more, side by side with the other jobs that were in flight.",)
+    return ("It ran together with other suspects when its process died, so from now on it runs alone.",)
 
 
 def owner(shard: ShardDetails) -> str:

@@ -33,19 +33,19 @@ def limits_of(operations: Operations, worker: type[Worker[Any]], situation: JobE
 def why_limited(limits: LimitsView, shard: int) -> Limited | None:
     """Why no visit to the free shard begins now; None if the limits are not a reason."""
     if shard in limits.offered:
-        return Limited("limited", "a place of its queue has only just been offered to its shard, for a second.")
+        return Limited("limited", "a permit of its queue has only just been offered to its shard, for a second.")
     if limits.blocking:
         names = " and ".join(f"{wait.queue_name}, of which {_visited(wait.running)} now" for wait in limits.blocking)
         return Limited("waits for a queue", f"its queue waits for {names}.")
-    count = len(limits.places) + len(limits.offered)
+    count = len(limits.permits) + len(limits.offered)
     if limits.max_running is not None and count >= limits.max_running:
-        reason = f"at most {_shards(limits.max_running)} of its queue may be visited at once, and others have a place."
-        return Limited("limited", reason, None, (_holders(limits), *_line(limits, shard)))
+        reason = f"at most {_shards(limits.max_running)} of its queue may be visited at once, and others have a permit."
+        return Limited("limited", reason, None, (_holders(limits), *_wait_list_words(limits, shard)))
     if limits.rate is not None and not limits.ids_left:
         reason = f"at most {rate_words(limits.rate)} of its queue may begin, and so many have begun."
-        return Limited("limited", reason, limits.next_id_at, _line(limits, shard))
-    if shard in limits.line:
-        return Limited("limited", "its shard found no place when it was its turn.", None, _line(limits, shard))
+        return Limited("limited", reason, limits.next_id_at, _wait_list_words(limits, shard))
+    if shard in limits.wait_list:
+        return Limited("limited", "its shard found no permit when it was its turn.", None, _wait_list_words(limits, shard))
     return None
 
 
@@ -63,10 +63,10 @@ def _shards(count: int) -> str:
 
 
 def _holders(limits: LimitsView) -> str:
-    indexes = [*(place.shard for place in limits.places), *limits.offered]
-    last = limits.places[-1].until - limits.at if limits.places else 0.0
-    ends = f" A place ends by itself {duration(max(0.0, last))} from now at the latest, unless its visit prolongs it."
-    return f"The places are those of {_numbered(indexes)}.{ends if limits.places else ''}"
+    indexes = [*(permit.shard for permit in limits.permits), *limits.offered]
+    last = limits.permits[-1].until - limits.at if limits.permits else 0.0
+    ends = f" A permit ends by itself {duration(max(0.0, last))} from now at the latest, unless its visit prolongs it."
+    return f"The permits are those of {_numbered(indexes)}.{ends if limits.permits else ''}"
 
 
 def _numbered(indexes: Sequence[int]) -> str:
@@ -75,12 +75,12 @@ def _numbered(indexes: Sequence[int]) -> str:
     return f"shard{'s' if len(indexes) > 1 else ''} {numbers}{more}"
 
 
-def _line(limits: LimitsView, shard: int) -> tuple[str, ...]:
-    if shard not in limits.line:
-        return ("Its shard is not in line: the next drain asks for a place, and waits if it has time.",)
-    ahead = list(limits.line).index(shard)
+def _wait_list_words(limits: LimitsView, shard: int) -> tuple[str, ...]:
+    if shard not in limits.wait_list:
+        return ("Its shard is not on the wait list: the next drain asks for a permit, and waits if it has time.",)
+    ahead = list(limits.wait_list).index(shard)
     behind = f"behind {_shards(ahead)}" if ahead else "as the first"
-    return (f"Its shard waits in line, {behind}.",)
+    return (f"Its shard is on the wait list, {behind}.",)
 
 
 def change_words(changes: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The calls of a visit to a limited queue: enter, stay, keep, leave.
 
-A visit to a shard of the queue has a place among the visits that run at once, and may begin a granted number of ids.
-Both are kept in the queue's own slot, and a place ends by itself. The calls are numbered, so one that reaches the
+A visit to a shard of the queue has a permit among the visits that run at once, and may begin a granted number of ids.
+Both are kept in the queue's own slot, and a permit ends by itself. The calls are numbered, so one that reaches the
 server twice is applied once.
 """
 
@@ -22,9 +22,9 @@ Operation: TypeAlias = Literal["enter", "stay", "keep", "leave"]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of a queue: `places`, visits at once; `ids` that begin in any `per` seconds. None: no such limit."""
+    """The limits of a queue: `permits`, visits at once; `ids` that begin in any `per` seconds. None: no such limit."""
 
-    places: int | None = None
+    permits: int | None = None
     ids: int | None = None
     per: float = 1.0
 
@@ -35,11 +35,11 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 NO_LIMITS: Final = Limits()
-"""Of a queue that others wait for: its visits have places, and each gets one."""
+"""Of a queue that others wait for: its visits have permits, and each gets one."""
 
 
 class AdmitReply(ReplyShape, frozen=True):
-    """The reply of admit.lua to a visit with a place. Seconds are texts."""
+    """The reply of admit.lua to a visit with a permit. Seconds are texts."""
 
     scripts = ("admit",)
     status: bytes
@@ -50,7 +50,7 @@ class AdmitReply(ReplyShape, frozen=True):
 
 
 class FullReply(ReplyShape, frozen=True):
-    """The reply of admit.lua to a visit without a place."""
+    """The reply of admit.lua to a visit without a permit."""
 
     status: bytes
     seconds: bytes
@@ -68,7 +68,7 @@ class VisitsRunningReply(ReplyShape, frozen=True):
 class Admitted(NamedTuple):
     """The visit goes on: `ids` may begin within `slack` seconds of the call; without a rate both are infinite.
 
-    `waiting`: how many shards wait for a place, or for ids. `more_in`: in how many seconds another id may begin.
+    `waiting`: how many shards wait for a permit, or for ids. `more_in`: in how many seconds another id may begin.
     """
 
     ids: float
@@ -90,10 +90,10 @@ class VisitsRunning(NamedTuple):
     seconds: float
 
 
-class PlaceSession:
-    """One visit's calls about its place. Raises LeaseLost once the place has ended, and BackendError.
+class PermitSession:
+    """One visit's calls about its permit. Raises LeaseLost once the permit has ended, and BackendError.
 
-    A process that was forked since does not have the place: it ends at its first call.
+    A process that was forked since does not have the permit: it ends at its first call.
     """
 
     def __init__(self, backend: Backend, shard: ShardRef, nonce: str, limits: Limits, ttl: float) -> None:
@@ -112,7 +112,7 @@ class PlaceSession:
         return self.backend.clock
 
     def enter(self, want: int, patience: float, retry_for: float) -> Admitted | Full:
-        """Take a place, and `want` ids. A visit that waits for at least `patience` seconds may stand in line."""
+        """Take a permit, and `want` ids. A visit that waits for at least `patience` seconds may be on the wait list."""
         reply = self._ask("enter", retry_for, want=want, patience=patience)
         if reply[0] == b"FULL":
             return Full(float(FullReply.of(reply).seconds))
@@ -120,17 +120,17 @@ class PlaceSession:
         return _admitted(reply)
 
     def stay(self, want: int, unused: float, retry_for: float) -> Admitted:
-        """Prolong the place, give back what did not begin of what was granted last, and take so many ids."""
+        """Prolong the permit, give back what did not begin of what was granted last, and take so many ids."""
         admitted = _admitted(self._unless_gone(self._ask("stay", retry_for, want=want, unused=unused)))
         self._calls += 1
         return admitted
 
     def keep(self, retry_for: float, seconds: float | None = None) -> Admitted:
-        """Prolong the place, or end it in `seconds`. May be called beside the others, by another thread."""
+        """Prolong the permit, or end it in `seconds`. May be called beside the others, by another thread."""
         return _admitted(self._unless_gone(self._ask("keep", retry_for, ttl=seconds)))
 
     def leave(self, unused: float, retry_for: float) -> None:
-        """End the place, and give back what did not begin; also if the answer of the last call was lost."""
+        """End the permit, and give back what did not begin; also if the answer of the last call was lost."""
         self._ask("leave", retry_for, unused=unused)
 
     def _ask(  # noqa: PLR0913 - all but the first two by keyword, few of them at a time
@@ -151,7 +151,7 @@ class PlaceSession:
             self._calls + 1,
             self.shard.number,
             self._ttl if ttl is None else ttl,
-            "" if limits.places is None else limits.places,
+            "" if limits.permits is None else limits.permits,
             "" if limits.ids is None else limits.ids,
             limits.per,
             want,
@@ -164,12 +164,12 @@ class PlaceSession:
     def _unless_gone(self, reply: Reply) -> Reply:
         if reply[0] == b"GONE":
             shard = self.shard
-            raise LeaseLost(f"A visit to shard {shard.number} of {shard.queue_name!r} has lost its place.")
+            raise LeaseLost(f"A visit to shard {shard.number} of {shard.queue_name!r} has lost its permit.")
         return reply
 
 
 def visits_running(backend: Backend, queue_name: str, retry_for: float) -> VisitsRunning:
-    """How many visits to a queue run, of those that have places. Raises BackendError."""
+    """How many visits to a queue run, of those that have permits. Raises BackendError."""
     code = script("visits_running", (LIMITS,))
     reply = VisitsRunningReply.of(
         backend.call(code, QueueRef(queue_name, backend.prefix), [], retry_for, measure=False)

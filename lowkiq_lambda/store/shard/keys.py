@@ -7,7 +7,7 @@ due                 zset     id -> due_at, of every id that waits
 jobs                hash     id -> its record: a single payload, or the mark of several (see box)
 box                 zset     payloads of ids that have several: id, place, payload; read by lex; started jobs that wait
 seen                hash     id and payload (or its digest) -> place in the box, for merging
-since               zset     id -> its own time, while its next slice queues behind what is due
+since               zset     id -> its own time, while its next chunk queues behind what is due
 retry               zset     id -> retry_count, of waiting ids that failed (>= 0)
 errors              hash     id -> last error, or its beginning and a reference to the rest, see texts
 trouble             hash     id -> what it is suspected of or was blamed for (msgpack)
@@ -87,7 +87,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
     TENANTS: ("lines", "lanes", "served"),
     TIMETABLE: (TIMETABLE,),
-    LIMITS: (LIMITS, "places", "line"),
+    LIMITS: (LIMITS, "permits", "wait_list"),
     MARKS: ("marks_even", "marks_odd"),
     DEBOUNCING: (DEBOUNCING,),
     RECEIPTS: (RECEIPTS,),

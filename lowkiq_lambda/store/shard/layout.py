@@ -19,7 +19,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 COUNTS_KEPT: Final = 10
 """Of how many earlier counts of shards the layout tells: logs of closed shards are read in these."""
 
-SLICE_RECORDS: Final = 1_000
+CHUNK_RECORDS: Final = 1_000
 """Records of an old shard that are on their way to new ones at once."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -120,7 +120,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
     @property
     def twice_at_most(self) -> int:
         """How many records may lie in an old shard and in a new one, so that sums count them twice."""
-        return SLICE_RECORDS * sum(len(self.sources(group)) for group in self.left)
+        return CHUNK_RECORDS * sum(len(self.sources(group)) for group in self.left)
 
     def begun(self, after: int, epoch: int) -> "Layout":
         """The beginning of a move to another count."""

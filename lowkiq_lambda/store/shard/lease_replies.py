@@ -12,7 +12,7 @@ from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 StopRequest: TypeAlias = Literal["paused", "limited", "quiet"]
 """Why a holder is to come to an end before its time: the shard is paused; limits of the queue were set, and this holder
-has no place; or it was asked to let go."""
+has no permit; or it was asked to let go."""
 STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {
     b"": None,
     b"paused": "paused",
@@ -29,7 +29,7 @@ _SEVERAL: Final = ord("m")
 _STARTED: Final = ord("p")
 
 
-class Window(msgspec.Struct, frozen=True):
+class StoredClaim(msgspec.Struct, frozen=True):
     """The ids that a claim put into flight. `charge`: not to be run; its ids fail with this error of their group.
 
     `is_rest`: not to be run; the payloads that wait under its ids follow their dead heads. It is empty if all of it had
@@ -41,17 +41,17 @@ class Window(msgspec.Struct, frozen=True):
     charge: bytes | None = None
     is_rest: bool = False
 
-    def without(self, ids: Container[str]) -> "Window | None":
+    def without(self, ids: Container[str]) -> "StoredClaim | None":
         """The rest of it, if there is one."""
         new = [delivery for delivery in self.deliveries if delivery.id not in ids]
-        return Window(new, self.lone_suspect, self.charge, self.is_rest) if new else None
+        return StoredClaim(new, self.lone_suspect, self.charge, self.is_rest) if new else None
 
 
 class Acquired(msgspec.Struct, frozen=True):
-    """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
+    """An acquired lease with its first claim (None: recovery left nothing to do, and the lease is gone again)."""
 
     token: int
-    window: Window | None
+    claim: StoredClaim | None
     recovered: int
     dead: Sequence[tuple[str, bytes]]
     pace: str
@@ -86,8 +86,8 @@ class AcquireReply(ReplyShape, frozen=True):
     dead: list[bytes]
     """Ids, each with its entry behind it."""
     pace: bytes
-    window: Any
-    """As `read_window` reads it, or empty."""
+    claim: Any
+    """As `read_claim` reads it, or empty."""
     recovered_from: bytes = b""
     recovered_ids: Sequence[bytes] = ()
     trimmed: int = 0
@@ -106,8 +106,8 @@ class SettleReply(ReplyShape, frozen=True):
 
     scripts = ("settle",)
     status: bytes
-    window: Any
-    """As `read_window` reads it, or empty."""
+    claim: Any
+    """As `read_claim` reads it, or empty."""
     due_at: bytes
     stop_request: bytes
     ended: Sequence[bytes] = ()
@@ -143,8 +143,8 @@ class CheckpointReply(ReplyShape, frozen=True):
     stop_request: bytes
 
 
-class WindowReply(ReplyShape, frozen=True):
-    """The reply of claim.lua for a window: lists of ids, each with its fields after it."""
+class ClaimReply(ReplyShape, frozen=True):
+    """The reply of claim.lua: lists of ids, each with its fields after it."""
 
     kind: bytes
     # Any: a list of a thousand records is not copied to be checked.
@@ -179,7 +179,7 @@ def read_acquired(reply: Reply) -> Acquired | NotAcquired:
     acquired = AcquireReply.of(reply)
     return Acquired(
         token=int(acquired.token),
-        window=read_window(acquired.window),
+        claim=read_claim(acquired.claim),
         recovered=acquired.recovered,
         dead=[(id_.decode(), entry) for id_, entry in pairs(acquired.dead)],
         pace=_pace(acquired.pace),
@@ -195,17 +195,17 @@ def read_checkpoint(reply: Reply) -> Checkpoint:
     return Checkpoint(float(saved.other_due) if saved.other_due else None, STOP_REQUESTS[saved.stop_request])
 
 
-def read_window(reply: Reply | bytes) -> Window | None:
-    """The window, if there is one. Raises what reading raises if a record is none."""
+def read_claim(reply: Reply | bytes) -> StoredClaim | None:
+    """The claim, if there is one. Raises what reading raises if a record is none."""
     if isinstance(reply, bytes):
         return None
-    window = WindowReply.of(reply)
-    error_of = dict(pairs(window.errors))
-    tracked = set(window.tracked)
-    trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(window.troubles)}
-    headers = _by_id(window.headers)
+    claim = ClaimReply.of(reply)
+    error_of = dict(pairs(claim.errors))
+    tracked = set(claim.tracked)
+    trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(claim.troubles)}
+    headers = _by_id(claim.headers)
     deliveries, numbers = [], 0.0
-    for id_, record in pairs(window.records):
+    for id_, record in pairs(claim.records):
         progress, at = _progress(record) if record[_KIND] == _STARTED else (b"", _KIND)
         due_at, retry_count = _HEAD.unpack_from(record)
         numbers += due_at + retry_count
@@ -227,10 +227,10 @@ def read_window(reply: Reply | bytes) -> Window | None:
         )
     if not math.isfinite(numbers):
         raise ValueError(numbers)
-    # A window told again comes out of a hash, so the order has to be made anew.
+    # A claim told again comes out of a hash, so the order has to be made anew.
     deliveries.sort(key=lambda delivery: delivery.due_at)
-    charge = window.charge if window.kind == b"CHARGE" else None
-    return Window(deliveries, window.kind == b"LONE", charge, window.kind == b"REST")
+    charge = claim.charge if claim.kind == b"CHARGE" else None
+    return StoredClaim(deliveries, claim.kind == b"LONE", charge, claim.kind == b"REST")
 
 
 def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -11,7 +11,7 @@ import msgspec
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TIMETABLE, TRACKING, ShardRef
-from lowkiq_lambda.store.shard.layout import SLICE_RECORDS
+from lowkiq_lambda.store.shard.layout import CHUNK_RECORDS
 from lowkiq_lambda.store.shard.replicas import Replicas
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
@@ -23,8 +23,8 @@ SLOT: Final = 2 * MARGIN
 """How many pushes each shard that a move fills may get with numbers that no other of them gives."""
 MOST_ARRIVALS: Final = 2**47
 """Beyond this no move begins: an arrival number has 48 bits, and a move that has begun has room to turn round."""
-SLICE_BYTES: Final = 1024 * 1024
-"""The most bytes that one call carries, in up to `SLICE_RECORDS` records."""
+CHUNK_BYTES: Final = 1024 * 1024
+"""The most bytes that one call carries, in up to `CHUNK_RECORDS` records."""
 
 
 class Overtaken(LowkiqError):
@@ -207,7 +207,7 @@ class MovingShards:
     def carry(self, orders: Sequence[tuple[ShardRef, int, Sequence[Load]]]) -> list[Cargo]:
         """The next rows of each shard; `orders` has the number to add to its arrivals, and the rows it may drop."""
         calls: list[Call] = [
-            ("carry", shard, [self._epoch, SLICE_RECORDS, SLICE_BYTES, base, *_dropped(rows)])
+            ("carry", shard, [self._epoch, CHUNK_RECORDS, CHUNK_BYTES, base, *_dropped(rows)])
             for shard, base, rows in orders
         ]
         return [_cargo(CarryReply.of(reply)) for reply in self._all(calls)]

@@ -26,7 +26,7 @@ _OFFER: Final = b"offer "
 
 
 class Heard(NamedTuple):
-    """The shards that a message names: they have work, or their limited queue has a place for them if they have."""
+    """The shards that a message names: they have work, or their limited queue has a permit for them if they have."""
 
     shards: list[ShardRef]
     is_offer: bool = False

@@ -24,10 +24,10 @@ from lowkiq_lambda.store.shard.lease_replies import (
     RenewReply,
     SettleReply,
     StopRequest,
-    Window,
+    StoredClaim,
     read_acquired,
     read_checkpoint,
-    read_window,
+    read_claim,
 )
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
 
@@ -38,16 +38,16 @@ OutcomeRecord: TypeAlias = tuple[Any, ...]
 
 
 class ClaimLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one claim, as include/claim.lua reads them: ids, payloads, bytes; `slice`: payloads of one id.
+    """The limits of one claim, as include/claim.lua reads them: ids, payloads, bytes; `chunk`: payloads of one id.
 
-    `slice` is 0 if as many go together as fit. `concurrency`: how many batches run side by side; from 2 on, so do the
+    `chunk` is 0 if as many go together as fit. `concurrency`: how many batches run side by side; from 2 on, so do the
     ids that a first crash left. `tenant_rate`: how many ids of one tenant may begin, and in how many seconds.
     """
 
     ids: int
     payloads: int
     bytes: int
-    slice: int = 0
+    chunk: int = 0
     concurrency: int = 1
     tenant_rate: tuple[int, float] | None = None
 
@@ -101,7 +101,7 @@ class LeaseSession:
         self._pid = os.getpid()
         self.token = 0
         self.at_risk: str | None = None
-        """The lone suspect that would get a strike if nothing more were heard of this holder."""
+        """The lone suspect that would have a crash counted if nothing more were heard of this holder."""
         self.due_at: float | None = None
         """When the shard's next job is due, as the last settling told that let go, or claimed "more"; Unix seconds."""
         self.ended_tasks: Collection[bytes] = ()
@@ -109,7 +109,7 @@ class LeaseSession:
         self.trimmed = 0
         """Payloads that the shard's morgue lost under this lease, as it had no room."""
         self.stop_request: StopRequest | None = None
-        """Whether the holder is to come to an end: as the last settling said that found no window, or a renewal."""
+        """Whether the holder is to come to an end: as the last settling said that found no claim, or a renewal."""
 
     @property
     def crashed(self) -> bytes:
@@ -142,10 +142,10 @@ class LeaseSession:
             self.trimmed += answer.trimmed
         return answer
 
-    def settle(self, settlement: Settlement, limits: ClaimLimits, *, retry_for: float) -> Window | None:
-        """Write what became of the ids in flight and go on; the next window, if any.
+    def settle(self, settlement: Settlement, limits: ClaimLimits, *, retry_for: float) -> StoredClaim | None:
+        """Write what became of the ids in flight and go on; the next claim, if any.
 
-        With "more" the window is what was claimed beside `left`, within limits that are less what that takes up. The
+        With "more" that is what was claimed beside `left`, within limits that are less what that takes up. The
         lease is kept, and `due_at` says when another id could be claimed so: None, too, if nothing can be before
         `left` has come to its end, as there are suspects.
         """
@@ -162,11 +162,11 @@ class LeaseSession:
             *errors,
             *([min(settlement.left.values(), default="")] if more else ()),
         ]
-        window = self._numbered("settle", args, retry_for, self._settled)
+        claim = self._numbered("settle", args, retry_for, self._settled)
         # A repeat is answered with all that is in flight, and `left` was handed out before.
-        return window.without(settlement.left) if window and more else window
+        return claim.without(settlement.left) if claim and more else claim
 
-    def _settled(self, reply: Reply) -> Window | None:
+    def _settled(self, reply: Reply) -> StoredClaim | None:
         settled = SettleReply.of(reply)
         self.due_at = float(settled.due_at) if settled.due_at else None
         self.stop_request = STOP_REQUESTS[settled.stop_request]
@@ -174,7 +174,7 @@ class LeaseSession:
             self.ended_tasks = {*self.ended_tasks, *settled.ended}
         self.trimmed += settled.trimmed
         self.at_risk = None
-        return read_window(settled.window)
+        return read_claim(settled.claim)
 
     def start(self, job_id: str, retry_for: float) -> None:
         """Note that the handler of a lone suspect is about to run."""

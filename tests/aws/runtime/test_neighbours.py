@@ -17,7 +17,7 @@ from tests.kit.waiting import eventually
 APP: Final = "tests.aws.runtime.neighbours:app"
 QUEUES: Final = ("exits", "kills", "good", "fine")
 JOBS: Final = [f"id-{number}" for number in range(30)]
-STRIKES: Final = 3
+MAX_CRASHES: Final = 3
 LEASE_TTL: Final = 1.0
 NOISE: Final = 0.1
 """Seconds by which two clients may differ about what time it is."""
@@ -108,7 +108,7 @@ def test_p6_neighbours_that_are_visited_at_once_are_done_one_invocation_later(
                 # What had ended and was not yet acknowledged has ended twice.
                 assert [{*JOBS}] * 2 == [neighbours.finished(name) for name in ("good", "fine")]
 
-        assert 1 + STRIKES == sum(isinstance(outcome, Crashed) for outcome in outcomes)
+        assert 1 + MAX_CRASHES == sum(isinstance(outcome, Crashed) for outcome in outcomes)
         assert (["x"], ["k"]) == (list(neighbours.dead("exits")), list(neighbours.dead("kills")))
         assert [{}, {}] == [neighbours.dead(name) for name in ("good", "fine")]
 
@@ -129,7 +129,7 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
 
     crashes = [outcome for outcome in outcomes if isinstance(outcome, Crashed)]
     exits = [outcome.message for outcome in outcomes if isinstance(outcome, Error)]
-    assert (1 + STRIKES, 2 * EXIT_LIMIT) == (len(crashes), len(neighbours.began("exits")))
+    assert (1 + MAX_CRASHES, 2 * EXIT_LIMIT) == (len(crashes), len(neighbours.began("exits")))
     assert all("-exits': SystemExit: 3" in message for message in exits)
     assert [-1.0] * EXIT_LIMIT + [0.0] * EXIT_LIMIT == neighbours.began("exits")
     assert ["x"] == list(neighbours.dead("exits"))

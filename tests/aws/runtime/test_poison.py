@@ -7,7 +7,7 @@ from tests.aws.runtime.function_stage import PLENTY, FunctionStage
 from tests.kit.servers.lambda_outcome import Crashed, Error, Outcome, Result
 
 HEALTHY = "abcdefghijkl"
-STRIKES = 3
+MAX_CRASHES = 3
 
 
 @pytest.mark.parametrize("do", ["leave", "shoot"])
@@ -24,13 +24,13 @@ def test_a_job_that_kills_its_process_dies_alone_and_soon(stage: FunctionStage, 
         assert isinstance(outcomes[-1], Result | Crashed)
         stage.end_lease()
 
-    assert 1 + STRIKES == len(outcomes) - 1
+    assert 1 + MAX_CRASHES == len(outcomes) - 1
     state = stage.state()
     assert {"x"} == state["morgue"].keys()
     _, error, _ = state["morgue"]["x"]
     assert error.startswith("crashed")
     assert set(HEALTHY) == stage.performed().keys()
-    assert 1 + STRIKES == len(stage.told("begin", id="x"))
+    assert 1 + MAX_CRASHES == len(stage.told("begin", id="x"))
     assert [] == stage.told("overlap")
     counters = stage.check_that_nothing_is_left(done=len(HEALTHY), troubled=True)
     assert (0, 1) == (counters["retried"], counters["dead"])

@@ -51,7 +51,7 @@ def test_shards_without_a_schedule_are_told(schedules: StackSchedules, told: Tol
         schedules.add(f"shard-{index}-again", f'{{"shard": {index}}}')
 
     assert missing == "; ".join(
-        f"broken {each} has no schedule, and ticks start no drains" for each in ("Orders: shard 2", "Items: shard 1")
+        f"broken {each} has no schedule, and housekeeping starts no drains" for each in ("Orders: shard 2", "Items: shard 1")
     )
     assert told(app) == "ok : each of the 5 shards is drained by a schedule that fires"
 
@@ -77,7 +77,7 @@ def test_a_shard_that_a_move_has_made_is_told(schedules: StackSchedules, told: T
     loaded.operate(loaded.workers[0]).reshard(to=8)
 
     assert before == "ok : each of the 5 shards is drained by a schedule that fires"
-    assert told(write_app({"Orders": 5})) == "broken Orders: shards 5, 6, 7 have no schedule, and ticks start no drains"
+    assert told(write_app({"Orders": 5})) == "broken Orders: shards 5, 6, 7 have no schedule, and housekeeping starts no drains"
 
 
 def test_ticks_that_fan_out_leave_no_shard_out(
@@ -91,8 +91,8 @@ def test_ticks_that_fan_out_leave_no_shard_out(
     without_ticks = told(app)
     schedules.add("minute", '{"tick": "only"}')
 
-    assert without_ticks == "broken Orders: shards 0, 1, 2 have no schedule, and ticks start no drains"
-    assert told(app) == "ok : each tick starts drains of the shards that have work"
+    assert without_ticks == "broken Orders: shards 0, 1, 2 have no schedule, and housekeeping starts no drains"
+    assert told(app) == "ok : each housekeeping run starts drains of the shards that have work"
 
 
 def test_a_move_names_the_shards_that_a_stack_would_not_drain(
@@ -110,7 +110,7 @@ def test_a_move_names_the_shards_that_a_stack_would_not_drain(
     schedules.add("drain", "{}")
     main(command)
 
-    assert "note: Orders: shard 5 has no schedule, and ticks start no drains.\n" == missing
+    assert "note: Orders: shard 5 has no schedule, and housekeeping starts no drains.\n" == missing
     assert "" == capfd.readouterr().err
     assert told(app).startswith("ok")
 

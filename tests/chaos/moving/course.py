@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from lowkiq_lambda import Config, JobView, Lowkiq, MorgueJob
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, StoredClaim
 from lowkiq_lambda.views.queues import Page
 from tests.chaos.moving import app as moving
 from tests.chaos.moving.app import handled_of, moving_worker
@@ -122,9 +122,9 @@ class Course:
         with Holders(self._url, shard, ttl=DAY) as holders:
             taken = eventually(lambda: _taken(holders), what="a lease")
             assert taken
-            holder, window = taken
+            holder, claim = taken
             yield
-            holder.give_back(delivery.id for delivery in window.deliveries)
+            holder.give_back(delivery.id for delivery in claim.deliveries)
 
     @contextmanager
     def _one_frozen(self) -> Iterator[None]:
@@ -200,10 +200,10 @@ class Course:
         close_app(self.app)
 
 
-def _taken(holders: Holders) -> tuple[Holder, Window] | None:
+def _taken(holders: Holders) -> tuple[Holder, StoredClaim] | None:
     holder = holders.new()
     found = holder.take()
-    return (holder, found.window) if isinstance(found, Acquired) and found.window else None
+    return (holder, found.claim) if isinstance(found, Acquired) and found.claim else None
 
 
 def _all_of(look: Callable[..., Page[Listed]]) -> Iterator[Listed]:

@@ -10,7 +10,7 @@ from lowkiq_lambda.jobs.job import shard_for
 from tests.chaos.race.actors import SHARDS
 from tests.chaos.race.notes import RaceNote
 
-STRIKES = 3
+MAX_CRASHES = 3
 """Deaths that kill an id that ran alone."""
 
 
@@ -65,7 +65,7 @@ class Judge:
         return [f"{job_id}: {sorted(numbers)} were lost" for job_id, numbers in lost.items() if not self._died(job_id)]
 
     def _died(self, job_id: str) -> bool:
-        return sum(not run.outcome for run in self.stories[job_id].runs) >= STRIKES
+        return sum(not run.outcome for run in self.stories[job_id].runs) >= MAX_CRASHES
 
     def _take(self, note: RaceNote) -> None:
         story = self.stories[note.id] if note.id else RaceStory()

@@ -10,7 +10,7 @@ from tests.chaos.storm.notes import Note
 
 BAD = "bad"
 """How the ids begin that always fail."""
-STRIKES = 3
+MAX_CRASHES = 3
 """Deaths that kill an id that ran alone."""
 
 
@@ -125,7 +125,7 @@ def disorder(story: Story, *, is_bad: bool) -> Iterator[str]:
 def losses(story: Story, retries: int | None) -> Iterator[str]:
     """P2, P7: a payload that was never done, or, of an id that always fails, one that had too few or many chances."""
     deaths = sum(not execution.outcome for execution in story.executions)
-    if deaths >= STRIKES:
+    if deaths >= MAX_CRASHES:
         return
     if retries is None:
         done = {payload for one in story.executions if one.outcome in ("done", "stale") for payload in one.payloads}

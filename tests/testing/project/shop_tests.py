@@ -158,7 +158,7 @@ async def test_a_plugin_runs_coroutines(lowkiq: AppUnderTest) -> None:
 
 
 def test_pushes_perform(lowkiq_inline: AppUnderTest) -> None:
-    """With the fixture that drains behind each push."""
+    """With the fixture that drains after each push."""
     SyncOrder.push("inline", StatusChanged("paid"))
 
     assert "paid" == orders["inline"]

@@ -1,21 +1,21 @@
---! keys limits places line
---! needs queue set_limits places spend unspend
+--! keys limits permits wait_list
+--! needs queue set_limits permits spend unspend
 -- Decides whether a visit to a shard of the queue may begin or go on, and how many ids it may begin. A visit has one of the
--- places of the queue. A place ends by itself, so no process has to notice a death. For a second a free place is offered to
--- the shards in line, and only to them.
--- ARGV[4]   'enter'; 'stay', which prolongs the place and asks for ids; 'keep', which only prolongs it; or 'leave'
+-- permits of the queue. A permit ends by itself, so no process has to notice a death. For a second a free permit is offered to
+-- the shards on the wait list, and only to them.
+-- ARGV[4]   'enter'; 'stay', which prolongs the permit and asks for ids; 'keep', which only prolongs it; or 'leave'
 -- ARGV[5]   nonce
 -- ARGV[6]   number of the call: 0 for 'enter', one more each time; 'keep' has none, and may be sent beside the others
 -- ARGV[7]   shard
--- ARGV[8]   ttl: seconds from now to the end of the place
--- ARGV[9]   most places, or ''
+-- ARGV[8]   ttl: seconds from now to the end of the permit
+-- ARGV[9]   most permits, or ''
 -- ARGV[10]  ids that may begin in any ARGV[11] seconds, or ''; what an operator has set comes before these three
 -- ARGV[12]  ids wanted
 -- ARGV[13]  ids granted by the last call that did not begin: they are given back
--- ARGV[14]  channel of the bell, which names the shards that are offered a place, behind 'offer '
--- ARGV[15]  seconds for which the caller waits for a place; a shard whose caller waits long enough stands in line
+-- ARGV[14]  channel of the bell, which names the shards that are offered a permit, behind 'offer '
+-- ARGV[15]  seconds for which the caller waits for a permit; a shard whose caller waits long enough is on the wait list
 -- Returns {'OK', ids granted or '' without such a limit, how many wait, in how many seconds the next id may begin, seconds
---   in which those granted may begin}, to a repeat too; {'FULL', in how many seconds to come again}; {'GONE'}: the place
+--   in which those granted may begin}, to a repeat too; {'FULL', in how many seconds to come again}; {'GONE'}: the permit
 --   has ended, or was left by an earlier copy of the call; or {'SKEW', time}.
 local refused = skew()
 if refused then return refused end
@@ -27,15 +27,15 @@ local slack = limit and math.min(1, per / 10) or 0
 
 -- Redis lets a script write when memory is full only after a command that frees: this is the first.
 call('HDEL', limits, '')
-local lasting, taken, first_end, ended = places_now()
-if #ended > 0 then call('HDEL', places, unpack(ended)) end
+local lasting, taken, first_end, ended = permits_now()
+if #ended > 0 then call('HDEL', permits, unpack(ended)) end
 local mine, offered = lasting[nonce], 0
 
-local function write(name, place) call('HSET', places, name, cmsgpack.pack(place)) end
+local function write(name, permit) call('HSET', permits, name, cmsgpack.pack(permit)) end
 
-for name, place in pairs(lasting) do
-  if place.offer then offered = offered + 1 end
-  if ahead > 0 then write(name, place) end
+for name, permit in pairs(lasting) do
+  if permit.offer then offered = offered + 1 end
+  if ahead > 0 then write(name, permit) end
 end
 
 local log = {}
@@ -50,8 +50,8 @@ local left = limit and left_of(log, limit, per, queue_now) or math.huge
 
 local function free() return math.min(most - taken, left - offered) end
 
--- Shards in line, and visits above a limit that has become smaller.
-local function waiting() return call('ZCARD', line) + math.max(0, taken - most) end
+-- Shards on the wait list, and visits above a limit that has become smaller.
+local function waiting() return call('ZCARD', wait_list) + math.max(0, taken - most) end
 
 -- When the next id may begin that is not promised to another shard.
 local function ids_at()
@@ -61,13 +61,13 @@ end
 
 local function seconds_until(time) return string.format('%.6f', math.max(0, time - queue_now)) end
 
--- Offers free places to the shards that have waited longest, up to this shard.
+-- Offers free permits to the shards that have waited longest, up to this shard.
 local function offer(up_to)
   local rung = {}
   while free() >= 1 do
-    local head = call('ZRANGE', line, 0, 0)[1]
+    local head = call('ZRANGE', wait_list, 0, 0)[1]
     if not head or head == up_to then break end
-    call('ZREM', line, head)
+    call('ZREM', wait_list, head)
     write('offer ' .. head, {shard = head, till = queue_now + OFFERED, offer = true})
     taken, offered, first_end, rung[#rung + 1] = taken + 1, offered + 1, math.min(first_end, queue_now + OFFERED), head
   end
@@ -112,11 +112,11 @@ local function grant()
   return answer(granted)
 end
 
--- Writes the place of the visit if no shard is before it. Otherwise the shard may stand in line.
+-- Writes the permit of the visit if no shard is before it. Otherwise the shard may be on the wait list.
 local function enter()
   local own_offer = 'offer ' .. shard
   if lasting[own_offer] then
-    call('HDEL', places, own_offer)
+    call('HDEL', permits, own_offer)
     taken, offered = taken - 1, offered - 1
   else
     offer(shard)
@@ -125,13 +125,13 @@ local function enter()
     note_refusal()
     local come_at = math.max(ids_at(), taken >= most and first_end or 0)
     if come_at - queue_now <= patience then
-      local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]
-      call('ZADD', line, 'NX', tonumber(last or 0) + 1, shard)
+      local last = call('ZRANGE', wait_list, -1, -1, 'WITHSCORES')[2]
+      call('ZADD', wait_list, 'NX', tonumber(last or 0) + 1, shard)
     end
     remember()
     return {'FULL', seconds_until(come_at)}
   end
-  call('ZREM', line, shard)
+  call('ZREM', wait_list, shard)
   taken = taken + 1
   return grant()
 end
@@ -154,7 +154,7 @@ if op == 'stay' then
   offer()
   return grant()
 end
-call('HDEL', places, nonce)
+call('HDEL', permits, nonce)
 taken = taken - 1
 offer()
 return answer(0)

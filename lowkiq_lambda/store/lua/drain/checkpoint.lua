@@ -1,6 +1,6 @@
 --! keys due flight meta lanes
 --! needs shard turn free_memory_first trouble progress lease stop_request
---! rarely next_turn
+--! rarely next_served
 -- Saves how far a job in flight has come, and prolongs the lease.
 -- ARGV[4]   nonce
 -- ARGV[5]   token
@@ -8,8 +8,8 @@
 -- ARGV[7]   ttl
 -- ARGV[8]   id
 -- ARGV[9]   progress
--- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: the death of its holder leaves no strike
---   from now on, and earlier strikes are forgotten
+-- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: the death of its holder counts no crash
+--   from now on, and earlier counted crashes are forgotten
 -- ARGV[11]  the oldest due_at of what else is in flight, absent if the caller does not know it
 -- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
@@ -23,7 +23,7 @@ if verdict == 'NEXT' then
   if record then call('HSET', flight, id, with_progress(record, ARGV[9])) end
   if ARGV[10] == '1' then
     local t = read_trouble(id)
-    t.at_risk, t.strikes, t.struck_payload = nil, nil, nil
+    t.at_risk, t.crashes, t.crashed_payload = nil, nil, nil
     write_trouble(id, t)
   end
   -- A job that makes progress is not late: its shard must not starve the others.
@@ -35,7 +35,7 @@ if verdict == 'NEXT' then
   end
   hold(token, tonumber(ARGV[7]), held_until)
 end
-if lanes then return {'OK', rarely().next_turn({[id] = true}, 1), stop_request(token)} end
+if lanes then return {'OK', rarely().next_served({[id] = true}, 1), stop_request(token)} end
 local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''
 for i = #listed - 1, 1, -2 do
   if listed[i] ~= id then other_due = listed[i + 1] end

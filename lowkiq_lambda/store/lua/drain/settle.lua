@@ -1,12 +1,12 @@
 --! keys errors trouble flight meta lanes
 --! needs shard turn let_go lease earliest_due stop_request free_memory_first claim
---! rarely window outcomes claim_beside
+--! rarely claim_reply outcomes claim_beside
 --! with tenants serve
 --! with tracking items flown_arrivals end_items ended_tasks
 --! with headers drop_headers
 --! with journalling journalling
 --! with marks mark_done
--- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
+-- Writes what became of the ids in flight, renews the lease, and makes the next claim or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       token
 -- ARGV[6]       number of the call
@@ -21,9 +21,9 @@
 -- ARGV[16]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
 -- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
 --   flight, or ''
--- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
+-- Returns {'OK', claim or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no jobs after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
---   the window is what is new in flight, or to a repeat all that is there; and the due time is when the next id could
+--   the jobs are what is new in flight, or to a repeat all that is there; and the due time is when the next id could
 --   be claimed beside it. Where items of tasks ended, {task, ...} comes next: tasks that have no open item left here; and
 --   where the morgue had no room, {} or these, and how many payloads it lost.
 local refused = refusal()
@@ -37,9 +37,9 @@ if verdict == 'AGAIN' then
   -- The first of them may have met damage after it had counted itself, so the last of it is done again.
   local held = held_until > 0
   if held and next_step == 'release' then let_go() elseif held then hold(token, ttl, held_until) end
-  local window = held and (next_step == 'claim' or next_step == 'more') and rarely().window_again() or ''
+  local claimed_jobs = held and (next_step == 'claim' or next_step == 'more') and rarely().claim_again() or ''
   local next_due = next_step == 'more' and rarely().next_beside() or earliest_due()
-  return {'OK', window, next_due, stop_request(token)}
+  return {'OK', claimed_jobs, next_due, stop_request(token)}
 end
 
 free_memory_first()
@@ -67,13 +67,13 @@ call('HINCRBY', meta, 'payloads', performed)
 if next_step == 'more' then
   local stopping = stop_request(token)
   if stopping ~= '' then limits.ids = 0 end
-  local window, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
+  local claimed_jobs, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
-  return {'OK', window or '', next_due, stopping, ended, trimmed}
+  return {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}
 end
-local window
-if next_step == 'claim' and stop_request(token) == '' then window = claim(merge, limits) end
+local claimed_jobs
+if next_step == 'claim' and stop_request(token) == '' then claimed_jobs = claim(merge, limits) end
 if has_journalling then write_trace(token, n) end
-if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
-return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token), ended, trimmed}
+if claimed_jobs or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
+return {'OK', claimed_jobs or '', claimed_jobs and '' or earliest_due(), claimed_jobs and '' or stop_request(token), ended, trimmed}

@@ -1,6 +1,6 @@
 --! keys meta
 --! needs shard turn free_memory_first trouble lease
--- Notes that the handler of a lone suspect is about to run: if its holder dies now, that id gets a strike.
+-- Notes that the handler of a lone suspect is about to run: if its holder dies now, that id has a crash counted.
 -- ARGV[4]  nonce
 -- ARGV[5]  token
 -- ARGV[6]  number of the call

@@ -1,6 +1,6 @@
 --! keys meta
 --! needs shard free_memory_first let_go trouble
--- A holder that could not settle says that it lives, once its handlers have ended: it leaves no strike on the lone
+-- A holder that could not settle says that it lives, once its handlers have ended: it counts no crash on the lone
 -- suspect that it had. What is in flight under it counts as abandoned; what was taken for its death is taken back.
 -- Harmless to repeat, and to say when the settling had been written after all.
 -- ARGV[4]  nonce
@@ -25,11 +25,11 @@ local function take_back(nonces)
     if one == nonce then return table.remove(nonces, i) end
   end
 end
-if take_back(t.strikes) and #t.strikes == 0 then t.strikes, t.struck_payload = nil, nil end
+if take_back(t.crashes) and #t.crashes == 0 then t.crashes, t.crashed_payload = nil, nil end
 if take_back(t.halvings) then
-  -- What halved its slice without a reason.
-  t.slice_limit = t.slice_limit * 2
-  if #t.halvings == 0 then t.halvings, t.slice_limit = nil, nil end
+  -- What halved its chunk without a reason.
+  t.chunk_limit = t.chunk_limit * 2
+  if #t.halvings == 0 then t.halvings, t.chunk_limit = nil, nil end
 end
 write_trouble(id, t)
 return {'OK'}

@@ -1,14 +1,14 @@
 --! keys due jobs since retry errors trouble suspects flight meta lanes
 --! needs reading_step records shard
---! with tenants take_turns serve leave_lines
+--! with tenants take_fairly serve leave_lines
 --! with tracking flown_items
---! with headers window_headers
+--! with headers claim_headers
 --! with journalling trace_claim
---! rarely window slices retry_counts suspects
+--! rarely claim_reply chunks retry_counts suspects
 --! gives take claim
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- `limits`: what one claim may carry, as the caller packs it (ClaimLimits in store/shard/session.py): `ids`, `payloads` and
--- `bytes`; and if they are set `slice`, the most payloads of one id; `concurrency`, how many batches run side by side; and
+-- `bytes`; and if they are set `chunk`, the most payloads of one id; `concurrency`, how many batches run side by side; and
 -- `tenant_rate`, {ids, seconds}. The first id always gets at least one payload.
 
 -- A small hash is a list to Redis, so that many look-ups by name take quadratic time, and so does filling it. One
@@ -64,7 +64,7 @@ local function take(merge, ids, times, limits, first, plain)
   if not plain then
     counts, originals = rarely().numbers_of(retry, 'ZMSCORE', ids), rarely().numbers_of(since, 'ZMSCORE', ids)
   end
-  local window, whole, n, left, bytes, oldest = {}, {}, 0, limits.payloads, limits.bytes, math.huge
+  local claimed_jobs, whole, n, left, bytes, oldest = {}, {}, 0, limits.payloads, limits.bytes, math.huge
   for i, record in ipairs(records) do
     local id, due_at = ids[i], tonumber(originals[i] or times[i])
     local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
@@ -78,7 +78,7 @@ local function take(merge, ids, times, limits, first, plain)
       if kind == STARTED then
         value, taken, size, more = rarely().take_started(id, record, due_at, count, left, bytes, n == 0)
       else
-        local most = math.min(left, limits.slice or math.huge)
+        local most = math.min(left, limits.chunk or math.huge)
         value, taken, size, more = rarely().take_several(merge, id, due_at, count, most, bytes, n == 0)
       end
       if not value then
@@ -102,40 +102,40 @@ local function take(merge, ids, times, limits, first, plain)
     end
     if value then
       n = n + 2
-      window[n - 1], window[n] = id, value
+      claimed_jobs[n - 1], claimed_jobs[n] = id, value
       if due_at < oldest then oldest = due_at end
     end
   end
   if n == 0 then return nil end
   if #whole > 0 then leave(whole, first and 2 * #whole == n, all and #whole == #ids, plain) end
-  if #ids >= MANY then set_many(flight, window) else call('HSET', flight, unpack(window)) end
-  return window, oldest
+  if #ids >= MANY then set_many(flight, claimed_jobs) else call('HSET', flight, unpack(claimed_jobs)) end
+  return claimed_jobs, oldest
 end
 
 -- Returns {kind, {id, record, ...}, {id, error, ...}, {id, trouble, ...}, the error to charge or ''}, and where some ids are
 -- tracked these, {id, ...}; or nil.
 local function claim(merge, limits)
   local plain = call('EXISTS', since, retry, errors, trouble, suspects) == 0
-  local kind, window, oldest, charge = 'DUE'
+  local kind, claimed_jobs, oldest, charge = 'DUE'
   local head = plain and {} or call('ZRANGE', suspects, 0, 0, 'WITHSCORES')
   if #head > 0 then
-    kind, window, oldest, charge = rarely().claim_suspects(merge, head, limits)
+    kind, claimed_jobs, oldest, charge = rarely().claim_suspects(merge, head, limits)
   else
     local ids, times = {}, {}
     if lanes then
-      ids, times = take_turns(limits, {}, 0)
+      ids, times = take_fairly(limits, {}, 0)
     else
       local listed = call('ZRANGE', due, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, limits.ids, 'WITHSCORES')
       for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
     end
     if #ids == 0 then return nil end
-    window, oldest = take(merge, ids, times, limits, not lanes, plain)
+    claimed_jobs, oldest = take(merge, ids, times, limits, not lanes, plain)
   end
-  if not window then return nil end
-  if lanes then serve(window, limits.tenant_rate) end
-  if has_journalling then trace_claim(window) end
-  call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
-  local tracked = has_tracking and mark_flown(window) or nil
-  local reply = plain and {kind, window, {}, {}, '', tracked} or rarely().window_reply(kind, window, charge, tracked)
+  if not claimed_jobs then return nil end
+  if lanes then serve(claimed_jobs, limits.tenant_rate) end
+  if has_journalling then trace_claim(claimed_jobs) end
+  call('HSET', meta, 'claim_kind', kind, 'claim_charge', charge or '', 'flight_since', oldest)
+  local tracked = has_tracking and mark_flown(claimed_jobs) or nil
+  local reply = plain and {kind, claimed_jobs, {}, {}, '', tracked} or rarely().claim_reply(kind, claimed_jobs, charge, tracked)
   return has_headers and with_headers(reply) or reply
 end

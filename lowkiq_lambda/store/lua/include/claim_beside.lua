@@ -1,14 +1,14 @@
 --! keys due since retry errors trouble suspects flight meta lanes
---! needs exists shard claim window
---! with tenants take_turns serve next_turn
+--! needs exists shard claim claim_reply
+--! with tenants take_fairly serve next_served
 --! with tracking flown_items
---! with headers window_headers
+--! with headers claim_headers
 --! with journalling trace_claim
 --! gives next_beside claim_beside
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
 local function may_claim_beside()
-  return call('HGET', meta, 'window_kind') == 'DUE' and not exists(suspects)
+  return call('HGET', meta, 'claim_kind') == 'DUE' and not exists(suspects)
 end
 
 -- The first ids that are due and not in flight, {id, ...}, {time, ...}; when the next other one is due, or ''; and
@@ -17,8 +17,8 @@ local function due_beside(limit)
   local flying, is_flying, ids, times, first = call('HKEYS', flight), {}, {}, {}, true
   for _, id in ipairs(flying) do is_flying[id] = true end
   if lanes then
-    ids, times = take_turns({ids = limit}, is_flying, #flying)
-    return ids, times, next_turn(is_flying, #flying), false
+    ids, times = take_fairly({ids = limit}, is_flying, #flying)
+    return ids, times, next_served(is_flying, #flying), false
   end
   local listed = call('ZRANGE', due, 0, limit + #flying, 'WITHSCORES')
   for i = 1, #listed, 2 do
@@ -49,14 +49,14 @@ local function claim_beside(merge, limits, left_since)
   local plain = call('EXISTS', since, retry, errors, trouble) == 0
   local ids, times, other, first = due_beside(limits.ids)
   if #ids == 0 then return nil, other end
-  local window, oldest = take(merge, ids, times, limits, first, plain)
-  if not window then return nil, times[1] end
+  local claimed_jobs, oldest = take(merge, ids, times, limits, first, plain)
+  if not claimed_jobs then return nil, times[1] end
   call('HSET', meta, 'flight_since', math.min(oldest, tonumber(left_since) or oldest))
-  if lanes then serve(window) end
-  if has_journalling then trace_claim(window) end
-  local tracked = has_tracking and mark_flown(window) or nil
-  local reply = plain and {'DUE', window, {}, {}, '', tracked} or window_reply('DUE', window, '', tracked)
+  if lanes then serve(claimed_jobs) end
+  if has_journalling then trace_claim(claimed_jobs) end
+  local tracked = has_tracking and mark_flown(claimed_jobs) or nil
+  local reply = plain and {'DUE', claimed_jobs, {}, {}, '', tracked} or claim_reply('DUE', claimed_jobs, '', tracked)
   if has_headers then with_headers(reply) end
   if lanes then return reply, next_beside() end
-  return reply, times[#window / 2 + 1] or other
+  return reply, times[#claimed_jobs / 2 + 1] or other
 end

@@ -5,10 +5,10 @@
 --! gives followers block_head follow_head end_rest
 -- The fate of an id whose oldest payload has failed for the last time, if the worker does not let the others go on
 -- (`Worker.dead_head`): 'block', which keeps it at the head of the id; 'drop', which kills with it all that waited
--- then; 'latest', which supersedes all of that but the newest. A call touches SLICE payloads. An id with more of them
+-- then; 'latest', which supersedes all of that but the newest. A call touches CHUNK payloads. An id with more of them
 -- is a suspect: its troubles have `rest`, one of these two words, `upto`, the arrival number of the shard at that
 -- time, and `keep`, that of the newest; and claims hand it out, not to be run, until no payload of it is left.
-local SLICE, SLICE_BYTES, followed = 1000, 4 * 1024 * 1024, 0
+local CHUNK, CHUNK_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 
 -- Payloads that died here, beside heads.
 local function followers() return followed end
@@ -39,7 +39,7 @@ local function newest_waiting(id)
   return last and number_of_arrival(last:sub(#prefix + 1))
 end
 
--- Takes a slice of what waits and follows the head, {entry, ...}; and whether there may be more.
+-- Takes a chunk of what waits and follows the head, {entry, ...}; and whether there may be more.
 local function take_followers(merge, id, t, most)
   local taken, record = {}, call('HGET', jobs, id)
   local function follows(entry)
@@ -58,7 +58,7 @@ local function take_followers(merge, id, t, most)
   end
   -- An equal payload was pushed since, and it is unknown to which of them: all that are left go on.
   if struct.unpack('>I6', record:sub(2)) > t.upto then return taken, false end
-  local prefix, after, left = box_prefix(id), '', SLICE_BYTES
+  local prefix, after, left = box_prefix(id), '', CHUNK_BYTES
   repeat
     local entries, _, more = page(box, id, after, most - #taken, left)
     for _, entry in ipairs(entries) do
@@ -91,10 +91,10 @@ local function end_following(id, t)
   wait(id, now)
 end
 
--- A slice of those that follow the head, of which `before` were taken in this call.
+-- A chunk of those that follow the head, of which `before` were taken in this call.
 local function follow_head(merge, id, t, before)
   local text = error_of(errors, id) or ''
-  local taken, more = take_followers(merge, id, t, math.max(1, SLICE - before))
+  local taken, more = take_followers(merge, id, t, math.max(1, CHUNK - before))
   if t.rest == 'drop' then kill_with_head(merge, id, taken, text) else supersede(id, taken) end
   if not more then return end_following(id, t) end
   wait(id, now)

@@ -4,8 +4,8 @@
 -- What is done needs no headers any more.
 local DROPPED_AT_ONCE = 1000
 
-local function drop_headers(window)
-  local arrivals = arrivals_flown(window)
+local function drop_headers(claimed_jobs)
+  local arrivals = arrivals_flown(claimed_jobs)
   for from = 1, #arrivals, DROPPED_AT_ONCE do
     local to = math.min(#arrivals, from + DROPPED_AT_ONCE - 1)
     call('HDEL', headers_even, unpack(arrivals, from, to))
@@ -17,9 +17,9 @@ end
 local function drop_flown_headers(ids)
   if call('EXISTS', headers_even, headers_odd) == 0 then return end
   if not ids then return drop_headers(call('HGETALL', flight)) end
-  local window = {}
+  local claimed_jobs = {}
   for i, record in ipairs(call('HMGET', flight, unpack(ids))) do
-    if record then window[#window + 1], window[#window + 2] = ids[i], record end
+    if record then claimed_jobs[#claimed_jobs + 1], claimed_jobs[#claimed_jobs + 2] = ids[i], record end
   end
-  drop_headers(window)
+  drop_headers(claimed_jobs)
 end

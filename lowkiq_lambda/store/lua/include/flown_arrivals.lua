@@ -1,5 +1,5 @@
 --! gives arrivals_in arrivals_flown
--- Which entries records in flight have (flight.lua). Payloads are not copied: a window may have megabytes of them.
+-- Which entries records in flight have (flight.lua). Payloads are not copied: a claim may have megabytes of them.
 local HEAD, STARTED_HEAD = 17, 5
 
 local function arrivals_in(record)
@@ -16,11 +16,11 @@ local function arrivals_in(record)
 end
 
 -- Of {id, record, ...}: the arrival numbers, and whose each is.
-local function arrivals_flown(window)
+local function arrivals_flown(claimed_jobs)
   local arrivals, whose = {}, {}
-  for i = 1, #window, 2 do
-    for _, arrival in ipairs(arrivals_in(window[i + 1])) do
-      arrivals[#arrivals + 1], whose[#whose + 1] = arrival, window[i]
+  for i = 1, #claimed_jobs, 2 do
+    for _, arrival in ipairs(arrivals_in(claimed_jobs[i + 1])) do
+      arrivals[#arrivals + 1], whose[#whose + 1] = arrival, claimed_jobs[i]
     end
   end
   return arrivals, whose

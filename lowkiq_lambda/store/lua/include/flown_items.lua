@@ -3,9 +3,9 @@
 -- The items of records in flight.
 
 -- Its items run. Returns the ids that have any, {id, ...}; nil without one.
-local function mark_flown(window)
+local function mark_flown(claimed_jobs)
   if not is_tracked() then return nil end
-  local arrivals, whose = arrivals_flown(window)
+  local arrivals, whose = arrivals_flown(claimed_jobs)
   local kept, ids = refs_at(arrivals), {}
   for i, one in ipairs(kept) do
     if one and ids[#ids] ~= whose[i] then ids[#ids + 1] = whose[i] end

@@ -1,9 +1,9 @@
 --! keys due since lines lanes
 --! needs lanes
 --! gives kept_back
--- The ids that are due at a moment and wait for more than a drain, as their tenant rests or is paused. Lanes whose turn is to
+-- The ids that are due at a moment and wait for more than a drain, as their tenant rests or is paused. Lanes whose time is to
 -- come are looked at from both ends, the next ones and those that are paused for ever, and so many at most.
-local AT_EACH_END, IN_TURN = 100, 1000
+local AT_EACH_END, IN_ORDER = 100, 1000
 
 local function first_of(lane)
   local prefix = lane_prefix(lane)
@@ -34,7 +34,7 @@ local function kept_back(moment)
   if front[1] and not reason(lane_of(front[1]), moment) then
     free = tonumber(front[2])
   elseif front[1] then
-    for _, lane in ipairs(call('ZRANGE', lanes, '-inf', moment, 'BYSCORE', 'LIMIT', 0, IN_TURN)) do
+    for _, lane in ipairs(call('ZRANGE', lanes, '-inf', moment, 'BYSCORE', 'LIMIT', 0, IN_ORDER)) do
       free = math.min(free, first_of(lane))
     end
   end

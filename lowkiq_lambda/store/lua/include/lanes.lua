@@ -1,9 +1,9 @@
 --! keys due lines lanes served
 --! needs shard
---! gives lane_of lane_prefix time_bytes read_lane set_turn line_up
--- Turns of tenants. The part of an id before its first colon is its lane, or ''.
+--! gives lane_of lane_prefix time_bytes read_lane set_served_from line_up
+-- The fair order of tenants. The part of an id before its first colon is its lane, or ''.
 -- lines   the ids of due by lane: members are the length of the lane (4 bytes), lane, due_at (8 bytes), id
--- lanes   lane -> its turn: the later of its first due_at and of what `served` says. A lane without ids is there
+-- lanes   lane -> from when on it is served: the later of its first due_at and of what `served` says. A lane without ids is there
 --         until it has nothing to remember
 -- served  lane -> msgpack of `at`, when it was served last; `paused`, until when an operator has stopped it;
 --         and with a rate `log`, what has begun (spend.lua), until when that counts, `kept`, when the next may begin,
@@ -24,7 +24,7 @@ local function read_lane(lane)
 end
 
 -- `known`: what `served` is to say of it from now on, or nil.
-local function set_turn(lane, known)
+local function set_served_from(lane, known)
   local prefix, changed = lane_prefix(lane), known ~= nil
   known = known or read_lane(lane)
   local first = call('ZRANGE', lines, '[' .. prefix, '(' .. prefix .. '\255', 'BYLEX', 'LIMIT', 0, 1)[1]
@@ -58,5 +58,5 @@ local function line_up(times)
   end
   if #gone > 0 then call('ZREM', lines, unpack(gone)) end
   call('ZADD', lines, unpack(added))
-  for lane in pairs(met) do set_turn(lane) end
+  for lane in pairs(met) do set_served_from(lane) end
 end

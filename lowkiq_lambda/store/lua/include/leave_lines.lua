@@ -1,7 +1,7 @@
 --! keys due lines
 --! needs lanes
 --! gives leave_lines
--- Before these ids leave due; the caller sees to the turns of their lanes.
+-- Before these ids leave due; the caller sees to the fair order of their lanes.
 local function leave_lines(ids)
   local members = {}
   for i, at in ipairs(call('ZMSCORE', due, unpack(ids))) do

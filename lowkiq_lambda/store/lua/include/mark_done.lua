@@ -25,10 +25,10 @@ local function mark_some(ids, scores)
   end
 end
 
-local function mark_done(window)
+local function mark_done(claimed_jobs)
   local ids, scores = {}, {}
-  for i = 1, #window, 2 do
-    ids[#ids + 1], scores[#scores + 1] = window[i], score_done(window[i + 1])
+  for i = 1, #claimed_jobs, 2 do
+    ids[#ids + 1], scores[#scores + 1] = claimed_jobs[i], score_done(claimed_jobs[i + 1])
     if #ids == AT_ONCE_DONE then
       mark_some(ids, scores)
       ids, scores = {}, {}

@@ -1,5 +1,5 @@
 --! keys jobs errors trouble groups flight meta
---! needs trouble suspicion flight progress put_back note_failure keep_error morgue records shard slices forget_errors retry_counts
+--! needs trouble suspicion flight progress put_back note_failure keep_error morgue records shard chunks forget_errors retry_counts
 --! needs dead_heads journal
 --! with tracking items mark_items end_items flown_arrivals
 --! with headers drop_headers
@@ -12,7 +12,7 @@
 --   {id, 'dead', error, signature, brief, rest or nil}   it failed for the last time: its oldest payload leaves, and the
 --                                         others start anew, or with `rest` do as dead_heads.lua says
 --   {id, 'blocked', error, signature, brief}   it failed for the last time, and waits to be unblocked
---   {id, 'rest'}                           another slice of what follows its dead head
+--   {id, 'rest'}                           another chunk of what follows its dead head
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and the batch named no id
@@ -66,7 +66,7 @@ end
 -- Any outcome clears suspicion; what remains is whether the id alone was to blame, what its payloads have failed, and
 -- of an id that was halved, that a holder which died had what waits in its hands, too.
 local function clear_suspicion(id, t, signature, error, blamed)
-  local is_halved = t.slice_limit and call('HEXISTS', jobs, id) == 1 or nil
+  local is_halved = t.chunk_limit and call('HEXISTS', jobs, id) == 1 or nil
   write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = is_halved})
   note_group_outcome(id, t.group, signature, error)
   drop_suspect(id)
@@ -131,7 +131,7 @@ function settle_one.returned(id, record, outcome, merge)
   end
   -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
   clear_suspicion(id, t)
-  local is_halved = t.slice_limit and true
+  local is_halved = t.chunk_limit and true
   write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count, abandoned = is_halved})
   leave_rest(id, due_at)
 end
@@ -202,11 +202,11 @@ end
 
 -- {id, record, ...}
 local function flown_of(ids)
-  local window = {}
+  local claimed_jobs = {}
   for i, record in ipairs(call('HMGET', flight, unpack(ids))) do
-    if record then window[#window + 1], window[#window + 2] = ids[i], record end
+    if record then claimed_jobs[#claimed_jobs + 1], claimed_jobs[#claimed_jobs + 2] = ids[i], record end
   end
-  return window
+  return claimed_jobs
 end
 
 -- Returns how many payloads the morgue had no room for.

@@ -25,8 +25,8 @@ local function keep_receipts()
   local room = FORGOTTEN + #given_receipts / 2
   local ended = call('ZRANGE', receipts, '-inf', '(' .. now_text, 'BYSCORE', 'LIMIT', 0, room)
   if #ended > 0 then call('ZREM', receipts, unpack(ended)) end
-  local surplus = math.min(call('ZCARD', receipts) - MOST_RECEIPTS, room)
-  if surplus <= 0 then return end
-  call('ZPOPMIN', receipts, surplus)
-  call('HINCRBY', meta, 'receipts_trimmed', surplus)
+  local rest = math.min(call('ZCARD', receipts) - MOST_RECEIPTS, room)
+  if rest <= 0 then return end
+  call('ZPOPMIN', receipts, rest)
+  call('HINCRBY', meta, 'receipts_trimmed', rest)
 end

@@ -39,7 +39,7 @@ local function receive_lane(_, row)
   end
   for _, name in ipairs({'at', 'paused', 'rests', 'kept'}) do latest(name) end
   if #(come.log or {}) > #(known.log or {}) then known.log = come.log end
-  set_turn(lane, known)
+  set_served_from(lane, known)
 end
 
 -- What was pushed here meanwhile with a smaller score is superseded.

@@ -3,9 +3,9 @@
 --! with tracking mark_items
 --! gives recover
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
--- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
+-- Only a lone suspect that was at risk has a crash counted, under its holder's nonce, as that may be alive and say
 -- so later (survive.lua); the third of a single payload kills it.
-local STRIKES = 3
+local MAX_CRASHES = 3
 -- Of the ids that were recovered the log names so many, and so many bytes of each.
 local NAMED, NAME_BYTES = 10, 400
 
@@ -31,7 +31,7 @@ local function kill_crashed(merge, id, t, record, entry, crashed, progress, dead
   if call('HEXISTS', jobs, id) == 1 then
     put_back(merge, id, rest, {}, now, -1)
     -- Before it was halved, a holder that died had these in its hands, too.
-    rest.abandoned = t.slice_limit and true
+    rest.abandoned = t.chunk_limit and true
   else
     drop_errors(errors, {id})
   end
@@ -39,26 +39,26 @@ local function kill_crashed(merge, id, t, record, entry, crashed, progress, dead
 end
 
 local function halve(t, entries, holder)
-  t.slice_limit, t.halvings = math.floor(#entries / 2), t.halvings or {}
+  t.chunk_limit, t.halvings = math.floor(#entries / 2), t.halvings or {}
   t.halvings[#t.halvings + 1] = holder
 end
 
--- Returns the entry that died, if the strike was the last.
-local function strike(merge, id, record, t, crashed, holder, dead_head)
+-- Returns the entry that died, if the counted crash was the last.
+local function count_crash(merge, id, record, t, crashed, holder, dead_head)
   local due_at, retry_count, entries, progress = read_flight(record)
   if #entries > 1 and not progress then
     halve(t, entries, holder)
   else
-    -- Strikes are the payload's: a payload that came before it since has no strikes. By its text, as an equal one may replace it.
+    -- Crashes are counted of the payload: one that came before it since has none. By its text, as an equal one may replace it.
     local payload = redis.sha1hex(entries[1]:sub(PLACE + 1))
-    if t.struck_payload ~= payload or not t.strikes then t.strikes, t.struck_payload = {}, payload end
-    t.strikes[#t.strikes + 1] = holder
-    if #t.strikes >= STRIKES and #entries > 1 then
-      -- Smaller slices find out which of them it is, each from its start: the progress was made on all of them.
-      t.strikes, t.struck_payload = nil, nil
+    if t.crashed_payload ~= payload or not t.crashes then t.crashes, t.crashed_payload = {}, payload end
+    t.crashes[#t.crashes + 1] = holder
+    if #t.crashes >= MAX_CRASHES and #entries > 1 then
+      -- Smaller chunks find out which of them it is, each from its start: the progress was made on all of them.
+      t.crashes, t.crashed_payload = nil, nil
       halve(t, entries, holder)
       record = flight_record(due_at, retry_count, entries)
-    elseif #t.strikes >= STRIKES then
+    elseif #t.crashes >= MAX_CRASHES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.group then call('HDEL', groups, t.group) end
       kill_crashed(merge, id, t, record, entries[1], crashed, progress, dead_head)
@@ -72,9 +72,9 @@ end
 -- of what died (or blocked, where `dead_head` is 'block'), the ids that the log names, and how many payloads the morgue
 -- had no room for.
 local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
-  local kind, left, dead, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
+  local kind, left, dead, named = call('HGET', meta, 'claim_kind'), call('HGETALL', flight), {}, {}
   local token, n, owner, since = unpack(call('HMGET', meta, 'token', 'call', 'owner', 'acquired_at'))
-  local ids, struck, dead_ids, trimmed = {}, {}, {}, 0
+  local ids, crash_counted, dead_ids, trimmed = {}, {}, {}, 0
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)
@@ -85,14 +85,14 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
       t.at_risk, t.abandoned = nil, true
       write_trouble(id, t)
     elseif kind == 'LONE' and t.at_risk then
-      struck[#struck + 1] = id
-      local entry = strike(merge, id, record, t, crashed, holder, dead_head)
+      crash_counted[#crash_counted + 1] = id
+      local entry = count_crash(merge, id, record, t, crashed, holder, dead_head)
       if entry then
         dead_ids[#dead_ids + 1], dead[#dead + 1] = id, id
         dead[#dead + 1] = entry
       end
     else
-      t.failed_probation = t.failed_probation or kind == 'PROBATION' or nil
+      t.run_alone = t.run_alone or kind == 'TOGETHER' or nil
       suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
     end
   end
@@ -106,7 +106,7 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   call('HINCRBY', meta, 'recovered', #left / 2)
   enter('recovered', {
     owner = owner or '', since = since or '', how = how_it_ended(abandoned, holder or ''), count = #left / 2, ids = ids,
-    struck = struck, dead = dead_ids,
+    crash_counted = crash_counted, dead = dead_ids,
   })
   write_journal(token, n)
   return #left / 2, dead, named, trimmed

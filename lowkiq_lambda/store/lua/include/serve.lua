@@ -16,10 +16,10 @@ local function note_rest(known, rate)
 end
 
 -- A lane that was served comes behind all lanes that wait.
-local function serve(window, rate)
+local function serve(claimed_jobs, rate)
   local taken, names = {}, {}
-  for i = 1, #window, 2 do
-    local lane = lane_of(window[i])
+  for i = 1, #claimed_jobs, 2 do
+    local lane = lane_of(claimed_jobs[i])
     if not taken[lane] then names[#names + 1] = lane end
     taken[lane] = (taken[lane] or 0) + 1
   end
@@ -30,7 +30,7 @@ local function serve(window, rate)
       known.log, known.begun = known.log or {}, (known.begun or 0) + taken[lane]
       note_rest(known, rate)
     end
-    set_turn(lane, known)
+    set_served_from(lane, known)
   end
   if rate then call('HSET', served, BEGUN, cmsgpack.pack(names)) end
 end
@@ -50,7 +50,7 @@ local function note_ended(rate)
     else
       known.log, known.begun, known.kept, known.rests = nil, nil, nil, nil
     end
-    set_turn(lane, known)
+    set_served_from(lane, known)
   end
   call('HDEL', served, BEGUN)
 end

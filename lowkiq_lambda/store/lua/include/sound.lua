@@ -124,9 +124,9 @@ local function is_trouble(packed)
   for name in pairs(t) do
     if not is_any(name, 'string') then return false end
   end
-  return is_any(t.group, 'nil', 'string') and is_list(t.strikes) and is_list(t.halvings) and is_list(t.retry_counts, true)
+  return is_any(t.group, 'nil', 'string') and is_list(t.crashes) and is_list(t.halvings) and is_list(t.retry_counts, true)
     and is_number(t.blocked_since, 0) and is_any(t.head, 'nil', 'string') and is_any(t.rest, 'nil', 'string') and is_number(t.upto, 0)
-    and is_number(t.keep, 0) and not (t.rest and not t.upto) and is_number(t.slice_limit, 1) and (t.slice_limit or not t.halvings) and is_number(t.exit_count, 0)
+    and is_number(t.keep, 0) and not (t.rest and not t.upto) and is_number(t.chunk_limit, 1) and (t.chunk_limit or not t.halvings) and is_number(t.exit_count, 0)
     and is_any(t.at_risk, 'nil', 'boolean') and is_any(t.blamed, 'nil', 'boolean') and is_any(t.abandoned, 'nil', 'boolean')
 end
 

@@ -37,7 +37,7 @@ local function check_served(lane, packed)
   if not is_sound(packed) or (lane ~= BEGUN and not is_utf8(lane)) then
     take_away('served', served, lane, packed, 'the note is none of a lane')
   end
-  if lane ~= BEGUN then set_turn(lane) end
+  if lane ~= BEGUN then set_served_from(lane) end
 end
 
 local function check_line(member, score)
@@ -53,9 +53,9 @@ local function check_line(member, score)
   note_repair('lines', id, 'the line had a score')
 end
 
-local function check_turn(lane, score)
-  set_turn(lane)
-  if not finite(score) then note_repair('lanes', lane, 'its turn was ' .. score) end
+local function check_served_from(lane, score)
+  set_served_from(lane)
+  if not finite(score) then note_repair('lanes', lane, 'its time was ' .. score) end
 end
 
 local check_due = CHECKS.due
@@ -67,7 +67,7 @@ local function check_due_in_line(id, score)
   note_repair('due', id, 'the id was not in the line of its lane')
 end
 
--- Makes them parts of what is looked through: what making an id wait reads comes first, and turns follow from all the rest.
+-- Makes them parts of what is looked through: what making an id wait reads comes first, and the fair order follows from all the rest.
 local function look_at_lanes(parts)
   for _, each in ipairs({{'lines', lines, 'zset'}, {'lanes', lanes, 'zset'}, {'served', served, 'hash'}}) do
     KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = each
@@ -75,5 +75,5 @@ local function look_at_lanes(parts)
   table.insert(parts, 1, 'lines')
   table.insert(parts, 2, 'served')
   parts[#parts + 1] = 'lanes'
-  CHECKS.served, CHECKS.lines, CHECKS.lanes, CHECKS.due = check_served, check_line, check_turn, check_due_in_line
+  CHECKS.served, CHECKS.lines, CHECKS.lanes, CHECKS.due = check_served, check_line, check_served_from, check_due_in_line
 end

@@ -101,7 +101,7 @@ local function check_field(field, is_sound, ttl)
   return false
 end
 
-local WINDOW_KINDS = {DUE = true, LONE = true, PROBATION = true, CHARGE = true, REST = true}
+local CLAIM_KINDS = {DUE = true, LONE = true, TOGETHER = true, CHARGE = true, REST = true}
 
 -- Whether the bytes of the morgue have to be counted anew.
 local function check_meta(ttl)
@@ -124,10 +124,10 @@ local function check_meta(ttl)
   end, ttl)
   check_field('kin', function(value) return value:find('^%d+ %d+ %d+$') end, ttl)
   check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
-  local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'window_kind', 'token', 'nonce', 'until'))
-  if exists(flight) and not WINDOW_KINDS[kind or ''] then
-    call('HSET', meta, 'window_kind', 'DUE')
-    note_repair('meta', 'window_kind', 'what is in flight is taken for a window of due ids')
+  local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'claim_kind', 'token', 'nonce', 'until'))
+  if exists(flight) and not CLAIM_KINDS[kind or ''] then
+    call('HSET', meta, 'claim_kind', 'DUE')
+    note_repair('meta', 'claim_kind', 'what is in flight is taken for a claim of due ids')
   end
   if token and not nonce then put_away_holder() end
   if token and not held_until then hold_off(ttl) end

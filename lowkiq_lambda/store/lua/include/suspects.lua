@@ -2,11 +2,11 @@
 --! needs trouble claim records put
 --! gives claim_suspects
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
--- batches run side by side, what a first crash left goes together too, on probation: most crashes are not a job's fault,
+-- batches run side by side, what a first crash left goes together too: most crashes are not a job's fault,
 -- and one by one as many as ran side by side would take long. Of an id whose others follow its dead head, one payload is
--- handed out for each slice of them, and not run (dead_heads.lua).
-local function is_on_probation(t)
-  return t.group == '' and not (t.strikes or t.halvings or t.failed_probation or t.rest)
+-- handed out for each chunk of them, and not run (dead_heads.lua).
+local function may_run_together(t)
+  return t.group == '' and not (t.crashes or t.halvings or t.run_alone or t.rest)
 end
 
 -- The first suspects that are like the first of all, {id, ...}, {due_at, ...}.
@@ -41,23 +41,23 @@ local function claim_suspects(merge, head, limits)
   local first = read_trouble(head[1])
   if first.rest then
     free_if_joined(head[1], first)
-    local window, oldest = take(merge, {head[1]}, {head[2]}, {payloads = 1, bytes = limits.bytes, slice = 1})
-    return 'REST', window, oldest
+    local claimed_jobs, oldest = take(merge, {head[1]}, {head[2]}, {payloads = 1, bytes = limits.bytes, chunk = 1})
+    return 'REST', claimed_jobs, oldest
   end
-  if limits.concurrency and is_on_probation(first) then
-    local ids, times = alike(limits.ids, is_on_probation)
-    local window, oldest = take(merge, ids, times, limits)
-    return 'PROBATION', window, oldest
+  if limits.concurrency and may_run_together(first) then
+    local ids, times = alike(limits.ids, may_run_together)
+    local claimed_jobs, oldest = take(merge, ids, times, limits)
+    return 'TOGETHER', claimed_jobs, oldest
   end
   local group = first.group
   local state = group and group ~= '' and call('HGET', groups, group)
   state = state and cmsgpack.unpack(state)
   if not (state and state.systemic) then
-    local window, oldest = take(merge, {head[1]}, {head[2]}, limits)
-    return 'LONE', window, oldest
+    local claimed_jobs, oldest = take(merge, {head[1]}, {head[2]}, limits)
+    return 'LONE', claimed_jobs, oldest
   end
   local ids, times = alike(limits.ids, function(t) return t.group == group end)
-  local window, oldest = take(merge, ids, times, {payloads = limits.ids, bytes = limits.bytes, slice = limits.slice})
-  return 'CHARGE', window, oldest, state.error
+  local claimed_jobs, oldest = take(merge, ids, times, {payloads = limits.ids, bytes = limits.bytes, chunk = limits.chunk})
+  return 'CHARGE', claimed_jobs, oldest, state.error
 end
 

@@ -9,6 +9,6 @@ end
 local function suspect(id, t, due_at, group)
   t.group, t.at_risk = group, nil
   call('ZADD', suspects, due_at, id)
-  -- Last: where something before it fails, all is done again, and a strike must not be noted twice.
+  -- Last: where something before it fails, all is done again, and a crash must not be counted twice.
   write_trouble(id, t)
 end

@@ -20,7 +20,7 @@ local function delivered(record)
   return first, last, count, started
 end
 
-local function trace_claim(window)
+local function trace_claim(claimed_jobs)
   if not is_traced() then return end
-  for i = 1, #window, 2 do trace('claimed', {window[i], delivered(window[i + 1])}) end
+  for i = 1, #claimed_jobs, 2 do trace('claimed', {claimed_jobs[i], delivered(claimed_jobs[i + 1])}) end
 end

@@ -10,5 +10,5 @@ end
 local function wait_no_more(id)
   if lines then leave_lines({id}) end
   call('ZREM', due, id)
-  if lines then set_turn(lane_of(id)) end
+  if lines then set_served_from(lane_of(id)) end
 end

@@ -1,6 +1,6 @@
 --! keys meta
 --! needs shard free_memory_first
--- Says that visits to the shard have to ask its queue for a place, or ends that. Harmless to repeat; a change that was
+-- Says that visits to the shard have to ask its queue for a permit, or ends that. Harmless to repeat; a change that was
 -- overtaken by a later one takes no mark away.
 -- ARGV[4]  number of the change
 -- ARGV[5]  '1', or '' to take the mark away

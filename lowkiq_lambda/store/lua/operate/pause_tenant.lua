@@ -8,5 +8,5 @@ if refused then return refused end
 free_memory_first()
 local known = read_lane(ARGV[4])
 known.paused = tonumber(ARGV[5])
-set_turn(ARGV[4], known)
+set_served_from(ARGV[4], known)
 return {'OK', earliest_due()}

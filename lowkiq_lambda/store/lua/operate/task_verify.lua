@@ -6,7 +6,7 @@
 -- ARGV[5]  status, a letter
 -- ARGV[6]  the number (4 bytes) that they come after, or ''
 -- ARGV[7]  how many to look at
--- Returns {'OK', how many were lost, the number to go on behind, or ''}, or a refusal.
+-- Returns {'OK', how many were lost, the number to go on after, or ''}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local task, status, after, most = ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])

@@ -8,7 +8,7 @@
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
 --   '', time of its last death or '', '1' if the shard is closed, else '', least version or '', its progress or '',
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
---   {}, or of its tenant {its turn, tenants whose turns come first, ids of it that come before, what `served` notes of it},
+--   {}, or of its tenant {from when on it is served, tenants that come first, ids of it that come before, what `served` notes of it},
 --   {{time, retry_count, the error in brief}, ...} of its last failures, the newest first}.
 local id = ARGV[4]
 local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
@@ -27,9 +27,9 @@ local latest = debouncing and due_at and debounced_until(id, due_at)
 local of_tenant = {}
 if lines and due_at then
   local lane = lane_of(id)
-  local prefix, turn = lane_prefix(lane), call('ZSCORE', lanes, lane)
+  local prefix, from = lane_prefix(lane), call('ZSCORE', lanes, lane)
   local before = call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(tonumber(due_at)) .. id)
-  of_tenant = {turn or '', turn and call('ZCOUNT', lanes, '-inf', '(' .. turn) or 0, before, cmsgpack.pack(read_lane(lane))}
+  of_tenant = {from or '', from and call('ZCOUNT', lanes, '-inf', '(' .. from) or 0, before, cmsgpack.pack(read_lane(lane))}
 end
 local failed, brief = {}, ''
 -- What is noted of an id without an error counts no more: include/failures.lua.

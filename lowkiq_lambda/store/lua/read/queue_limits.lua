@@ -1,10 +1,10 @@
---! keys limits line
---! needs queue set_limits places spend
--- The limits of a queue, its places, and the shards that wait for one, read only.
--- ARGV[4]  most places that code declares, or ''
+--! keys limits wait_list
+--! needs queue set_limits permits spend
+-- The limits of a queue, its permits, and the shards that wait for one, read only.
+-- ARGV[4]  most permits that code declares, or ''
 -- ARGV[5]  ids that may begin in any ARGV[6] seconds, as code declares it, or ''
--- Returns {'OK', now, most places or '', ids or '', seconds or '', '1' where an operator has set any of that, else '',
---   {{shard, until, 1 for an offer, else 0}, ...}, {shard in line, ...}, ids left or '', when another id may begin or '',
+-- Returns {'OK', now, most permits or '', ids or '', seconds or '', '1' where an operator has set any of that, else '',
+--   {{shard, until, 1 for an offer, else 0}, ...}, {shard on the wait list, ...}, ids left or '', when another id may begin or '',
 --   until when the last id may begin, if that used up the rate, else when the rate last let no id begin, or ''};
 --   or {'SKEW', time}.
 local refused = skew()
@@ -12,9 +12,9 @@ if refused then return refused end
 local function text(number) return string.format('%.17g', number) end
 local most, limit, per = limits_that_count(ARGV[4], ARGV[5], ARGV[6])
 local taken, offered = {}, 0
-for _, place in pairs((places_now())) do
-  if place.offer then offered = offered + 1 end
-  taken[#taken + 1] = {tostring(place.shard), text(place.till), place.offer and 1 or 0}
+for _, permit in pairs((permits_now())) do
+  if permit.offer then offered = offered + 1 end
+  taken[#taken + 1] = {tostring(permit.shard), text(permit.till), permit.offer and 1 or 0}
 end
 local left, next_at, last = '', '', ''
 if limit then
@@ -31,5 +31,5 @@ if limit then
 end
 return {
   'OK', text(queue_now), most < math.huge and text(most) or '', limit and text(limit) or '', limit and text(per) or '',
-  limits_set() and '1' or '', taken, call('ZRANGE', line, 0, -1), left, next_at, last,
+  limits_set() and '1' or '', taken, call('ZRANGE', wait_list, 0, -1), left, next_at, last,
 }

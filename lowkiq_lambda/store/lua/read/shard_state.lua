@@ -1,7 +1,7 @@
 --! each due since suspects flight meta lease lanes
 -- The work that there is in the shards, read only.
 -- Returns for each {
---   {earliest due (or turn of a tenant) or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
+--   {earliest due (or when a tenant is served) or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
 --     paused until or ''},
 --   ids in flight, the latest now that was seen or '', TTL of the lease or '', 1 if the shard is open, 0 if it is not, -1 if
 --   nobody may have its jobs, as it is closed or they have not all come (docs/resharding.md),

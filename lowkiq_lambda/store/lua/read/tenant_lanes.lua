@@ -2,16 +2,16 @@
 --! needs lanes
 -- Lanes of tenants, read only.
 -- ARGV[4]     how many
--- ARGV[5]     'turn': those whose turn comes first; 'waiting': those with the most ids; or 'one', to read of ARGV[6] alone
--- Returns {how many lanes there are, {{tenant, its turn, ids that wait, its first due_at or '', what `served` notes
+-- ARGV[5]     'fair': those first that are served first; 'waiting': those with the most ids; or 'one', to read of ARGV[6] alone
+-- Returns {how many lanes there are, {{tenant, from when on it is served, ids that wait, its first due_at or '', what `served` notes
 --   of it}, ...}}.
 local most, order = tonumber(ARGV[4]), ARGV[5]
 
 local function listed()
-  if order == 'turn' then return call('ZRANGE', lanes, 0, most - 1, 'WITHSCORES') end
+  if order == 'fair' then return call('ZRANGE', lanes, 0, most - 1, 'WITHSCORES') end
   if order == 'waiting' then return call('ZRANGE', lanes, 0, -1, 'WITHSCORES') end
-  local turn = call('ZSCORE', lanes, ARGV[6])
-  return turn and {ARGV[6], turn} or {}
+  local from = call('ZSCORE', lanes, ARGV[6])
+  return from and {ARGV[6], from} or {}
 end
 
 local function ids_of(lane)

@@ -16,7 +16,7 @@ from tests.kit.servers.monitor import Monitor
 from tests.kit.waiting import eventually
 
 SOON = 0.05
-"""Seconds between two beats."""
+"""Seconds between two heartbeats."""
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_next_invocation_of_the_environment_drains(app: Lowkiq, drain: Drain
     assert [{"done": 1}, {"done": 1}, {}] == reasons
 
 
-def test_sk1_the_beats_of_a_short_invocation_travel_with_its_calls(own_server: Server, drain: DrainFunction) -> None:
+def test_sk1_the_heartbeats_of_a_short_invocation_travel_with_its_calls(own_server: Server, drain: DrainFunction) -> None:
     """SK-1: with work it tells that it lives and that it ends, by no call of its own; without work it tells nothing."""
     asked = []
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:
@@ -87,15 +87,15 @@ def test_sk1_the_beats_of_a_short_invocation_travel_with_its_calls(own_server: S
                 asked.append([(one.name, one.first.decode(), one.by_script) for one in monitor.heard()])
 
     alive, orders = ProcessesRef().keys
-    beats = [[one for one in each if one[1] in (alive, orders)] for each in asked]
+    heartbeats = [[one for one in each if one[1] in (alive, orders)] for each in asked]
     both = [("hset", alive, False), ("hdel", alive, False), ("hdel", orders, False)]
-    assert [both, [], both] == beats
+    assert [both, [], both] == heartbeats
 
 
-def test_a_beat_behind_the_last_look_is_taken_back(
+def test_a_heartbeat_after_the_last_look_is_taken_back(
     app: Lowkiq, drain: DrainFunction, own_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SK-1: the thread may beat once more when the end is told already; the next call of the environment mends it."""
+    """SK-1: the thread may send one more when the end is told already; the next call of the environment mends it."""
     worker = app.worker(queue_name="queue", shards_count=1)(print)
     worker.push_many(overdue("a"))
     drain.install(app, idle="end")
@@ -107,7 +107,7 @@ def test_a_beat_behind_the_last_look_is_taken_back(
         found = probe_each(*args, **options)
         looks.append(own_server.admin.hlen(alive))
         if len(looks) == 2:
-            eventually(lambda: own_server.admin.hlen(alive), what="a beat of the thread")
+            eventually(lambda: own_server.admin.hlen(alive), what="a heartbeat of the thread")
         return found
 
     monkeypatch.setattr(app.core.drains.drainer, "probe_each", looked)

@@ -2,7 +2,7 @@
 -- Notes that a process lives, and answers its order. Harmless to repeat.
 -- ARGV[4]  the process
 -- ARGV[5]  its description, opaque
--- ARGV[6]  seconds after its last beat when a process is forgotten
+-- ARGV[6]  seconds after its last heartbeat when a process is forgotten
 -- Returns {'quiet', 'stop' or ''}.
 local now_text, process, description, kept = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[6])
 -- A few at random: that forgets all of them in time, and costs the same for any number of processes.

@@ -1,6 +1,6 @@
-"""The pulse of a process that drains: it tells every few seconds that it lives, and what it does.
+"""The heartbeat of a process that drains: it tells every few seconds that it lives, and what it does.
 
-It hears in answer that it is to be quiet, or to stop. A beat that is missing ends nothing: only leases say who may
+It hears in answer that it is to be quiet, or to stop. A heartbeat that is missing ends nothing: only leases say who may
 drain a shard.
 """
 
@@ -20,7 +20,7 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.settings.config import do_nothing
-from lowkiq_lambda.store.shard.beating import Beats
+from lowkiq_lambda.store.shard.heartbeats import HeartbeatSender
 from lowkiq_lambda.views.processes import Doing, Process, ProcessKind, ProcessState
 
 logger = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ SLOW: Final = 0.05
 """Seconds of a round trip that are too many, if none of the last READINGS took less."""
 READINGS: Final = 5
 _END: Final = 0.25
-"""Seconds for which the end waits for a beat that is under way."""
+"""Seconds for which the end waits for a heartbeat that is under way."""
 _KIBIBYTE: Final = 1024
 
 
-class Pulse:
-    """The pulse of one process. Its thread ends with it alone: errors of a beat are logged, and the next one comes."""
+class Heartbeat:
+    """The heartbeats of one process. Its thread ends with it alone: an error is logged, and the next one comes."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class Pulse:
         obey: Callable[[str], object],
         state: Callable[[], ProcessState] = lambda: "running",
     ) -> None:
-        """`obey` gets "quiet" or "stop", each once, in the pulse's thread."""
+        """`obey` gets "quiet" or "stop", each once, in the heartbeat's thread."""
         self.on_heartbeat: Callable[[], object] = do_nothing
-        """Called before each beat."""
+        """Called before each heartbeat."""
         self.is_heard = False
-        """Whether Redis took the last beat."""
+        """Whether Redis took the last heartbeat."""
         self.made = 0
-        """How many beats Redis has taken."""
+        """How many heartbeats Redis has taken."""
         self._drainer = drainer
         self._kind = kind
         self._threads = threads
@@ -61,7 +61,7 @@ class Pulse:
         self._state = state
         self._host = socket.gethostname()
         self.id = f"{self._host}:{os.getpid()}:{secrets.token_hex(3)}"
-        self.beats = Beats(drainer.backend, self.id)
+        self.sender = HeartbeatSender(drainer.backend, self.id)
         self._began_at = drainer.clock.monotonic()
         self._readings: deque[float] = deque(maxlen=READINGS)
         self._order = ""
@@ -71,16 +71,16 @@ class Pulse:
         self._thread: Thread | None = None
 
     def begin(self, first_in: float = 0.0) -> None:
-        """Beat from now on, or for the first time in so many seconds, until the end."""
-        self._thread = Thread(target=self._run, args=(first_in,), name="lowkiq-pulse", daemon=True)
+        """Send heartbeats from now on, or for the first time in so many seconds, until the end."""
+        self._thread = Thread(target=self._run, args=(first_in,), name="lowkiq-heartbeat", daemon=True)
         self._thread.start()
 
-    def beat_soon(self) -> None:
+    def send_soon(self) -> None:
         """There is news to tell."""
         self._news.set()
 
     def end(self) -> None:
-        """No beat begins any more."""
+        """No heartbeat is sent any more."""
         self._has_ended = True
         self._news.set()
         if self._thread is not None:
@@ -88,7 +88,7 @@ class Pulse:
 
     def told(self) -> Process:
         """The current record of the process."""
-        now, monotonic = self.beats.now(), self._drainer.clock.monotonic()
+        now, monotonic = self.sender.now(), self._drainer.clock.monotonic()
         return Process(
             host=self._host,
             pid=os.getpid(),
@@ -114,17 +114,17 @@ class Pulse:
         while not self._has_ended:
             self._news.clear()
             try:
-                self._beat()
+                self._send()
             except Exception:
-                logger.exception("a beat of this process raised")
+                logger.exception("a heartbeat of this process raised")
             self._news.wait(self._drainer.config.heartbeat_interval)
 
-    def _beat(self) -> None:
+    def _send(self) -> None:
         self.on_heartbeat()
         clock = self._drainer.clock
         process, asked_at = self.told(), clock.monotonic()
         try:
-            order = self.beats.beat(process)
+            order = self.sender.send(process)
         except BackendError as error:
             self.is_heard = False
             # Other parts log an outage.
@@ -144,8 +144,8 @@ class Pulse:
         self._readings.append(round_trip)
         if self._is_slow and not was_slow:
             logger.warning(
-                "Redis is slow to answer: the last %d beats took more than %d ms each; look at its load, and whether "
-                "it is in another region",
+                "Redis is slow to answer: the last %d heartbeats took more than %d ms each; look at its load, and "
+                "whether it is in another region",
                 READINGS,
                 SLOW * 1_000,
                 extra={"slowest": round(max(self._readings), 3)},

@@ -1,10 +1,10 @@
 --! keys due lines lanes
 --! needs shard lanes spend
---! gives take_turns
--- The ids of a claim, by the turns of their lanes: of each lane whose turn has come as many as makes it even, then more,
+--! gives take_fairly
+-- The ids of a claim, in the fair order of their lanes: of each lane that may be served as many as makes it even, then more,
 -- from the first lane on, while there is room; of a lane no more than its rate allows. `flying`: {id = true, ...} of
 -- what stays in flight, and how many these are. Returns {id, ...}, {time, ...}.
-local function take_turns(limits, flying, beside)
+local function take_fairly(limits, flying, beside)
   local most, rate, ids, times, from, left = limits.ids, limits.tenant_rate, {}, {}, {}, {}
   local rate_ids, rate_seconds = unpack(rate or {})
 
@@ -15,7 +15,7 @@ local function take_turns(limits, flying, beside)
       left[lane] = left_of(known.log or {}, rate_ids, rate_seconds, now)
       if left[lane] < 1 then
         known.rests = free_at(known.log, left[lane], rate_seconds)
-        set_turn(lane, known)
+        set_served_from(lane, known)
       end
     end
     return left[lane]
@@ -39,7 +39,7 @@ local function take_turns(limits, flying, beside)
     if rate then left[lane] = left[lane] - found end
     if #members > 0 or first ~= '[' .. prefix then return end
     -- It has no ids any more, and had something to remember.
-    set_turn(lane)
+    set_served_from(lane)
     if call('ZCARD', lines) ~= call('ZCARD', due) then error('DAMAGED lines') end
   end
 

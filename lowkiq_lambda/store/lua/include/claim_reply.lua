@@ -1,9 +1,9 @@
 --! keys errors trouble flight meta
 --! needs exists texts
 --! with tracking flown_items
---! with headers window_headers
---! gives numbers_of window_reply window_again
--- The window as the holder gets it.
+--! with headers claim_headers
+--! gives numbers_of claim_reply claim_again
+-- The claim as the holder gets it.
 local function numbers_of(key, command, ids)
   if not exists(key) then return {} end
   return call(command, key, unpack(ids))
@@ -23,23 +23,23 @@ local function troubles_of(ids)
 end
 
 -- As claim returns it.
-local function window_reply(kind, window, charge, tracked)
+local function claim_reply(kind, claimed_jobs, charge, tracked)
   local ids, errors_of_ids = {}, {}
-  for i = 1, #window, 2 do ids[#ids + 1] = window[i] end
+  for i = 1, #claimed_jobs, 2 do ids[#ids + 1] = claimed_jobs[i] end
   for i, stored in ipairs(numbers_of(errors, 'HMGET', ids)) do
     if stored then
       errors_of_ids[#errors_of_ids + 1] = ids[i]
       errors_of_ids[#errors_of_ids + 1] = text_of(errors, stored)
     end
   end
-  return {kind, window, errors_of_ids, troubles_of(ids), charge or '', tracked}
+  return {kind, claimed_jobs, errors_of_ids, troubles_of(ids), charge or '', tracked}
 end
 
--- The window in flight once more, for a call whose answer was lost; it is empty where all of it was set aside since.
-local function window_again()
+-- The claim in flight once more, for a call whose answer was lost; it is empty where all of it was set aside since.
+local function claim_again()
   if not exists(flight) then return {'DUE', {}, {}, {}, ''} end
-  local kind, charge = unpack(call('HMGET', meta, 'window_kind', 'window_charge'))
-  local window = call('HGETALL', flight)
-  local reply = window_reply(kind, window, charge, has_tracking and mark_flown(window) or nil)
+  local kind, charge = unpack(call('HMGET', meta, 'claim_kind', 'claim_charge'))
+  local claimed_jobs = call('HGETALL', flight)
+  local reply = claim_reply(kind, claimed_jobs, charge, has_tracking and mark_flown(claimed_jobs) or nil)
   return has_headers and with_headers(reply) or reply
 end

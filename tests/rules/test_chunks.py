@@ -1,4 +1,4 @@
-"""An id with very many payloads (E-69): cheap to push to, handed over in slices, in order, others between."""
+"""An id with very many payloads (E-69): cheap to push to, handed over in chunks, in order, others between."""
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
@@ -17,7 +17,7 @@ def commands_of(server: Server) -> int:
 def test_pushing_to_an_id_with_100_000_payloads_stays_cheap(
     make_server: MakeServer, clock: ManualClock, queue_name: str
 ) -> None:
-    """The hundredth thousand of payloads costs as many commands as the second, and all come in slices, in order."""
+    """The hundredth thousand of payloads costs as many commands as the second, and all come in chunks, in order."""
     server = make_server()
     app, notes = Lowkiq(Config(redis_url=server.url), clock=clock), Notes()
     worker = declare(app, queue_name, notes)
@@ -36,8 +36,8 @@ def test_pushing_to_an_id_with_100_000_payloads_stays_cheap(
     assert {} == left_behind(app, worker)
 
 
-def test_slices_come_in_order_and_others_pass_between(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """Between its slices an id queues behind what is due at that moment."""
+def test_chunks_come_in_order_and_others_pass_between(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Between its chunks an id queues behind what is due at that moment."""
     app = make_app(claim_payloads=10)
     notes = Notes(lambda _batch: clock.advance(1))
     worker = declare(app, queue_name, notes)
@@ -86,8 +86,8 @@ def test_one_payload_at_once_has_retries_of_its_own(make_app: MakeApp, clock: Ma
     assert [0, 1, 2] == [payload for job in notes.dead for payload, _ in job.payloads]
 
 
-def test_what_comes_due_between_slices_has_its_turn(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """A job that is pushed while a slice runs waits for one more slice at most."""
+def test_what_comes_due_between_chunks_has_its_turn(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """A job that is pushed while a chunk runs waits for one more chunk at most."""
     app, notes = make_app(claim_payloads=5), Notes()
 
     def push_another(batch: Batch) -> None:
@@ -105,8 +105,8 @@ def test_what_comes_due_between_slices_has_its_turn(make_app: MakeApp, clock: Ma
     assert [["big"], ["big"], ["after 0"], ["big"], ["after 5"], ["after 10"]] == notes.ids
 
 
-def test_a_failing_slice_goes_back_before_the_rest(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """A slice that fails waits for its retry with all that is behind it; then the same slice comes first."""
+def test_a_failing_chunk_goes_back_before_the_rest(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """A chunk that fails waits for its retry with all that is behind it; then the same chunk comes first."""
     app = make_app(claim_payloads=4)
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes)
@@ -126,8 +126,8 @@ def test_a_failing_slice_goes_back_before_the_rest(make_app: MakeApp, clock: Man
     assert {} == left_behind(app, worker)
 
 
-def test_p7_in_slices_too_each_payload_has_its_chances(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """Of slices that always fail one payload after another is dead, the oldest first, none without its tries."""
+def test_p7_in_chunks_too_each_payload_has_its_chances(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Of chunks that always fail one payload after another is dead, the oldest first, none without its tries."""
     app = make_app(claim_payloads=2)
     notes = Notes(failing("a"))
     worker = declare(app, queue_name, notes, max_retry_count=1)
@@ -142,7 +142,7 @@ def test_p7_in_slices_too_each_payload_has_its_chances(make_app: MakeApp, clock:
 
 
 def test_a_claim_has_a_byte_limit(make_app: MakeApp, queue_name: str) -> None:
-    """Slices are cut by bytes too, over all ids of a claim."""
+    """Chunks are cut by bytes too, over all ids of a claim."""
     app, notes = make_app(claim_bytes=10_000), Notes()
     worker = declare(app, queue_name, notes, batch_size=10)
     worker.push_many({"id": "a", "payload": f"{n}" + "x" * 3_000} for n in range(7))
@@ -190,7 +190,7 @@ def test_lag_keeps_the_original_time(make_app: MakeApp, clock: ManualClock, queu
     assert [at] * 3 == [job.due_at for (job,) in notes.jobs]
 
 
-def test_lag_is_told_between_slices_too(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+def test_lag_is_told_between_chunks_too(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """P9: also while nothing of it is in flight the rest of an id counts from its own time."""
     app = make_app(claim_payloads=1)
     worker = declare(app, queue_name, lambda _batch: clock.advance(10))
@@ -202,8 +202,8 @@ def test_lag_is_told_between_slices_too(make_app: MakeApp, clock: ManualClock, q
     assert (True, 10) == (state.has_work, state.lag)
 
 
-def test_an_equal_payload_after_its_slice_is_a_new_one(make_app: MakeApp, queue_name: str) -> None:
-    """E-66: what was pushed again while its slice ran, which then succeeded, is performed once more."""
+def test_an_equal_payload_after_its_chunk_is_a_new_one(make_app: MakeApp, queue_name: str) -> None:
+    """E-66: what was pushed again while its chunk ran, which then succeeded, is performed once more."""
     app, notes = make_app(claim_payloads=2), Notes()
 
     def push_again(_batch: Batch) -> None:
@@ -219,8 +219,8 @@ def test_an_equal_payload_after_its_slice_is_a_new_one(make_app: MakeApp, queue_
     assert [[0, 1], [2, 3], [0]] == [batch["a"] for batch in notes.batches]
 
 
-def test_an_interrupted_slice_goes_back_in_place(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """A slice that was interrupted is before the rest again, at its own time."""
+def test_an_interrupted_chunk_goes_back_in_place(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """A chunk that was interrupted is before the rest again, at its own time."""
     app = make_app(claim_payloads=2)
     notes = Notes()
     worker = declare(app, queue_name, notes)
@@ -242,8 +242,8 @@ def test_an_interrupted_slice_goes_back_in_place(make_app: MakeApp, clock: Manua
     assert [[0, 1], [0, 1], [2, 3], [4]] == [batch["a"] for batch in notes.batches]
 
 
-def test_a_slice_that_fails_in_company_runs_alone_next(make_app: MakeApp, queue_name: str) -> None:
-    """Suspects of which one has more payloads than a claim carries: its first slice runs alone, then the rest."""
+def test_a_chunk_that_fails_in_company_runs_alone_next(make_app: MakeApp, queue_name: str) -> None:
+    """Suspects of which one has more payloads than a claim carries: its first chunk runs alone, then the rest."""
     app = make_app(claim_payloads=3)
 
     def fail_in_company(batch: Batch) -> None:

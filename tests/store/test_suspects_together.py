@@ -30,15 +30,15 @@ def test_p6_a_first_crash_costs_one_round(shard: ClaimedShard) -> None:
     holder = shard.holders.new()
     acquired = holder.acquire("somebody", TOGETHER, RETRY_FOR)
     assert isinstance(acquired, Acquired)
-    assert acquired.window
-    assert ["a", "b", "c"] == ids_of(acquired.window)
-    assert (False, None) == (acquired.window.lone_suspect, acquired.window.charge)
-    assert all(delivery.repeated for delivery in acquired.window.deliveries)
+    assert acquired.claim
+    assert ["a", "b", "c"] == ids_of(acquired.claim)
+    assert (False, None) == (acquired.claim.lone_suspect, acquired.claim.charge)
+    assert all(delivery.repeated for delivery in acquired.claim.deliveries)
     assert ["d"] == go_on(holder)
     assert {} == shard.now()["suspects"] == shard.now()["trouble"]
 
 
-def test_p6_what_crashed_on_probation_runs_alone(shard: ClaimedShard) -> None:
+def test_p6_what_crashed_together_runs_alone(shard: ClaimedShard) -> None:
     """One of them ends its holder: the next holders run them one by one, and three deaths more kill that one."""
     crash_once(shard, "a", "poison")
     shard.take(concurrency=4)
@@ -66,12 +66,12 @@ def test_p6_a_queue_without_concurrency_runs_what_crashed_one_by_one(shard: Clai
     assert ["b"] == go_on(holder, LIMITS)
 
 
-def test_p6_people_are_told_of_what_may_be_on_probation(shard: ClaimedShard) -> None:
+def test_p6_people_are_told_of_what_may_run_together(shard: ClaimedShard) -> None:
     """From the crash on, in flight too; and neither of what crashed on it nor of what failed in company."""
 
     def told(job_id: str) -> tuple[int | None, bool, bool]:
         explanation = explain_job(shard.operator.reader, job_id, bytes.decode)
-        return explanation.suspects_ahead, explanation.in_flight, explanation.probation
+        return explanation.suspects_ahead, explanation.in_flight, explanation.runs_together
 
     crash_once(shard, "a", "b")
     assert [(None, True, True)] * 2 == [told("a"), told("b")]
@@ -82,7 +82,7 @@ def test_p6_people_are_told_of_what_may_be_on_probation(shard: ClaimedShard) -> 
     assert [(0, True, False), (0, False, True)] == [told("a"), told("b")]
 
 
-def test_p6_nothing_comes_beside_what_is_on_probation(shard: ClaimedShard) -> None:
+def test_p6_nothing_comes_beside_suspects_together(shard: ClaimedShard) -> None:
     """Neither what is due nor suspects of another kind, so that a crash is blamed on nothing else."""
     crash_once(shard, "a", "b")
     holder, left = shard.take(concurrency=4)
@@ -93,18 +93,18 @@ def test_p6_nothing_comes_beside_what_is_on_probation(shard: ClaimedShard) -> No
     assert ["c"] == go_on(holder)
 
 
-def test_p6_suspects_of_a_failure_are_never_on_probation(shard: ClaimedShard) -> None:
+def test_p6_suspects_of_a_failure_never_run_together(shard: ClaimedShard) -> None:
     """They failed together, and nobody was named: each is to run alone."""
     shard.push("a", "b", "c")
     holder, _ = shard.take(concurrency=4)
     outcomes = [("a", "suspected", 0), ("b", "suspected", 0), ("c", "done")]
-    window = holder.settle(Settlement(outcomes, "claim", "0 0 0 0", 0), TOGETHER, retry_for=RETRY_FOR)
-    assert window
-    assert ["a"] == ids_of(window)
-    assert window.lone_suspect
+    claim = holder.settle(Settlement(outcomes, "claim", "0 0 0 0", 0), TOGETHER, retry_for=RETRY_FOR)
+    assert claim
+    assert ["a"] == ids_of(claim)
+    assert claim.lone_suspect
 
 
-def test_p6_what_did_not_begin_on_probation_stays_on_it(shard: ClaimedShard) -> None:
+def test_p6_suspects_together_that_did_not_begin_stay_together(shard: ClaimedShard) -> None:
     """The visit ended before: the next holder gets it as this one did."""
     crash_once(shard, "a", "b", "c")
     holder, _ = shard.take(concurrency=4)
@@ -113,12 +113,12 @@ def test_p6_what_did_not_begin_on_probation_stays_on_it(shard: ClaimedShard) -> 
 
 
 @pytest.mark.parametrize(("ids", "payloads"), [(2, 100), (10, 2)])
-def test_p6_probation_keeps_the_limits_of_a_claim(shard: ClaimedShard, ids: int, payloads: int) -> None:
+def test_p6_suspects_together_keep_the_limits_of_a_claim(shard: ClaimedShard, ids: int, payloads: int) -> None:
     """What does not fit comes with the next claim."""
     crash_once(shard, "a", "b", "c")
     holder = shard.holders.new()
     limits = ClaimLimits(ids, payloads, 10_000, concurrency=4)
     acquired = holder.acquire("somebody", limits, RETRY_FOR)
     assert isinstance(acquired, Acquired)
-    assert ["a", "b"] == ids_of(acquired.window)
+    assert ["a", "b"] == ids_of(acquired.claim)
     assert ["c"] == go_on(holder, limits)

@@ -15,7 +15,7 @@ import pytest
 
 import lowkiq_lambda
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.engine.pulse import VERSION, Pulse
+from lowkiq_lambda.engine.heartbeat import VERSION, Heartbeat
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.store.shard.keys import ProcessesRef
 from lowkiq_lambda.testing import ManualClock
@@ -28,7 +28,7 @@ from tests.kit.waiting import eventually
 from tests.kit.workers import jobs_of
 
 SOON = 0.05
-"""Seconds between two beats."""
+"""Seconds between two heartbeats."""
 
 
 def process_of(app: Lowkiq, pid: int) -> Process | None:
@@ -128,7 +128,7 @@ def test_sk2_a_daemon_under_load_is_stopped(stage: Stage) -> None:
 def test_sk2_one_of_several_processes_is_quieted_alone_and_stop_replaces_it(
     own_server: Server, queue_name: str, tmp_path: Path
 ) -> None:
-    """SK-2: each child has a pulse of its own; stopped by an order, it has a successor as after any TERM."""
+    """SK-2: each child has a heartbeat of its own; stopped by an order, it has a successor as after any TERM."""
     with closing(Stage(own_server, queue_name, tmp_path, "tests.local.app:app")) as stage:
         stage.daemon("--processes", "2", heartbeat_interval=SOON)
         _quiet_and_stop_a_child(stage)
@@ -181,33 +181,33 @@ def test_sk2_an_invocation_that_is_played_here_ends_its_tour(stage: Stage, order
     assert 30 == stage.app.drain()["done"]
 
 
-def test_sk4_a_hook_is_called_before_each_beat(fault_proxy: FaultProxy, queue_name: str, make_app: MakeApp) -> None:
+def test_sk4_a_hook_is_called_before_each_heartbeat(fault_proxy: FaultProxy, queue_name: str, make_app: MakeApp) -> None:
     """SK-4, C-18: the first, and those that Redis does not take: it says that this process lives."""
-    beats: list[int] = []
+    heartbeats: list[int] = []
     app = make_app(
         redis_url=fault_proxy.url,
         heartbeat_interval=SOON,
         redis_timeout=0.5,
-        on_heartbeat=lambda: beats.append(0),
+        on_heartbeat=lambda: heartbeats.append(0),
     )
     app.worker(queue_name=queue_name, shards_count=1)(print)
 
     with Daemon(app):
-        eventually(lambda: len(beats) > 3)
+        eventually(lambda: len(heartbeats) > 3)
         fault_proxy.refuse()
         fault_proxy.cut()
-        lost = len(beats)
-        eventually(lambda: len(beats) > lost + 3)
+        lost = len(heartbeats)
+        eventually(lambda: len(heartbeats) > lost + 3)
         fault_proxy.accept()
-        back = len(beats)
-        eventually(lambda: len(beats) > back, timeout=30)
+        back = len(heartbeats)
+        eventually(lambda: len(heartbeats) > back, timeout=30)
 
 
-def test_sk1_five_slow_beats_are_told_once(
+def test_sk1_five_slow_heartbeats_are_told_once(
     make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SK-1: a warning comes with the fifth reading in a row that is too slow, and not again with the sixth."""
-    monkeypatch.setattr("lowkiq_lambda.engine.pulse.SLOW", 0.0)
+    monkeypatch.setattr("lowkiq_lambda.engine.heartbeat.SLOW", 0.0)
     made: list[None] = []
     app = make_app(heartbeat_interval=SOON, on_heartbeat=lambda: made.append(None))
     app.worker(queue_name=queue_name, shards_count=1)(print)
@@ -221,8 +221,8 @@ def test_sk1_five_slow_beats_are_told_once(
     assert 1 == len(told)
 
 
-def test_a_beat_that_fails_ends_nothing(own_server: Server, queue_name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Beats decide nothing: where Redis has something else under their key, that is told once, and jobs are done."""
+def test_a_heartbeat_that_fails_ends_nothing(own_server: Server, queue_name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """They decide nothing: where Redis has something else under their key, that is told once, and jobs are done."""
     key = ProcessesRef().key("alive")
     own_server.admin.set(key, "of somebody else")
     app = Lowkiq(Config(redis_url=own_server.url, heartbeat_interval=SOON))
@@ -244,24 +244,24 @@ def test_a_beat_that_fails_ends_nothing(own_server: Server, queue_name: str, cap
 
 
 def test_sk1_who_is_silent_is_gone_after_a_minute_and_forgotten_after_a_day(own_server: Server) -> None:
-    """SK-1: no beat for 60 s shows a process as gone; after 24 h the beats of others remove it."""
+    """SK-1: no heartbeat for 60 s shows a process as gone; after 24 h the heartbeats of others remove it."""
     clock = ManualClock()
     app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
-    silent, other = (Pulse(app.core.drains.drainer, "daemon", 1, print) for _ in range(2))
+    silent, other = (Heartbeat(app.core.drains.drainer, "daemon", 1, print) for _ in range(2))
 
     def shown() -> dict[str, bool]:
         return {process.id: process.is_gone for process in app.operate.processes()}
 
     with closing_app(app):
-        silent.beats.beat(silent.told())
+        silent.sender.send(silent.told())
         clock.advance(60.0)
         after_a_minute = shown()
         clock.advance(1.0)
-        other.beats.beat(other.told())
+        other.sender.send(other.told())
         later = shown()
         clock.advance(86_400.0)
         was_known = app.operate.processes().stop(silent.id)
-        other.beats.beat(other.told())
+        other.sender.send(other.told())
 
         assert {silent.id: False} == after_a_minute
         assert {silent.id: True, other.id: False} == later
@@ -274,17 +274,17 @@ def test_sk1_who_is_silent_is_gone_after_a_minute_and_forgotten_after_a_day(own_
 def test_who_is_to_stop_is_not_told_less(own_server: Server) -> None:
     """A later quiet does not take back a stop; what nobody of this version wrote hides no process."""
     app = Lowkiq(Config(redis_url=own_server.url))
-    pulse = Pulse(app.core.drains.drainer, "daemon", 1, print)
+    heartbeat = Heartbeat(app.core.drains.drainer, "daemon", 1, print)
 
     with closing_app(app):
-        pulse.beats.beat(pulse.told())
+        heartbeat.sender.send(heartbeat.told())
         own_server.admin.hset(ProcessesRef().key("alive"), "newer", "17.0 \xff")
-        app.operate.processes().stop(pulse.id)
-        app.operate.processes().quiet(pulse.id)
+        app.operate.processes().stop(heartbeat.id)
+        app.operate.processes().quiet(heartbeat.id)
 
-        assert [(pulse.id, "stop")] == [(process.id, process.order) for process in app.operate.processes()]
+        assert [(heartbeat.id, "stop")] == [(process.id, process.order) for process in app.operate.processes()]
 
 
-def test_the_version_that_beats_tell_is_that_of_the_package() -> None:
+def test_the_version_that_heartbeats_tell_is_that_of_the_package() -> None:
     """It is written in two places, as reading the package's metadata takes long."""
     assert version("lowkiq_lambda") == VERSION == lowkiq_lambda.__version__

@@ -2,10 +2,10 @@
 --! needs wait put reading_step records shard trouble retry_counts flight started
 --! with marks put_latest
 --! gives leave_rest take_several take_started
--- Of an id with several payloads a claim takes a slice: the first of them.
+-- Of an id with several payloads a claim takes a chunk: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
-local function slice_of(id, most, bytes, passes)
+local function chunk_of(id, most, bytes, passes)
   local prefix, step = box_prefix(id), reading_step(bytes)
   local from, to = box_range(prefix)
   local entries, size = {}, 0
@@ -24,33 +24,33 @@ local function slice_of(id, most, bytes, passes)
 end
 
 -- These entries are the first of the id, so that one command removes them all.
-local function take_slice(merge, id, entries)
+local function take_chunk(merge, id, entries)
   local prefix = box_prefix(id)
   -- First, as it fails where `seen` is damaged: then the payloads are still there.
   for _, entry in ipairs(entries) do forget_seen(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
   call('ZREMRANGEBYLEX', box, '[' .. prefix, '[' .. prefix .. entries[#entries])
 end
 
--- Such as an id between its slices: it queues behind what is due now; since keeps its own time for the lag.
+-- Such as an id between its chunks: it queues behind what is due now; since keeps its own time for the lag.
 local function leave_rest(id, due_at)
   wait(id, due_by)
   call('ZADD', since, 'LT', due_at, id)
 end
 
--- Reads all that taking a slice needs before it is taken, and fails if a part of it is damaged.
-local function next_slice(id, left, bytes, passes)
+-- Reads all that taking a chunk needs before it is taken, and fails if a part of it is damaged.
+local function next_chunk(id, left, bytes, passes)
   local t = read_trouble(id)
-  local entries, size, more = slice_of(id, math.min(left, t.slice_limit or left), bytes, passes)
+  local entries, size, more = chunk_of(id, math.min(left, t.chunk_limit or left), bytes, passes)
   if t.retry_counts then counts_of(id, t) end
   return t, entries, size, more
 end
 
--- Its record in flight and what it takes up; the slice is nil if no payload of the id fits, or there is none.
+-- Its record in flight and what it takes up; the chunk is nil if no payload of the id fits, or there is none.
 local function take_several(merge, id, due_at, count, left, bytes, passes)
-  -- What was taken of others in this window would be lost by an error.
-  local is_sound, t, entries, size, more = pcall(next_slice, id, left, bytes, passes)
+  -- What was taken of others in this claim would be lost by an error.
+  local is_sound, t, entries, size, more = pcall(next_chunk, id, left, bytes, passes)
   if not is_sound or #entries == 0 then return nil end
-  if has_marks then entries, more = of_latest.last_of_box(id), false else take_slice(merge, id, entries) end
+  if has_marks then entries, more = of_latest.last_of_box(id), false else take_chunk(merge, id, entries) end
   if more then leave_rest(id, due_at) end
   if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(due_at, count, entries), #entries, size, more

@@ -1,4 +1,4 @@
-"""Beats of processes that drain: each says that it lives, and what it does. They decide nothing about leases.
+"""Heartbeats of processes that drain: each says that it lives, and what it does. They decide nothing about leases.
 
 All lie in one slot: a hash with what each told last and when, and a hash with what each is to do.
 """
@@ -18,15 +18,15 @@ FORGOTTEN_AFTER: Final = 86_400.0
 """Seconds after its last heartbeat for which a process is remembered."""
 
 
-class BeatReply(ReplyShape, frozen=True):
-    """The reply of beat.lua: "quiet", "stop", or empty."""
+class HeartbeatReply(ReplyShape, frozen=True):
+    """The reply of heartbeat.lua: "quiet", "stop", or empty."""
 
-    scripts = ("beat",)
+    scripts = ("heartbeat",)
     order: bytes
 
 
-class Beats:
-    """Those of one process, by its id."""
+class HeartbeatSender:
+    """Sends the heartbeats of one process, by its id."""
 
     def __init__(self, backend: Backend, process_id: str) -> None:
         self._backend = backend
@@ -40,12 +40,12 @@ class Beats:
         except REDIS_ERRORS:
             return self._backend.clock.time()
 
-    def beat(self, process: Process) -> str:
+    def send(self, process: Process) -> str:
         """Tell it; what the process is to do: "quiet", "stop" or "". Raises BackendError."""
         args: list[Argument] = [self._id, msgspec.msgpack.encode(process), FORGOTTEN_AFTER]
-        code = script("beat", (PROCESS_SLOT,))
+        code = script("heartbeat", (PROCESS_SLOT,))
         reply = self._backend.call(code, self._slot, args, retry_for=0.0, measure=False)
-        return BeatReply.of(reply).order.decode()
+        return HeartbeatReply.of(reply).order.decode()
 
     def send_along(self, process: Process) -> None:
         """Tell it with the next call of this process, which costs no round trip."""
