@@ -245,9 +245,9 @@ def test_what_a_first_crash_left_runs_together(fields: dict[str, Any], words: st
     situation = JobExplanation(**fields, runs_together=True)
 
     assert words in " ".join(diagnose(situation, 20).more)
-    assert "probation" not in " ".join(diagnose(situation, 1).more)
+    assert "side by side" not in " ".join(diagnose(situation, 1).more)
     alone = " ".join(diagnose(msgspec.structs.replace(situation, runs_together=False), 20).more)
-    assert "probation" not in alone
+    assert "side by side" not in alone
 
 
 def test_a_job_that_is_due_for_a_moment_is_no_reason_to_look_for_causes() -> None:
