@@ -17,6 +17,8 @@ from lowkiq_lambda.views.queues import Metrics
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
+MOST_TERMS: Final = 60
+"""Words that one can learn in an evening."""
 
 
 NO_NOUNS: Final = frozenset(
@@ -85,6 +87,11 @@ def test_variables_are_nouns() -> None:
 def test_the_glossary_has_each_word_once() -> None:
     """A term has one row, and so one meaning."""
     assert len(set(terms())) == len(terms())
+
+
+def test_the_glossary_is_short() -> None:
+    """It has the words that a user of the library meets; a page explains the internal words that it uses."""
+    assert len(terms()) <= MOST_TERMS
 
 
 def test_public_names_are_explained() -> None:
