@@ -118,9 +118,7 @@ def test_p8_fast_jobs_are_drained_a_thousand_at_a_time(
     assert cost.commands.total() <= 46
 
 
-def test_p8_a_claim_in_the_steady_state_is_one_round_trip(
-    app: Lowkiq, clock: ManualClock, cost_of: CostOf
-) -> None:
+def test_p8_a_claim_in_the_steady_state_is_one_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
     """P8: settling, renewing and claiming are one call, so five claims more are five calls more."""
     worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
     worker.push_many(jobs(6 * JOBS))

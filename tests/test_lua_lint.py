@@ -69,7 +69,12 @@ def test_an_include_that_is_removed_from_those_needed_rarely_is_found() -> None:
         ("drain/unwake.lua", "return {'OK'}", "return {'OK', KEYS[1]}", "'KEYS' is not defined"),
         ("drain/unwake.lua", "needs shard", "needs shard page", "the include 'page' is needed and not used"),
         ("drain/unwake.lua", "needs shard", "needs shard pages", "the include 'pages' does not exist"),
-        ("drain/settle.lua", "rarely claim_reply", "rarely claim_reply page", "the include 'page' is needed rarely and not used"),
+        (
+            "drain/settle.lua",
+            "rarely claim_reply",
+            "rarely claim_reply page",
+            "the include 'page' is needed rarely and not used",
+        ),
         ("include/let_go.lua", "local function", "local function idle() end\nlocal function", "'idle' is not used"),
         ("include/let_go.lua", "local function", "local function hold() end\nlocal function", "'hold' is defined in"),
         ("include/turn.lua", "--! gives turn", "--! gives", "'turn' is used elsewhere and not given"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lowkiq_lambda.aws.logs import publish
-from lowkiq_lambda.aws.tick import Tick, HousekeepingFailed
+from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
 from lowkiq_lambda.base.error_text import cut, headline
 from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of

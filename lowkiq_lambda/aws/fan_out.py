@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from lowkiq_lambda.aws.tick import Tick, HousekeepingFailed
+from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.shard_queue import urgency
@@ -32,7 +32,9 @@ def start_drains(tick: Tick) -> dict[str, int]:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for at in range(0, len(due), AT_ONCE):
             if tick.remaining() <= 0:
-                tick.note(HousekeepingFailed(f"The time was over before {len(due) - at} shards with due work had a drain."))
+                tick.note(
+                    HousekeepingFailed(f"The time was over before {len(due) - at} shards with due work had a drain.")
+                )
                 break
             part = due[at : at + AT_ONCE]
             woken = wake(tick.app.core.backend, part, WINDOW, tick.retry_for)

@@ -9,8 +9,8 @@ from typing import Self
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.heartbeat import Heartbeat
+from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.views.processes import ProcessState
 
 
@@ -18,7 +18,9 @@ class InvocationHeartbeat:
     """Sends heartbeats while the drain has something to do, and ends its tour when somebody orders that."""
 
     def __init__(self, app: Lowkiq, loop: Loop, budget: Budget) -> None:
-        self._heartbeat = Heartbeat(app.core.drains.drainer, "lambda", app.config.threads_per_node, self._obey, self._state)
+        self._heartbeat = Heartbeat(
+            app.core.drains.drainer, "lambda", app.config.threads_per_node, self._obey, self._state
+        )
         self._interval = app.config.heartbeat_interval
         self._is_told = False
         self._made = 0

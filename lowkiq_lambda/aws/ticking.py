@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context, publish
 from lowkiq_lambda.aws.telemetry import line_of_tick
-from lowkiq_lambda.aws.tick import Task, Tick, HousekeepingFailed, run, warn_of_unscheduled
+from lowkiq_lambda.aws.tick import HousekeepingFailed, Task, Tick, run, warn_of_unscheduled
 from lowkiq_lambda.operate.inspect.told import Untold, note_told, untold
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -172,7 +172,9 @@ class Daemon:
     @contextmanager
     def _heartbeats(self) -> Iterator[None]:
         config = self._app.config
-        heartbeat = Heartbeat(self._app.core.drains.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
+        heartbeat = Heartbeat(
+            self._app.core.drains.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state
+        )
         heartbeat.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
         self._heartbeat = heartbeat
         heartbeat.begin()

@@ -58,7 +58,7 @@ class BufferedJobs:
 class Line(Generic[Way]):
     """The buffered jobs of one shard, by the call that sends them, oldest first."""
 
-    __slots__ = ("error", "buffered", "way")
+    __slots__ = ("buffered", "error", "way")
 
     def __init__(self, way: Way) -> None:
         self.way = way
@@ -129,14 +129,20 @@ class Buffer(Generic[Way]):
         """All jobs that wait, which wait no longer."""
         with self._lock:
             remnants = [
-                Lost(line.way, job) for line in self._lines.values() for buffered_jobs in line.buffered for job in buffered_jobs.jobs
+                Lost(line.way, job)
+                for line in self._lines.values()
+                for buffered_jobs in line.buffered
+                for job in buffered_jobs.jobs
             ]
             self._lines.clear()
             self.jobs = self._size = 0
             return remnants
 
     def _refuse_if_full(self, buffered: Sequence[BufferedJobs]) -> None:
-        jobs, size = sum(len(buffered_jobs.jobs) for buffered_jobs in buffered), sum(buffered_jobs.size for buffered_jobs in buffered)
+        jobs, size = (
+            sum(len(buffered_jobs.jobs) for buffered_jobs in buffered),
+            sum(buffered_jobs.size for buffered_jobs in buffered),
+        )
         if self.jobs + jobs > self._max_jobs:
             bound = f"buffer_jobs={self._max_jobs:,}"
         elif self._size + size > BUFFER_BYTES:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.push.buffer import Buffer, Line, Lost, BufferedJobs
+from lowkiq_lambda.push.buffer import Buffer, BufferedJobs, Line, Lost
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.push.way import Way
 from lowkiq_lambda.settings.config import Config
@@ -265,7 +265,8 @@ def _send(client: PushClient, buffered: Sequence[BufferedJobs]) -> dict[bytes, L
     for buffered_jobs in buffered:
         # At the places that they would have had, had Redis been there.
         jobs = [
-            job.new._replace(position=next(positions), packed=scored(job.new.packed, job.since)) for job in buffered_jobs.jobs
+            job.new._replace(position=next(positions), packed=scored(job.new.packed, job.since))
+            for job in buffered_jobs.jobs
         ]
         wave.append(Chunk(buffered_jobs.shard, buffered_jobs.token, jobs))
     results: list[Pushed | None] = [None] * next(positions)

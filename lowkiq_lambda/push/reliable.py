@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable, BufferFull, LowkiqError, PushInterrupted
 from lowkiq_lambda.jobs.job import Pushed
-from lowkiq_lambda.push.buffer import Kept, BufferedJobs
+from lowkiq_lambda.push.buffer import BufferedJobs, Kept
 from lowkiq_lambda.push.checking import checker_of
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way

@@ -77,7 +77,9 @@ class LimitsView(msgspec.Struct, frozen=True, kw_only=True):
             yield f"The last change has not reached {_shards(self.undone)}: make it again."
 
     def _by(self) -> str:
-        held = [f"shard {permit.shard} until {max(0.0, permit.until - self.at):.1f} s from now" for permit in self.permits]
+        held = [
+            f"shard {permit.shard} until {max(0.0, permit.until - self.at):.1f} s from now" for permit in self.permits
+        ]
         return f" ({', '.join(held)})" if held else ""
 
 

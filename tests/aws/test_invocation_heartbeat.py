@@ -74,7 +74,9 @@ def test_the_next_invocation_of_the_environment_drains(app: Lowkiq, drain: Drain
     assert [{"done": 1}, {"done": 1}, {}] == reasons
 
 
-def test_sk1_the_heartbeats_of_a_short_invocation_travel_with_its_calls(own_server: Server, drain: DrainFunction) -> None:
+def test_sk1_the_heartbeats_of_a_short_invocation_travel_with_its_calls(
+    own_server: Server, drain: DrainFunction
+) -> None:
     """SK-1: with work it tells that it lives and that it ends, by no call of its own; without work it tells nothing."""
     asked = []
     with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:

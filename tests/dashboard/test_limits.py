@@ -106,7 +106,10 @@ def test_x30_an_operator_changes_limits(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"permits": "0"}, "The number of shards must not be 0, which would let nothing run: pause the queue for that."),
+        (
+            {"permits": "0"},
+            "The number of shards must not be 0, which would let nothing run: pause the queue for that.",
+        ),
         ({"permits": "two"}, "The number of shards must be a whole number from 1 to 100,000, not 'two'."),
         ({"ids": "10"}, "is not a duration"),
         ({"per": "60 s"}, "The number of ids must be a whole number, not ''."),
@@ -167,7 +170,9 @@ def test_why_a_job_waits_for_a_permit(app: Lowkiq, clock: ManualClock, limited: 
     others = [index for index in range(4) if index != own]
     come(app, limited, *others[:2], want=5)
 
-    assert "at most 2 shards of its queue may be visited at once, and others have a permit" in why(browser, limited, "a")
+    assert "at most 2 shards of its queue may be visited at once, and others have a permit" in why(
+        browser, limited, "a"
+    )
     assert "Its shard is not on the wait list" in why(browser, limited, "a")
     come(app, limited, others[2], own)
     assert "Its shard is on the wait list, behind 1 shard." in why(browser, limited, "a")

@@ -124,7 +124,9 @@ def test_sk2_a_program_gives_orders(sender: HeartbeatSender, process: Process, r
     assert (404, "unknown_process") == (unknown.status, unknown.json["code"])
 
 
-def test_strangers_and_readers_order_nothing(process: Process, sender: HeartbeatSender, make_browser: MakeBrowser) -> None:
+def test_strangers_and_readers_order_nothing(
+    process: Process, sender: HeartbeatSender, make_browser: MakeBrowser
+) -> None:
     """P10: a reader sees the processes; neither he nor another site's page gives orders."""
     stranger, reader, operator = make_browser(None), make_browser(READER), make_browser()
     assert [401, 200] == [browser.get("/api/v1/processes").status for browser in (stranger, reader)]

@@ -106,7 +106,9 @@ def test_a_duty_that_nobody_does_is_told(own: Server, clock: ManualClock) -> Non
 
     assert [("warning", "sweep: it has never run: no daemon and no housekeeping run of this app has come")] == told[0]
     assert [] == told[1]
-    assert [("broken", "sweep: it is late by 2 minutes: no daemon and no housekeeping run of this app comes")] == told[2]
+    assert [("broken", "sweep: it is late by 2 minutes: no daemon and no housekeeping run of this app comes")] == told[
+        2
+    ]
     ((mark, says),) = told[3]
     assert ("warning", True) == (mark, says.startswith("sweep: its last 1 run failed: "))
 

@@ -33,7 +33,9 @@ def send_heartbeat(app: Lowkiq) -> Callable[..., None]:
     return tell
 
 
-def test_a_daemon_that_sends_heartbeats_is_well(app: Lowkiq, clock: ManualClock, send_heartbeat: Callable[..., None]) -> None:
+def test_a_daemon_that_sends_heartbeats_is_well(
+    app: Lowkiq, clock: ManualClock, send_heartbeat: Callable[..., None]
+) -> None:
     """Until three of its heartbeats are missing; one of another machine, or an invocation, is not asked for."""
     declare(app, "orders", Notes())
     before = health_of(app.core)
@@ -72,7 +74,9 @@ def test_a_daemon_that_sends_heartbeats_and_does_nothing_is_not_well(
     assert is_well or "does nothing, and 'orders' has had due work for" in late.says
 
 
-def test_what_may_not_be_begun_is_no_reason(app: Lowkiq, clock: ManualClock, send_heartbeat: Callable[..., None]) -> None:
+def test_what_may_not_be_begun_is_no_reason(
+    app: Lowkiq, clock: ManualClock, send_heartbeat: Callable[..., None]
+) -> None:
     """Of a queue that is paused, or limited, nothing has to be begun."""
     paused, limited = declare(app, "paused", Notes()), declare(app, "limited", Notes(), rate=Rate(1, 3_600.0))
     for worker in (paused, limited):

@@ -181,7 +181,9 @@ def test_sk2_an_invocation_that_is_played_here_ends_its_tour(stage: Stage, order
     assert 30 == stage.app.drain()["done"]
 
 
-def test_sk4_a_hook_is_called_before_each_heartbeat(fault_proxy: FaultProxy, queue_name: str, make_app: MakeApp) -> None:
+def test_sk4_a_hook_is_called_before_each_heartbeat(
+    fault_proxy: FaultProxy, queue_name: str, make_app: MakeApp
+) -> None:
     """SK-4, C-18: the first, and those that Redis does not take: it says that this process lives."""
     heartbeats: list[int] = []
     app = make_app(
@@ -221,7 +223,9 @@ def test_sk1_five_slow_heartbeats_are_told_once(
     assert 1 == len(told)
 
 
-def test_a_heartbeat_that_fails_ends_nothing(own_server: Server, queue_name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_heartbeat_that_fails_ends_nothing(
+    own_server: Server, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """They decide nothing: where Redis has something else under their key, that is told once, and jobs are done."""
     key = ProcessesRef().key("alive")
     own_server.admin.set(key, "of somebody else")

@@ -41,7 +41,9 @@ class LaneModel(OperatedModel):
 
     def next_due(self, besides: Collection[str]) -> float | None:
         """The later of an id's time and when its lane is served."""
-        times = [max(job.due_at, self.served_from[lane_of(id_)]) for id_, job in self.waiting.items() if id_ not in besides]
+        times = [
+            max(job.due_at, self.served_from[lane_of(id_)]) for id_, job in self.waiting.items() if id_ not in besides
+        ]
         return min(times, default=None)
 
     def served(self, ids: Iterable[str]) -> None:

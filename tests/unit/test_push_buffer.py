@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.push.buffer import Buffer, Kept, BufferedJobs
+from lowkiq_lambda.push.buffer import Buffer, BufferedJobs, Kept
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.keys import ShardRef
 

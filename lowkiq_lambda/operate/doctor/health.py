@@ -38,7 +38,9 @@ def health_of(core: Core, host: str | None = None) -> DaemonHealth:
     try:
         own_daemons = [one for one in Processes(backend, RETRY_FOR) if one.kind == "daemon" and one.host == here]
         now = backend.clock.time()
-        daemons = [one for one in own_daemons if now - one.seen_at <= MISSED_HEARTBEATS * core.config.heartbeat_interval]
+        daemons = [
+            one for one in own_daemons if now - one.seen_at <= MISSED_HEARTBEATS * core.config.heartbeat_interval
+        ]
         if not daemons:
             return _missing(own_daemons, here, now)
         idle = [one for one in daemons if not (one.quiet or one.doing)]
@@ -59,7 +61,9 @@ def _missing(daemons: Sequence[Process], host: str, now: float) -> DaemonHealth:
 def _of_idle(daemons: Sequence[Process], waiting: Sequence[ProbeResult]) -> DaemonHealth:
     """Of daemons that do nothing now."""
     if not waiting:
-        return DaemonHealth(is_well=True, says=f"{_names(daemons)} sends heartbeats, and nothing has been due for long.")
+        return DaemonHealth(
+            is_well=True, says=f"{_names(daemons)} sends heartbeats, and nothing has been due for long."
+        )
     lag = time(max(probe.lag for probe in waiting))
     queues = some([*dict.fromkeys(repr(probe.ref.queue_name) for probe in waiting)])
     return DaemonHealth(is_well=False, says=f"{_names(daemons)} does nothing, and {queues} has had due work for {lag}.")

@@ -20,10 +20,22 @@ def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
             yield _found("duties", "warning", sentence, "Correct it; the log has more.", duty.name)
         elif duty.last_run is None:
             sentence = "it has never run: no daemon and no housekeeping run of this app has come"
-            yield _found("duties", "warning", sentence, "Start the daemon, or deploy the function that does housekeeping.", duty.name)
+            yield _found(
+                "duties",
+                "warning",
+                sentence,
+                "Start the daemon, or deploy the function that does housekeeping.",
+                duty.name,
+            )
         elif not duty.is_running and now - duty.next_run > LATE:
             sentence = f"it is late by {time(now - duty.next_run)}: no daemon and no housekeeping run of this app comes"
-            yield _found("duties", "broken", sentence, "Start the daemon, or deploy the function that does housekeeping.", duty.name)
+            yield _found(
+                "duties",
+                "broken",
+                sentence,
+                "Start the daemon, or deploy the function that does housekeeping.",
+                duty.name,
+            )
 
 
 def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:

@@ -45,7 +45,9 @@ def why_limited(limits: LimitsView, shard: int) -> Limited | None:
         reason = f"at most {rate_words(limits.rate)} of its queue may begin, and so many have begun."
         return Limited("limited", reason, limits.next_id_at, _wait_list_words(limits, shard))
     if shard in limits.wait_list:
-        return Limited("limited", "its shard found no permit when it was its turn.", None, _wait_list_words(limits, shard))
+        return Limited(
+            "limited", "its shard found no permit when it was its turn.", None, _wait_list_words(limits, shard)
+        )
     return None
 
 

@@ -51,7 +51,8 @@ def test_shards_without_a_schedule_are_told(schedules: StackSchedules, told: Tol
         schedules.add(f"shard-{index}-again", f'{{"shard": {index}}}')
 
     assert missing == "; ".join(
-        f"broken {each} has no schedule, and housekeeping starts no drains" for each in ("Orders: shard 2", "Items: shard 1")
+        f"broken {each} has no schedule, and housekeeping starts no drains"
+        for each in ("Orders: shard 2", "Items: shard 1")
     )
     assert told(app) == "ok : each of the 5 shards is drained by a schedule that fires"
 
@@ -77,7 +78,10 @@ def test_a_shard_that_a_move_has_made_is_told(schedules: StackSchedules, told: T
     loaded.operate(loaded.workers[0]).reshard(to=8)
 
     assert before == "ok : each of the 5 shards is drained by a schedule that fires"
-    assert told(write_app({"Orders": 5})) == "broken Orders: shards 5, 6, 7 have no schedule, and housekeeping starts no drains"
+    assert (
+        told(write_app({"Orders": 5}))
+        == "broken Orders: shards 5, 6, 7 have no schedule, and housekeeping starts no drains"
+    )
 
 
 def test_ticks_that_fan_out_leave_no_shard_out(
