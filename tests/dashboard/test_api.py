@@ -19,7 +19,8 @@ from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD
 from tests.kit.apps import closing_app
-from tests.kit.handlers import LATER, FailingHandler
+from tests.kit.handlers import LATER, FailingHandler, failing
+from tests.kit.looks import ids_of
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
@@ -475,6 +476,21 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
     assert 2 - len(left[1]) == answer.json["changed"]
     assert left == tuple({job.id for job in listed.list()} for listed in (operated.waiting, operated.morgue))
     assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["target"]
+
+
+@pytest.mark.parametrize(("how", "dead"), [({}, []), ({"how": "retry"}, []), ({"how": "skip"}, ["a"])])
+def test_blocked_jobs_are_unblocked(robot: Robot, worker: Any, how: dict[str, str], dead: list[str]) -> None:
+    """E-79: with their oldest payload or without it; a job that is not blocked stays, and a third word is refused."""
+    app = worker.app
+    blocking = declare(app, f"{worker.queue_name}-2", failing("a"), dead_head="block", max_retry_count=0)
+    blocking.push_many([{"id": "a"}, {"id": "later", "delay": 60}])
+    app.drain()
+
+    unblocked = robot.act("waiting/unblock", queue=blocking.queue_name, ids=["a", "later"], **how)
+
+    assert 1 == unblocked.json["changed"]
+    assert ([], dead) == (app.operate(blocking).waiting.blocked(), ids_of(app.operate(blocking).morgue.list()))
+    assert 400 == robot.act("waiting/unblock", queue=blocking.queue_name, ids=["a"], how="drop").status
 
 
 @pytest.mark.parametrize(

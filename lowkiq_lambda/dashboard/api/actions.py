@@ -38,6 +38,12 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     token: Annotated[int, Meta(ge=0, le=2**53)]
 
 
+class Unblocked(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Blocked jobs of one queue. `how`: "retry" tries their oldest payloads again, "skip" sends them to the morgue."""
+
+    how: Literal["retry", "skip"] = "retry"
+
+
 class Changed(msgspec.Struct, frozen=True):
     """The number of changed ids. Jobs that were pushed after the call do not change."""
 
@@ -70,6 +76,12 @@ def run_now(context: RequestContext, params: JobIds) -> Changed:
 def kill(context: RequestContext, params: JobIds) -> Changed:
     """Kill waiting jobs that have failed. Jobs that have not failed stay."""
     return _to_chosen(context, params, "kill", lambda queue: queue.waiting.kill(params.ids))
+
+
+def unblock(context: RequestContext, params: Unblocked) -> Changed:
+    """Let blocked jobs go on. Jobs that are not blocked stay."""
+    action = "unblock" if params.how == "retry" else "unblock_skipping"
+    return _to_chosen(context, params, action, lambda queue: queue.unblock(params.ids, params.how))
 
 
 def requeue(context: RequestContext, params: JobIds) -> Changed:

@@ -43,6 +43,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/waiting/delete", actions.delete_waiting),
     operation("POST", "/waiting/run_now", actions.run_now),
     operation("POST", "/waiting/kill", actions.kill),
+    operation("POST", "/waiting/unblock", actions.unblock),
     operation("POST", "/waiting/delete_all_failed", bulk_actions.delete_all_failed),
     operation("POST", "/waiting/kill_all", bulk_actions.kill_all),
     operation("POST", "/waiting/run_now_all", bulk_actions.run_now_all),
