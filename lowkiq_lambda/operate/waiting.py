@@ -5,7 +5,8 @@ from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen, count_wanted
+from lowkiq_lambda.operate.acts.chosen_ids import act_on, carry_on, chosen, count_wanted
+from lowkiq_lambda.operate.acts.requeueing import begin_waiting
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
@@ -108,6 +109,22 @@ class WaitingIds:
     ) -> int:
         """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number."""
         return act_on(self._runner, "run_now", chosen(ids, filter, everything=everything))
+
+    def requeue(
+        self,
+        ids: Iterable[object] | None = None,
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        everything: bool = False,
+        rate: float,
+    ) -> int:
+        """Let ids that are due wait again, at most `rate` of them due in each second from now on; returns their number.
+
+        They keep their order, retry_count and error; ids that are due later stay. It spreads a flood over time, so that
+        other ids come in between. Raises ValueError for a bad rate. If a call breaks off, another one spreads the rest.
+        """
+        choice = chosen(ids, filter, everything=everything)
+        return carry_on(self._runner, begin_waiting(self._runner, choice.ids, choice.filter, rate))
 
     def kill(
         self,

@@ -1,6 +1,6 @@
 """What is dead waits again: in an order, so many a second, and as a dry run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -8,7 +8,8 @@ import pytest
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.bulk_actions import steps
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOrder
-from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin
+from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, begin_waiting
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.journal import read_journals
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
 from tests.kit.desk import Desk, MakeDesk
@@ -16,7 +17,7 @@ from tests.kit.looks import ids_of, pairs
 from tests.kit.tracking import TaskOfTests, check_items
 
 
-def due_times(desk: Desk, ids: str) -> list[float]:
+def due_times(desk: Desk, ids: Iterable[str]) -> list[float]:
     """When the ids are due."""
     return [job.due_at for job in desk.queue.waiting.fetch(list(ids))]
 
@@ -240,6 +241,80 @@ def test_e78_what_is_not_due_yet_dies_again(desk: Desk) -> None:
     }
     assert {"a", "d", "fresh"} == set(desk.state()["waiting"])
     assert {"b", "c"} == set(desk.state()["failures"]) - {"a", "d"}
+
+
+def test_a_flood_is_spread_over_time(desk: Desk) -> None:
+    """What is due waits again, in its order, so many a second from now on; what is due later, or blocked, stays."""
+    desk.push([{"id": f"{number:03}", "due_at": desk.clock.time() - 1_000 + number} for number in range(620)])
+    desk.push([{"id": "later", "delay": 60.0}])
+    before = due_times(desk, ["later"])
+    now = desk.clock.time()
+
+    requeued = desk.queue.waiting.requeue(everything=True, rate=10)
+
+    waiting = [job for job in desk.queue.waiting.list(limit=1_000) if job.id != "later"]
+    assert 620 == requeued
+    assert [f"{number:03}" for number in range(620)] == [job.id for job in waiting]
+    assert [pytest.approx(now + (n + 1) / 10, abs=1e-3) for n in range(620)] == [job.due_at for job in waiting]
+    assert before == due_times(desk, ["later"])
+    assert (0, 0.0) == (desk.queue.waiting.requeue(everything=True, rate=10), desk.app.operate.stats()["total"]["lag"])
+
+
+def test_a_spread_is_of_ids_or_of_a_filter_and_keeps_what_is_known_of_them(desk: Desk) -> None:
+    """They keep their retry_count and error; what was pushed after the look, and what runs, is left alone."""
+    desk.fail([{"id": "a1"}, {"id": "a2"}])
+    desk.clock.advance(3_600.0)
+    desk.push([{"id": "b"}])
+    desk.before("requeue_waiting", lambda: desk.push([{"id": "a3"}]))
+
+    requeued = [
+        desk.queue.waiting.requeue(["a1", "unknown"], rate=0.01),
+        desk.queue.waiting.requeue(filter={"prefix": "a"}, rate=0.01),
+        desk.queue.waiting.requeue(filter={"error": "broken"}, rate=0.01),
+    ]
+
+    assert [1, 2, 0] == requeued
+    job, other = desk.queue.waiting.fetch(["a1", "b"])
+    assert (0.0, True, True) == (job.retry_count, bool(job.error), other.due_at <= desk.clock.time() < job.due_at)
+    desk.clock.advance(10_000.0)
+    desk.drain()
+    assert desk.is_empty()
+
+
+def test_a_spread_that_is_made_twice_moves_nothing_twice(desk: Desk) -> None:
+    """Two who go on from one state, or a step that comes again, find nothing that is due."""
+    desk.push([{"id": n} for n in range(30)])
+    action = begin_waiting(desk.queue.runner, None, IdFilter(), 1.0)
+    first = [*steps(desk.queue.runner, action)]
+    ids = [str(number) for number in range(30)]
+    times = due_times(desk, ids)
+
+    again = [*steps(desk.queue.runner, action)]
+
+    assert (30, 0, times) == (first[-1].changed, again[-1].changed, due_times(desk, ids))
+
+
+def test_a_spread_keeps_tenants_and_suspects(make_desk: MakeDesk) -> None:
+    """Ids wait in the lanes of their tenants still, each at its new time."""
+    desk = make_desk({"shards_count": 2, "tenants": "spread"})
+    desk.push([{"id": f"{tenant}:{number}"} for tenant in ("acme", "beta") for number in range(5)])
+
+    assert 10 == desk.queue.waiting.requeue(everything=True, rate=1)
+    desk.drain()
+    assert [] == desk.handler.batches
+    desk.clock.advance(11.0)
+    desk.drain()
+    assert 10 == sum(map(len, desk.handler.batches))
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), 1e-320, "fast"])
+def test_a_spread_without_a_sound_rate_is_refused(desk: Desk, rate: Any) -> None:
+    """And changes nothing."""
+    desk.push([{"id": n} for n in range(3)])
+
+    with pytest.raises(ValueError, match="The requeue cannot work"):
+        desk.queue.waiting.requeue(everything=True, rate=rate)
+    assert 3 == desk.queue.waiting.count()
 
 
 def test_items_of_tasks_live_again_with_what_is_requeued(make_desk: MakeDesk) -> None:

@@ -17,14 +17,15 @@ ActionName: TypeAlias = Literal[
     "delete_failed",
     "delete",
     "requeue",
+    "requeue_waiting",
     "delete_dead",
     "unblock",
     "unblock_skipping",
 ]
 """`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that
 are not due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
-`requeue`: dead ids wait again. `delete_dead`: dead ids are deleted. `unblock`: blocked ids are due, with their heads;
-`unblock_skipping`: without them."""
+`requeue`: dead ids wait again. `requeue_waiting`: ids that are due wait for a later time. `delete_dead`: dead ids are
+deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class ActionScript:
     """A script, and the arguments that only this script takes.
 
     `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of
-    `kill_delayed` and `requeue` end with what the action itself says.
+    `kill_delayed` and of the two of requeueing end with what the action itself says.
     """
 
     script: str
@@ -98,6 +99,7 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "delete_failed": ActionScript("delete", lambda _snapshot, _changed: ["failed"]),
         "delete": ActionScript("delete", lambda _snapshot, _changed: [""]),
         "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_death]),
+        "requeue_waiting": ActionScript("requeue_waiting", lambda snapshot, _changed: [snapshot.at]),
         "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
     }
 

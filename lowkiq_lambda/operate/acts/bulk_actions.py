@@ -32,6 +32,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 _OF_MORGUE: Final = frozenset({"requeue", "delete_dead"})
 _OF_FAILED: Final = frozenset({"kill", "delete_failed"})
 _OF_LATER: Final = frozenset({"run_now", "kill_delayed"})
+_OF_DUE: Final = frozenset({"requeue_waiting"})
 
 
 class WholeListError(ValueError):
@@ -94,7 +95,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
     terms: RequeueTerms | None = None
-    """Of `requeue`: in which order, and how fast; None: as they were, and all at once."""
+    """Of requeueing: in which order, and how fast; None: as they were, and all at once."""
     error: bytes = b""
     """Of `kill_delayed`: the error that ids get in the morgue, as it is stored."""
 
@@ -147,7 +148,7 @@ def _moved(runner: ActionRunner) -> tuple[int, ...]:
 
 def count(runner: ActionRunner, action: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
     """How many ids the action would find, counted while `go_on()`; and whether these are all. Raises BackendError."""
-    if action.chosen is not None or (action.filter == ALL and action.act not in _OF_LATER):
+    if action.chosen is not None or (action.filter == ALL and action.act not in _OF_LATER | _OF_DUE):
         return action.total, True
     number = 0
     for saved in action.snapshots:
@@ -215,6 +216,8 @@ def _more(action: BulkAction) -> Sequence[Argument]:
     """The arguments of this action alone."""
     if action.act == "requeue":
         return AT_ONCE if action.terms is None else action.terms.arguments(action.changed)
+    if action.act == "requeue_waiting" and action.terms is not None:
+        return action.terms.times(action.changed)
     return [action.error] if action.act == "kill_delayed" else ()
 
 
@@ -288,9 +291,15 @@ def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
     if action.act in _OF_LATER:
         least = max(least, Bound(snapshot.at, exclusive=True))
+    elif action.act in _OF_DUE:
+        most = _lower(most, Bound(snapshot.at))
     elif action.act in _OF_MORGUE:
-        most = min(most, Bound(snapshot.newest_death), key=lambda bound: (bound.value, not bound.exclusive))
+        most = _lower(most, Bound(snapshot.newest_death))
     return Range(least, most, after=None if action.after is None else ListPosition.of(action.after))
+
+
+def _lower(one: Bound, other: Bound) -> Bound:
+    return min(one, other, key=lambda bound: (bound.value, not bound.exclusive))
 
 
 def _listed(act: ActionName, snapshot: ShardSnapshot) -> int:

@@ -40,8 +40,13 @@ def chosen(ids: Iterable[object] | None, filter: Wanted | None, *, everything: b
 def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"") -> int:
     """Act; how many ids were changed. Raises JobError for an invalid id, BackendError."""
     action = prepare(runner, act, chosen_ids=choice.ids, filter=choice.filter, whole_list=choice.everything)
+    return carry_on(runner, msgspec.structs.replace(action, error=error))
+
+
+def carry_on(runner: ActionRunner, action: BulkAction) -> int:
+    """Carry out an action that nobody was asked about; how many ids were changed. Raises BackendError."""
     # Nobody was asked between the look and the first step, so the look is new enough.
-    last = msgspec.structs.replace(action, error=error, begun=True)
+    last = msgspec.structs.replace(action, begun=True)
     try:
         for step in steps(runner, last):
             last = step

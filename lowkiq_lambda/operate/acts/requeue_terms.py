@@ -41,4 +41,8 @@ class RequeueTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def arguments(self, position: int) -> list[Argument]:
         """What requeue.lua and preview_requeue.lua are told of ids from that position on."""
-        return [self.order, repr(self.due_at(position)), repr(self.step)]
+        return [self.order, *self.times(position)]
+
+    def times(self, position: int) -> list[Argument]:
+        """When the id at that position is due, and the seconds between two: what requeue_waiting.lua is told."""
+        return [repr(self.due_at(position)), repr(self.step)]

@@ -4,7 +4,7 @@ A requeue is a `BulkAction`, so between two steps it is a value that any process
 finds no ids to requeue. The value includes the number of requeued ids: any process can continue it at its rate.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, listed_ids, prepare, steps
 from lowkiq_lambda.operate.acts.requeue_terms import ORDERS, RequeueOptions, RequeueTerms
-from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter, Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
 from lowkiq_lambda.operate.inspect.jobs import id_texts
 from lowkiq_lambda.store.shard.layout import only
@@ -67,11 +67,25 @@ def begin(
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, not {terms['order']!r}.")
     if terms["order"] == "last" and runner.merge == "latest":
         raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
+    return _with_terms(prepare(runner, "requeue", chosen_ids=chosen_ids, filter=chosen_by), terms)
+
+
+def begin_waiting(runner: ActionRunner, ids: Iterable[object] | None, id_filter: IdFilter, rate: float) -> BulkAction:
+    """The same of ids that are due, which wait again. Raises JobError, ValueError, BackendError."""
+    chosen_ids = None if ids is None else id_texts(ids)
+    action = prepare(runner, "requeue_waiting", chosen_ids=chosen_ids, filter=id_filter, whole_list=True)
+    # The first is due after the look at each shard: what is due later than that is left alone.
+    looked_at = max((snapshot.at for snapshot in action.snapshots), default=0.0)
+    timed = _with_terms(action, {"order": "score", "rate": rate, "start": looked_at})
+    terms = timed.terms and msgspec.structs.replace(timed.terms, start=looked_at + timed.terms.step)
+    return msgspec.structs.replace(timed, terms=terms)
+
+
+def _with_terms(action: BulkAction, terms: Mapping[str, object]) -> BulkAction:
     try:
         checked = msgspec.convert(terms, RequeueTerms)
     except msgspec.ValidationError as error:
         raise ValueError(f"The requeue cannot work: {error}.") from error
-    action = prepare(runner, "requeue", chosen_ids=chosen_ids, filter=chosen_by)
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
         raise ValueError("The requeue cannot work: its last id would be due beyond the year 9999, or before 1970.")

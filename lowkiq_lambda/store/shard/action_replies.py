@@ -12,7 +12,10 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 class ActionReply(ReplyShape, frozen=True):
     """The reply of the scripts of actions, by include/action.lua."""
 
-    scripts = ("delete", "delete_morgue", "run_now", "kill", "unblock", "requeue", "task_cancel")
+    scripts = (
+        *("delete", "delete_morgue", "run_now", "kill", "unblock"),
+        *("requeue", "requeue_waiting", "task_cancel"),
+    )
     status: bytes
     changed: int
     finished: int

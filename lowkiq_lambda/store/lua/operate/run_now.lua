@@ -1,12 +1,12 @@
---! keys due jobs box suspects
---! needs shard wait action page put records flight started far
+--! keys due suspects
+--! needs shard wait action waited_at_look far
 -- Makes ids that wait for a later time due, in the order given, at times that are not later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
 --   [12] '1' if these are the first of the shard, [13..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local at, tick, FEW, SEEN_OF_ONE = tonumber(ARGV[10]), tonumber(ARGV[11]), 500, 100
+local at, tick, FEW = tonumber(ARGV[10]), tonumber(ARGV[11]), 500
 
 -- What became due at the last moment keeps its place before them.
 local function make_room()
@@ -14,27 +14,6 @@ local function make_room()
   local near = call('ZRANGE', due, from, now, 'BYSCORE', 'LIMIT', 0, FEW + 1)
   if #near > FEW then return end
   for i, id in ipairs(near) do wait(id, at - (#near - i) * tick) end
-end
-
-local function waited_at_look(id)
-  local record = call('HGET', jobs, id)
-  if not record then return false end
-  charge(0, #record)
-  local kind = record:byte(1)
-  if kind == STARTED then
-    for _, entry in ipairs((read_handed(started_of(id), 1))) do
-      charge(0, #entry)
-      if not newer(entry) then return true end
-    end
-  end
-  if kind == SEVERAL or kind == STARTED then
-    for _, entry in ipairs((page(box, id, '', SEEN_OF_ONE, math.max(1, bytes_left)))) do
-      if not newer(entry) then return true end
-    end
-    return false
-  end
-  local place, _, touched = read_single(record)
-  return not newer(place) and struct.unpack('>I6', touched) <= looked
 end
 
 local prepared = ARGV[12] ~= '1'
