@@ -173,7 +173,7 @@ def _push(server: Server, queue: str, function: Function, client: Path, folder: 
         def start_drain(queue_name: str, shard: int) -> None:
             invocations.append(environment.begin({"queue": queue_name, "shard": shard}))
 
-        app = Lowkiq(Config(redis_url=server.url, start_drain=start_drain))
+        app = Lowkiq(Config(redis_url=server.url, wake_function=start_drain))
         worker = app.worker(queue_name=queue, shards_count=1)(print)
 
         def push() -> float:

@@ -48,7 +48,7 @@ def _load(client: redis.Redis) -> None:
 def _limits(claim_size: int) -> list[int | bytes]:
     config = Config()
     claimed = ClaimLimits(ids=min(claim_size, 1_000), payloads=config.claim_payloads, bytes=config.claim_bytes)
-    morgue = config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)
+    morgue = config.morgue.entries, config.morgue.bytes, int(config.morgue.age)
     return [msgspec.msgpack.encode(claimed), *morgue]
 
 

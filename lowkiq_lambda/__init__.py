@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.rate import Rate
     from lowkiq_lambda.jobs.retry import Later
     from lowkiq_lambda.settings.config import Config
+    from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
 
     __version__: str
 
@@ -49,6 +50,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Failure", "JobView", "MorgueJob", "ProgressView", "Pushed", "ScoredPayload"), "jobs.job"),
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
     **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
+    **dict.fromkeys(("Buffer", "MorgueLimits"), "settings.protocols"),
     "Config": "settings.config",
     "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
@@ -85,6 +87,7 @@ __all__ = [
     "Batch",
     "BatchClosed",
     "BatchJob",
+    "Buffer",
     "BufferFull",
     "Config",
     "ConfigError",
@@ -103,6 +106,7 @@ __all__ = [
     "Lowkiq",
     "LowkiqError",
     "MorgueJob",
+    "MorgueLimits",
     "NoSuchEntry",
     "NoSuchQueue",
     "NoSuchTask",

@@ -209,17 +209,18 @@ def _push_clients(core: Core) -> "PushClients":
 
 
 def _waker(core: Core) -> "Waker | None":
-    if core.config.start_drain is None and core.config.wake_function is None:
+    function = core.config.wake_function
+    if function is None:
         return None
     from lowkiq_lambda.store.shard.waking import WINDOW, Waker  # noqa: PLC0415 - imported lazily: cold start
 
-    return Waker(core.backend, core.config.start_drain or _lambda_starter(core.config), WINDOW)
+    return Waker(core.backend, _lambda_starter(function) if isinstance(function, str) else function, WINDOW)
 
 
-def _lambda_starter(config: Config) -> "StartDrain":
+def _lambda_starter(function: str) -> "StartDrain":
     from lowkiq_lambda.providers.aws.waking import LambdaStarter  # noqa: PLC0415 - imported lazily: needs an extra
 
-    return LambdaStarter(str(config.wake_function))
+    return LambdaStarter(function)
 
 
 def _drainer(core: Core) -> Drainer:

@@ -270,7 +270,7 @@ def test_a_single_push_is_one_call_and_a_notification(app: Lowkiq, cost_of: Cost
 def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowkiq, cost_of: CostOf) -> None:
     """With a notification the shard is asked whether a drain is to be started; behind what waits nobody asks."""
     woken: list[tuple[str, int]] = []
-    app.core.configure(start_drain=lambda queue_name, shard: woken.append((queue_name, shard)))
+    app.core.configure(wake_function=lambda queue_name, shard: woken.append((queue_name, shard)))
     worker = warm_worker(app, nothing, shards_count=1)
     woken.clear()
 

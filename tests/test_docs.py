@@ -18,6 +18,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 
 import lowkiq_lambda
 from docs_build.pages import pages
+from lowkiq_lambda.providers.embedded import url
 from lowkiq_lambda.providers.embedded.shared import leave
 from tests.kit.following import FOLLOWED
 from tests.kit.servers.server import Server
@@ -35,7 +36,7 @@ OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server for one page, which `Lowkiq()` finds in the environment, and a folder for an embedded one."""
     monkeypatch.setenv("LOWKIQ_ENV", "development")
-    monkeypatch.setenv("LOWKIQ_DATA_DIR", str(tmp_path / "embedded"))
+    monkeypatch.setattr(url, "project_root", lambda: tmp_path)
     with Server() as server:
         monkeypatch.setenv("LOWKIQ_REDIS_URL", server.url)
         yield server.url

@@ -112,7 +112,11 @@ def run(knobs: Knobs, stop: Event, say: Callable[[str], object]) -> Report:
 def _web(knobs: Knobs, shop_url: str, erp_url: str, say: Callable[[str], object]) -> Iterator[WebApp]:
     port, password = knobs.port or free_port(), secrets.token_urlsafe(9)
     with TemporaryDirectory(prefix="erp-sync-", ignore_cleanup_errors=True) as folder:
-        defaults = {"LOWKIQ_DATA_DIR": folder, "LOWKIQ_LEASE_TTL": LEASE, "LOWKIQ_DASHBOARD_PASSWORD": password}
+        defaults = {
+            "LOWKIQ_REDIS_URL": f"embedded:{folder}",
+            "LOWKIQ_LEASE_TTL": LEASE,
+            "LOWKIQ_DASHBOARD_PASSWORD": password,
+        }
         environment = {**defaults, **os.environ, "SHOP_URL": shop_url, "ERP_URL": erp_url}
         web = WebApp(port, environment, Path(knobs.log))
         shown = password if environment["LOWKIQ_DASHBOARD_PASSWORD"] == password else "of the environment"

@@ -31,7 +31,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "duties": r"Duty|DutyRunner|DutyClaims?|duties",
     "moves between shard counts": r"resharding|Resharding|is_moving|layout|MOVING|carry\w*|receive\w*|moved\w*",
     "buffered pushes": r"when_unavailable|[Rr]edelivery|Reliable\w*|buffer\w*|Buffer\w*",
-    "waking of idle shards": r"[Ww]aker|wake\w*|start_drains?|continu\w+|fan_out",
+    "waking of idle shards": r"[Ww]aker|wake\w*|start_drains|continu\w+|fan_out",
     "journal and its verdicts": r"journal\w*|Verifier|Ledger",
     "history and charts": r"[Hh]istory|Recorder|History\w*",
     "repair of damage": r"repair\w*|[Dd]amaged?|SHELF|sound\w*",

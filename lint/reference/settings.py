@@ -1,7 +1,7 @@
 """The page of settings, made of the classes that read them."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -12,6 +12,7 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import Config, EnvSettings, variable_of
 from lowkiq_lambda.settings.expected import expected
+from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
 
 _INTRODUCTION: Final = """\
 # Settings
@@ -61,6 +62,16 @@ _FUNCTIONS: Final = """\
 
 The [template](template.md) sets these for its functions.
 """
+_PARTS: Final = """\
+## Values with parts
+
+In code these are objects. A variable takes `name=value` of some parts, with commas between, as in
+`LOWKIQ_MORGUE=entries=5000,bytes=33554432`; the other parts have their defaults. It gives no functions.
+"""
+_WITH_PARTS: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "when_unavailable": Buffer,
+    "morgue": MorgueLimits,
+}
 _DASHBOARD: Final = """\
 ## Of the dashboard
 
@@ -87,6 +98,8 @@ def page() -> str:
         table(_HEAD, _rows(Settings, Config.__struct_fields__)),
         _DASHBOARD,
         table(_HEAD, _rows(DashboardSettings, ())),
+        _PARTS,
+        table(("setting", "object", "part", "default", "meaning"), _part_rows()),
     ]
     return "\n".join(part if part.endswith("\n") else f"{part}\n" for part in parts)
 
@@ -117,16 +130,26 @@ def _code_rows(names: list[str]) -> Iterator[list[str]]:
         yield [code(name), docs[name]]
 
 
+def _part_rows() -> Iterator[list[str]]:
+    for setting, kind in _WITH_PARTS.items():
+        docs = field_docs(kind)
+        for part in msgspec.structs.fields(kind):
+            value = "" if part.required or callable(part.default) else default(part.name, part.default)
+            yield [code(setting), code(kind.__name__), code(part.name), value, docs[part.name]]
+
+
 def default(name: str, value: object) -> str:
     """The default as people write it; nothing for none."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and name.endswith("_bytes"):
+    if isinstance(value, int) and name.endswith("bytes"):
         return _size(value)
     if isinstance(value, float) and value >= _DAY and value % _DAY == 0:
         return f"{value / _DAY:g} days"
+    if isinstance(value, msgspec.Struct):
+        return code(",".join(f"{part}={number:.15g}" for part, number in msgspec.structs.asdict(value).items()))
     return f"{value:,.15g}" if isinstance(value, int | float) else code(str(value))
 
 

@@ -197,7 +197,7 @@ def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
 
 def _prepare(warm: Environment) -> None:
     """Import what ticks, and what calls Lambda's API where that may be called: later that would take longer."""
-    if warm.settings.starts_drains or warm.app.config.wake_function:
+    if warm.settings.starts_drains or isinstance(warm.app.config.wake_function, str):
         from lowkiq_lambda.providers.aws.invoker import shared_invoker  # noqa: PLC0415 - only where it is asked for
 
         shared_invoker().prepare()

@@ -129,7 +129,7 @@ class PoolExhausted(BackendUnavailable):
 
 
 class BufferFull(BackendUnavailable):
-    """Redis cannot be reached, and the buffer of this process is full: try again later, or raise `buffer_jobs`."""
+    """Redis cannot be reached, and the buffer of this process is full: try again later, or raise `Buffer(jobs=...)`."""
 
 
 class NotFlushed(BackendUnavailable):

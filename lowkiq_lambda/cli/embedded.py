@@ -19,9 +19,7 @@ from lowkiq_lambda.providers.embedded.url import folder_of
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.development import refuse_in_deployment
 
-DataDir: TypeAlias = Annotated[
-    Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL or LOWKIQ_DATA_DIR.")
-]
+DataDir: TypeAlias = Annotated[Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL.")]
 _TIMEOUT: Final = 30.0
 _GROUP: Final = Group("Commands for the embedded server")
 
@@ -128,8 +126,7 @@ def _no_queue(folder: Path, queue: str) -> int:
 
 def _folder(data_dir: Path | None) -> Path:
     refuse_in_deployment("The embedded server is for development", os.environ)
-    environment = Config.from_env(os.environ)
-    url = environment.redis_url or EMBEDDED
+    url = Config.from_env(os.environ).redis_url or EMBEDDED
     if data_dir is not None:
         return data_dir.absolute()
     if not is_embedded(url):
@@ -137,7 +134,7 @@ def _folder(data_dir: Path | None) -> Path:
             "LOWKIQ_REDIS_URL names a server of its own, and this is for the embedded one: give --data-dir.",
             setting="redis_url",
         )
-    return folder_of(url, environment.data_dir)
+    return folder_of(url)
 
 
 def _program() -> str | None:

@@ -41,8 +41,9 @@ EPILOGUE: Final = """
 SETTINGS come from the app's Config, or from the environment, where each is
 called LOWKIQ_ and its name. The options above win over both.
   LOWKIQ_REDIS_URL         the server; REDIS_URL serves too. For development
-                           embedded: or embedded:FOLDER, refused where the
-                           process is a deployment
+                           embedded: or embedded:FOLDER (.lowkiq at the root
+                           of the project), refused where the process is a
+                           deployment
   LOWKIQ_THREADS_PER_NODE  the number of drain threads (5)
   LOWKIQ_POLL_INTERVAL     seconds between two polls for work, for pushes
                            without a notification (1)
@@ -51,8 +52,6 @@ called LOWKIQ_ and its name. The options above win over both.
                            false; unset: if the app's code declares any
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
   LOWKIQ_NODE_NUMBER       the number of this one, from 0
-  LOWKIQ_DATA_DIR          as --data-dir, for the embedded server; .lowkiq at
-                           the root of the project by default
   LOWKIQ_DASHBOARD_PASSWORD
                            the operators' password; without one the dashboard
                            serves this machine alone, with a password that

@@ -116,8 +116,7 @@ def _kept_password(app: Lowkiq) -> str:
     from lowkiq_lambda.providers.embedded.url import folder_of  # noqa: PLC0415 - as above
 
     with suppress(OSError, EmbeddedServerError):
-        url, data_dir = app.config.redis_url or EMBEDDED, app.config.data_dir or os.environ.get("LOWKIQ_DATA_DIR")
-        folder = ServerFolder(folder_of(url, data_dir))
+        folder = ServerFolder(folder_of(app.config.redis_url or EMBEDDED))
         folder.create()
         with folder.exclusive():
             return folder.dashboard_password()

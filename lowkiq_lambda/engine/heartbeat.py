@@ -19,7 +19,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable
 from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.settings.config import do_nothing
+from lowkiq_lambda.settings.protocols import do_nothing
 from lowkiq_lambda.store.shard.heartbeats import HeartbeatSender
 from lowkiq_lambda.views.processes import Doing, Process, ProcessKind, ProcessState
 

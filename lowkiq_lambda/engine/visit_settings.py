@@ -19,7 +19,7 @@ from lowkiq_lambda.engine.survivors import CRASHED
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.codec import load_json
-from lowkiq_lambda.store.shard.session import LeaseSettings, MorgueLimits
+from lowkiq_lambda.store.shard.session import LeaseSettings
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.slot_pool import SlotPool
@@ -140,8 +140,8 @@ class VisitSettingsFactory:
 
     def _lease_settings(self, worker: type[Worker[Any]]) -> LeaseSettings:
         config = self._config
-        morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
-        return LeaseSettings(config.lease_ttl, worker.merge, morgue, self._texts.dump(CRASHED), worker.dead_head)
+        crashed = self._texts.dump(CRASHED)
+        return LeaseSettings(config.lease_ttl, worker.merge, config.morgue, crashed, worker.dead_head)
 
     def _tell_dead(self, worker: type[Worker[Any]], dead: Sequence[tuple[str, bytes, bytes]]) -> None:
         Deaths(worker, self._loader(worker), self._texts, self._clock).tell(dead)

@@ -8,8 +8,8 @@ from typing import Final
 
 from lowkiq_lambda.base.clock import at_most
 from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
-from lowkiq_lambda.settings.config import Config, do_nothing, each_of
-from lowkiq_lambda.settings.protocols import Hook, Hooks
+from lowkiq_lambda.settings.config import Config, each_of
+from lowkiq_lambda.settings.protocols import Hook, Hooks, do_nothing
 from lowkiq_lambda.views.processes import ProcessState
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
         refuse_in_deployment("No Redis is named", os.environ)
         app.core.configure(redis_url=EMBEDDED)
     if data_dir is not None and app.config.redis is None and (url is None or is_embedded(url)):
-        app.core.configure(data_dir=str(data_dir.absolute()))
+        app.core.configure(redis_url=f"{EMBEDDED}{data_dir.absolute()}")
     embedded = attached(app.core.connections.url) if app.config.redis is None else None
     return embedded.data_dir if embedded else data_dir or default
 

@@ -39,6 +39,5 @@ def parts_of(core: "Core", stored: StoredQueue, retry_for: float, *, is_glimpse:
     config = core.config
     reader, errors = ShardReader(core.backend, retry_for, stored.shards), StoredErrors(config.load_error)
     jobs = JobReader(reader, config.load_payload or load_json, errors, glimpse=is_glimpse)
-    morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
-    runner = ActionRunner(reader, stored.merge, morgue_limits, config.dump_error, errors)
+    runner = ActionRunner(reader, stored.merge, config.morgue.parts, config.dump_error, errors)
     return QueueParts(stored, reader, runner, WaitingIds(jobs, runner), InFlightIds(jobs), MorgueIds(jobs, runner))

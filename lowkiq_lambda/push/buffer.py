@@ -74,7 +74,7 @@ class Lost(NamedTuple, Generic[Way]):
     job: Kept
 
 
-class Buffer(Generic[Way]):
+class JobBuffer(Generic[Way]):
     """The lines of one process. Safe to use from several threads."""
 
     def __init__(self, max_jobs: int, *, drops_oldest: bool) -> None:
@@ -128,7 +128,7 @@ class Buffer(Generic[Way]):
     def give_up(self) -> list[Lost[Way]]:
         """All jobs that wait, which wait no longer."""
         with self._lock:
-            remnants = [
+            lost = [
                 Lost(line.way, job)
                 for line in self._lines.values()
                 for buffered_jobs in line.buffered
@@ -136,7 +136,7 @@ class Buffer(Generic[Way]):
             ]
             self._lines.clear()
             self.jobs = self._size = 0
-            return remnants
+            return lost
 
     def _refuse_if_full(self, buffered: Sequence[BufferedJobs]) -> None:
         jobs, size = (
@@ -144,7 +144,7 @@ class Buffer(Generic[Way]):
             sum(buffered_jobs.size for buffered_jobs in buffered),
         )
         if self.jobs + jobs > self._max_jobs:
-            bound = f"buffer_jobs={self._max_jobs:,}"
+            bound = f"jobs={self._max_jobs:,}"
         elif self._size + size > BUFFER_BYTES:
             bound = f"{BUFFER_BYTES:,} bytes"
         else:

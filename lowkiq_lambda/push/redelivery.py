@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.push.buffer import Buffer, BufferedJobs, Line, Lost
+from lowkiq_lambda.push.buffer import BufferedJobs, JobBuffer, Line, Lost
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.push.way import Way
 from lowkiq_lambda.settings.config import Config
@@ -39,7 +39,7 @@ Lines: TypeAlias = dict[ShardRef, Line[Way]]
 class _Waiting:
     """The buffer, locks and thread of one process; a forked child begins with new ones."""
 
-    buffer: Buffer[Way]
+    buffer: JobBuffer[Way]
     pid: int = field(default_factory=os.getpid)
     delivering: threading.Lock = field(default_factory=threading.Lock)
     changing: threading.Lock = field(default_factory=threading.Lock)
@@ -75,7 +75,8 @@ class Redelivery:
         return self._ours
 
     def _nothing(self) -> _Waiting:
-        return _Waiting(Buffer(self._config.buffer_jobs, drops_oldest=self._config.buffer_full == "drop_oldest"))
+        bounds = self._config.buffer
+        return _Waiting(JobBuffer(bounds.jobs, drops_oldest=bounds.full == "drop_oldest"))
 
     @property
     def jobs(self) -> int:
@@ -118,7 +119,7 @@ class Redelivery:
         if was_empty:
             logger.warning("Redis is unreachable: pushed jobs are kept in this process until it answers")
         self._lose(dropped_jobs, "newer jobs took their place")
-        self._call("on_buffered", self._config.on_buffered, waiting.buffer.jobs)
+        self._call("on_buffered", self._config.buffer.on_buffered, waiting.buffer.jobs)
 
     def failed(self, way: Way, unwritten: Unwritten) -> None:
         """A push could not reach the servers of what it tried to write."""
@@ -204,7 +205,9 @@ class Redelivery:
                 extra={"seconds": round(ended_at - waiting.began_at, 3)},
             )
 
-    def _deliver_of(self, buffer: Buffer[Way], way: Way, lines: Lines) -> Iterator[tuple[ShardRef, LowkiqError | None]]:
+    def _deliver_of(
+        self, buffer: JobBuffer[Way], way: Way, lines: Lines
+    ) -> Iterator[tuple[ShardRef, LowkiqError | None]]:
         """The result of each shard's last attempt."""
         try:
             client = way.open()
@@ -243,7 +246,7 @@ class Redelivery:
         for worker, jobs in by_worker.items():
             fields = {"queue": worker.queue_name, "jobs": len(jobs)}
             logger.error("jobs that were kept for Redis are given up: %s", why, extra=fields)
-            self._call("on_lost", self._config.on_lost, worker, jobs)
+            self._call("on_lost", self._config.buffer.on_lost, worker, jobs)
 
     def _call(self, name: str, hook: Callable[..., object], *arguments: object) -> None:
         try:

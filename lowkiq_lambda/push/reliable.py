@@ -13,7 +13,7 @@ from lowkiq_lambda.push.checking import checker_of
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
 from lowkiq_lambda.settings.config import Config
-from lowkiq_lambda.settings.protocols import Jobs, Overflow
+from lowkiq_lambda.settings.protocols import Buffer, Jobs, Overflow
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.chunks import Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -194,7 +194,7 @@ ReliableClient: TypeAlias = BufferingClient | OverflowingClient
 def reliable_client(config: Config, way: Way, shards: QueueShards, redelivery: Redelivery) -> ReliableClient:
     """The client that `when_unavailable` asks for."""
     overflow = config.when_unavailable
-    if isinstance(overflow, str):
+    if isinstance(overflow, str | Buffer):
         return BufferingClient(config, way, shards, redelivery)
     return OverflowingClient(config, way, shards, overflow)
 

@@ -65,14 +65,13 @@ def resharding_of(core: "Core", worker: "AnyWorker", *, unreplicated: bool = Fal
     """
     queue, config = core.queues.of(worker), core.config
     texts = ErrorText(config.format_error, config.dump_error, config.load_error)
-    morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
     first = queue.shards[0]
     facts = QueueFacts(
         queue.worker.queue_name,
         queue.worker.merge,
         first.by_tenant,
         first.features,
-        DeathTerms(morgue, texts.dump(CRASHED), queue.worker.dead_head),
+        DeathTerms(config.morgue.parts, texts.dump(CRASHED), queue.worker.dead_head),
         core.backend.prefix,
     )
     return Resharding(core.backend, facts, config.redis_retry_for, core.backend.clock, unreplicated=unreplicated)

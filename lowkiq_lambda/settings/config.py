@@ -13,8 +13,10 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.error_text import bytes_to_text, say_error, text_to_bytes
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import (
+    Buffer,
     BuildScheduler,
     BuildSplitter,
+    Count,
     Credentials,
     DumpError,
     DumpPayload,
@@ -26,11 +28,11 @@ from lowkiq_lambda.settings.protocols import (
     LoadPayload,
     LoopFactory,
     Mask,
-    OnBuffered,
-    OnLost,
+    MorgueLimits,
     Overflow,
     RedisPlug,
     StartDrain,
+    do_nothing,
 )
 
 logger = logging.getLogger(__name__)
@@ -46,7 +48,6 @@ _MEBIBYTE: Final = 1024 * 1024
 _DAY: Final = 86_400.0
 _YEAR: Final = 366 * _DAY
 
-Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Threads = Annotated[int, Meta(ge=1, le=10_000)]
 Number = Annotated[int, Meta(ge=0, le=1_000_000)]
 Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
@@ -61,11 +62,9 @@ Namespace = Annotated[
 ]
 
 
-WhenUnavailable: TypeAlias = Literal["raise", "buffer"]
-
-
-def do_nothing(*_arguments: object) -> None:
-    """The default of every hook."""
+WhenUnavailable: TypeAlias = Literal["raise", "buffer"] | Buffer
+Function = Annotated[str, Meta(min_length=1, max_length=2_048)]
+"""The name or the ARN of a function on Lambda."""
 
 
 def each_of(hooks: Hooks) -> Sequence[Hook]:
@@ -115,8 +114,6 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     namespace: Namespace | None = None
     """What all keys and channels of the app begin with, so that apps on one server share nothing; None adds nothing."""
 
-    data_dir: str | None = None
-    """Where the embedded server keeps its data; `.lowkiq` at the root of the project where it is not given."""
     embedded_server: str | None = None
     """The program of the embedded server, a path or a name on PATH; the Valkey of its package where it is not given."""
 
@@ -126,14 +123,6 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """How long a push waits for a free connection."""
     redis_timeout: Seconds = 5.0
     """How long a call waits for Redis; under a lease at most a sixth of `lease_ttl`."""
-
-    buffer_jobs: Count = 1_000
-    """How many jobs may wait in this process for Redis, with `when_unavailable="buffer"`."""
-    buffer_full: Literal["raise", "drop_oldest"] = "raise"
-    """What gives way where more come: the push, or the jobs that have waited longest."""
-
-    wake_function: Annotated[str, Meta(min_length=1, max_length=2_048)] | None = None
-    """Name or ARN of the drain function that a push into an idle shard invokes; None invokes nothing."""
 
     threads_per_node: Threads = 5
     """Drain threads of a daemon's process; shards that an invocation of the drain function visits at the same time."""
@@ -166,26 +155,20 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """The largest payload that a push accepts."""
     codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     """A name for what `dump_payload` does: producers and drains must have the same. None: json, or custom."""
-    morgue_max_entries: Count = 10_000
-    """How many payloads the morgue of a shard keeps; the oldest are dropped."""
-    morgue_max_bytes: Count = 64 * _MEBIBYTE
-    """How many bytes of payloads it keeps."""
-    morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
-    """For how long it keeps them."""
+    morgue: MorgueLimits = MorgueLimits()
+    """How many payloads the morgue of a shard keeps, of how many bytes, for how many seconds; the oldest go first."""
 
     task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 7 * _DAY
     """How long a task and its items are kept once it has completed."""
 
 
 class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
-    """All settings of an app: `PlainSettings`, and callables, which no variable can give."""
+    """All settings of an app: `PlainSettings`, and those that may be, or are, functions or objects of the app's."""
 
     when_unavailable: WhenUnavailable | Overflow = "raise"
-    """What a push does that Redis cannot take now: raise, keep the jobs in this process, or hand them to an object."""
-    on_buffered: OnBuffered = do_nothing
-    """Called when jobs were kept, with how many wait now."""
-    on_lost: OnLost = do_nothing
-    """Called with jobs that were kept and then given up: as newer ones took their place, or the process ends."""
+    """What a push does that Redis cannot take now: raise, keep the jobs in a `Buffer`, or hand them to an object."""
+    wake_function: Function | StartDrain | None = None
+    """The drain function that a push into an idle shard invokes, or a callable that starts a drain; None: neither."""
 
     redis: RedisPlug | None = None
     """A client of redis-py with `protocol=2`, or a function that makes one, in place of `redis_url`."""
@@ -222,9 +205,6 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
 
     loop_factory: LoopFactory | None = None
     """Makes the event loop of coroutine handlers, such as `uvloop.new_event_loop`; None is asyncio's own."""
-
-    start_drain: StartDrain | None = None
-    """Called by a push into an idle shard, in place of invoking `wake_function`."""
 
     build_splitter: BuildSplitter | None = None
     """None deals by node where there are several nodes, else to the threads in turn."""
@@ -263,7 +243,7 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
 
     @classmethod
     def kinds(cls) -> Mapping[str, Any]:
-        """The types of `PlainSettings`, by name, and of what the environment can give of `when_unavailable`."""
+        """The types of all that the environment can give, by name: of `when_unavailable`, say, no object."""
         return _app_kinds()
 
     @classmethod
@@ -289,6 +269,11 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     def names_server(self) -> bool:
         """Whether they say which Redis is used."""
         return self.redis_url is not None or self.redis is not None
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer of `when_unavailable`; the default one for `"buffer"`."""
+        return self.when_unavailable if isinstance(self.when_unavailable, Buffer) else Buffer()
 
     @property
     def lease_timeout(self) -> float:
@@ -318,19 +303,43 @@ def _kinds(settings: type[EnvSettings]) -> Mapping[str, Any]:
 
 @cache
 def _app_kinds() -> Mapping[str, Any]:
-    return {**_kinds(PlainSettings), "when_unavailable": WhenUnavailable}
+    return {**_kinds(PlainSettings), "when_unavailable": WhenUnavailable, "wake_function": Function | None}
 
 
-def _checked(name: str, value: object, kind: object, *, text: bool = False) -> object:
+def _checked(name: str, value: object, kind: Any, *, text: bool = False) -> object:  # noqa: ANN401 - any type
     """The value as that kind, which a `text` is read as. Raises ConfigError, which names the setting."""
     try:
-        return msgspec.convert(value, kind, strict=not text)
+        if isinstance(value, msgspec.Struct):
+            # An object that is of the kind already would pass unchecked.
+            return msgspec.convert(msgspec.structs.asdict(value), kind)
+        return _read(value, kind) if text else msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        if kind is WhenUnavailable and isinstance(value, Overflow) and not isinstance(value, type):
+        if _is_plug(name, value):
             return value
         from lowkiq_lambda.settings.expected import expected  # noqa: PLC0415 - imported lazily: cold start
 
         raise _refused(name, value, f"expected {expected(kind)}", variable_of(name) if text else name) from None
+
+
+def _read(text: Any, kind: Any) -> object:  # noqa: ANN401 - any text and type
+    """The text of a variable as that kind; a value with several parts is `name=value` of each, with commas between.
+
+    Raises ValidationError.
+    """
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        parts = [part.partition("=") for part in text.split(",")]
+        if not all(equals for _, equals, _ in parts):
+            raise
+        return msgspec.convert({name.strip(): value.strip() for name, _, value in parts}, kind, strict=False)
+
+
+def _is_plug(name: str, value: object) -> bool:
+    """Whether it is an object or a function that the setting takes in place of a text."""
+    if name == "when_unavailable":
+        return isinstance(value, Overflow) and not isinstance(value, type)
+    return name == "wake_function" and callable(value)
 
 
 def _refused(name: str, value: object, why: str, shown_name: str | None = None) -> ConfigError:

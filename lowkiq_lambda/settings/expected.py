@@ -32,6 +32,15 @@ def _alternatives(info: inspect.Type) -> Iterator[str]:
         yield f"one of {', '.join(map(str, info.values))}"
     elif isinstance(info, inspect.StrType):
         yield f"a text{_length(info)}"
+    elif isinstance(info, inspect.StructType):
+        yield f"name=value with commas between: {', '.join(_parts(info))}"
+
+
+def _parts(info: inspect.StructType) -> Iterator[str]:
+    """The parts that a text can give: no functions."""
+    for field in info.fields:
+        if not isinstance(field.type, inspect.CustomType):
+            yield f"{field.name} ({' or '.join(_alternatives(field.type))})"
 
 
 def _bounds(info: inspect.IntType | inspect.FloatType) -> str:

@@ -1,11 +1,12 @@
-"""The shapes of what a user may plug into the settings, and of middlewares."""
+"""The shapes of objects and functions in the settings, the values with several parts, and middlewares."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
+from msgspec import Meta
 
 from lowkiq_lambda.jobs.job import Outcome
 
@@ -16,6 +17,12 @@ Result = TypeVar("Result")
 
 Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 """What a push takes: for each job its id, its payload, and its options."""
+
+_MEBIBYTE: Final = 1024 * 1024
+_DAY: Final = 86_400.0
+_YEAR: Final = 366 * _DAY
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
 class Splitter(Protocol):
@@ -110,6 +117,45 @@ class Overflow(Protocol):
         ...
 
 
+OnBuffered: TypeAlias = Callable[[int], object]
+"""Given how many jobs wait in the process for Redis."""
+OnLost: TypeAlias = Callable[[Any, list[dict[str, Any]]], object]
+"""Given a worker and jobs of it that were not delivered, such as its `push_many` takes."""
+
+
+def do_nothing(*_arguments: object) -> None:
+    """The default of every hook."""
+
+
+class Buffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, repr_omit_defaults=True):
+    """A buffer in this process for the jobs of pushes that Redis cannot take now."""
+
+    jobs: Count = 1_000
+    """How many jobs it takes."""
+    full: Literal["raise", "drop_oldest"] = "raise"
+    """What gives way if more come: the push, or the jobs that have waited longest."""
+    on_buffered: OnBuffered = do_nothing
+    """Called after jobs were kept, with the number of jobs that wait."""
+    on_lost: OnLost = do_nothing
+    """Called with jobs that are given up: newer jobs took their place, or the process ends."""
+
+
+class MorgueLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The limits of one shard's morgue; the oldest payloads are dropped first."""
+
+    entries: Count = 10_000
+    """How many payloads it keeps."""
+    bytes: Count = 64 * _MEBIBYTE
+    """How many bytes of payloads it keeps."""
+    age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
+    """For how many seconds it keeps them."""
+
+    @property
+    def parts(self) -> tuple[int, int, float]:
+        """All three, in this order, as the scripts take them."""
+        return self.entries, self.bytes, self.age
+
+
 class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
     """One settling of one shard that Redis has acknowledged, or the recovery of jobs of a dead holder."""
 
@@ -151,10 +197,6 @@ LoadPayload: TypeAlias = Callable[[bytes], object]
 FormatError: TypeAlias = Callable[[BaseException], str]
 DumpError: TypeAlias = Callable[[str], bytes]
 LoadError: TypeAlias = Callable[[bytes], str]
-OnBuffered: TypeAlias = Callable[[int], object]
-"""Given how many jobs wait in the process for Redis."""
-OnLost: TypeAlias = Callable[[Any, list[dict[str, Any]]], object]
-"""Given a worker and jobs of it that were not delivered, such as its `push_many` takes."""
 Mask: TypeAlias = Callable[[str, str, object], object]
 """Given a queue's name, an id and a payload: what people may see of the payload."""
 Hook: TypeAlias = Callable[[], object]

@@ -96,7 +96,7 @@ class FakeApp:
 def fake_app(app: Lowkiq) -> Iterator[FakeApp]:
     """The app with no server, until the block ends: whatever needs more than to push raises ConfigError."""
     clock = ManualClock()
-    config = app.config.evolve(redis_url=_NOWHERE, redis=None, credentials=None, start_drain=None, wake_function=None)
+    config = app.config.evolve(redis_url=_NOWHERE, redis=None, credentials=None, wake_function=None)
     fake = FakeApp(app, clock)
     with app.core.rebound(config, clock, new_backend=_no_backend):
         app.client_middlewares.append(fake)

@@ -31,7 +31,7 @@ class OwnServer:
 
     def settings_for(self, config: Config) -> Config:
         """The settings, but for those that reach out: no drain is started elsewhere by a push."""
-        return config.evolve(redis_url=self.url, redis=None, credentials=None, start_drain=None, wake_function=None)
+        return config.evolve(redis_url=self.url, redis=None, credentials=None, wake_function=None)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, Lowkiq, MorgueLimits
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.alarms import FURTHER, Recorded, Series, chosen, states
 from tests.aws.alarms import rings as heard
@@ -142,7 +142,7 @@ def test_p9_a_morgue_that_loses_payloads_rings(
     alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
 ) -> None:
     """P9: each loss comes with a death, so the alarm of deaths tells of both."""
-    app = make_app(morgue_max_entries=1)
+    app = make_app(morgue=MorgueLimits(entries=1))
     worker = declare(app, queue_name, failing("a", "b", "c"), max_retry_count=0, shards_count=1)
     minutes.install(app)
     minutes.go_on(7)

@@ -13,6 +13,7 @@ import pytest
 from lowkiq_lambda.aws import ticking
 from lowkiq_lambda.aws.tick import HousekeepingFailed
 from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.shard.keys import told_key
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction
@@ -54,7 +55,7 @@ def test_a_summary_is_two_metrics_in_one_line(
 
 def test_payloads_that_the_morgue_lost_are_published(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """P9: only where some are lost, as each metric costs."""
-    app = make_app(morgue_max_entries=1)
+    app = make_app(morgue=MorgueLimits(entries=1))
     worker = declare(app, queue_name, failing("a", "b", "c"), max_retry_count=0)
     drain.install(app)
     worker.push_many(jobs_of("abc"))

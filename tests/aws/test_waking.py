@@ -30,7 +30,7 @@ def invocations() -> Invocations:
 @pytest.fixture
 def make_app(make_app: MakeApp, clock: ManualClock, invocations: Invocations) -> MakeApp:
     """Builds apps whose pushes start drains."""
-    return lambda **settings: make_app(**{"start_drain": starter(invocations, clock), **settings})
+    return lambda **settings: make_app(**{"wake_function": starter(invocations, clock), **settings})
 
 
 @pytest.fixture
@@ -211,12 +211,12 @@ def test_a_refused_invocation_fails_no_push_and_the_next_one_tries_again(
 
 
 def test_a_plug_that_breaks_fails_no_push(make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever a start_drain of one's own raises, the push is written."""
+    """Whatever a wake function of one's own raises, the push is written."""
 
     def broken(_queue_name: str, _shard: int) -> None:
         raise ZeroDivisionError("oh")
 
-    app = make_app(start_drain=broken)
+    app = make_app(wake_function=broken)
     worker = declare(app, queue_name, Notes())
 
     worker.push_many(jobs_of("a"))
@@ -288,7 +288,7 @@ def test_a_server_that_refuses_wakes_fails_no_push(
 def test_shards_of_a_full_server_can_be_woken(make_app: MakeApp, make_server: MakeServer, queue_name: str) -> None:
     """E-41: it is drains that make room, so starting them must not take any."""
     own = make_server()
-    app = make_app(redis_url=own.url, start_drain=None)
+    app = make_app(redis_url=own.url, wake_function=None)
     worker = declare(app, queue_name, Notes())
     worker.push_many(jobs_of("a"))
     own.admin.config_set("maxmemory", 1)
@@ -348,7 +348,7 @@ def test_shards_on_the_nodes_of_a_cluster_are_woken_alike(
 
 def test_nobody_is_woken_by_default(make_app: MakeApp, queue_name: str, invocations: Invocations) -> None:
     """The option is off where nothing is named, and leaves nothing in the shard."""
-    app = make_app(start_drain=None)
+    app = make_app(wake_function=None)
     worker = declare(app, queue_name, Notes())
 
     worker.push_many(jobs_of("a"))

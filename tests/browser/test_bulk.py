@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Config, Lowkiq, MorgueLimits
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.handlers import FailingHandler
@@ -25,7 +25,7 @@ GATEWAY: dict[str, Any] = {
 @pytest.fixture
 def app(server_url: str) -> Iterator[Lowkiq]:
     """An app whose morgues are large."""
-    app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, morgue_max_entries=2 * MANY))
+    app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, morgue=MorgueLimits(entries=2 * MANY)))
     yield app
     app.core.backend.client.close()
     app.core.drains.drainer._backend.client.close()

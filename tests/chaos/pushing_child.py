@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Buffer, Config, Lowkiq
 from lowkiq_lambda.push import redelivery
 
 
@@ -25,7 +25,7 @@ def tell_lost(_worker: object, jobs: list[dict[str, Any]]) -> None:
 def main(url: str, queue_name: str, ending: str, seconds: str) -> None:
     """Keep three jobs, and end when told; then a process of a user flushes for five seconds."""
     vars(redelivery)["LAST_FLUSH"] = float(seconds)
-    app = Lowkiq(Config(redis_url=url, redis_timeout=0.3, when_unavailable="buffer", on_lost=tell_lost))
+    app = Lowkiq(Config(redis_url=url, redis_timeout=0.3, when_unavailable=Buffer(on_lost=tell_lost)))
     worker = app.worker(queue_name=queue_name, shards_count=1)(print)
     for number in range(3):
         worker.push_many([{"id": "a", "payload": number}])

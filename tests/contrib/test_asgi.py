@@ -32,7 +32,7 @@ from tests.kit.workers import declare
 
 def shop(folder: Path, port: int, log: Path, **settings: str) -> subprocess.Popen[bytes]:
     """The web shop, in a process of its own, with a server of its own."""
-    variables = {"LOWKIQ_ENV": "development", "LOWKIQ_REDIS_URL": "embedded:", "LOWKIQ_DATA_DIR": str(folder / "data")}
+    variables = {"LOWKIQ_ENV": "development", "LOWKIQ_REDIS_URL": f"embedded:{folder / 'data'}"}
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "uvicorn", "tests.contrib.web_shop:web", "--port", str(port)],
@@ -233,7 +233,7 @@ def test_the_password_of_the_settings_lets_in(
 def test_a_made_up_password_is_for_this_machine_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """It is written to the terminal; a caller from elsewhere is refused whatever they know."""
     web = Starlette()
-    mount_dashboard(web, "/lowkiq", Lowkiq(Config(redis_url="embedded:", data_dir=str(tmp_path / "data"))))
+    mount_dashboard(web, "/lowkiq", Lowkiq(Config(redis_url=f"embedded:{tmp_path / 'data'}")))
     said = capsys.readouterr().err
     password = said.rstrip().rpartition(" ")[2]
 
@@ -249,7 +249,7 @@ def test_a_made_up_password_outlives_a_reload(capsys: pytest.CaptureFixture[str]
     kept = tmp_path / "data" / "dashboard.password"
 
     def start() -> str:
-        config = Config(redis_url="embedded:", data_dir=str(tmp_path / "data"))
+        config = Config(redis_url=f"embedded:{tmp_path / 'data'}")
         mount_dashboard(Starlette(), "/lowkiq", Lowkiq(config))
         return capsys.readouterr().err.rstrip().rpartition(" ")[2]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, Rate
+from lowkiq_lambda import Config, Lowkiq, MorgueLimits, Rate
 from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.store.shard.keys import declaration_key
@@ -196,7 +196,7 @@ def test_the_advice_knows_where_a_rate_stands(app: Lowkiq, clock: ManualClock) -
 
 def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """Paused shards, blocked ids and a morgue that is nearly full; a pause is no due work."""
-    app.core.configure(morgue_max_entries=2)
+    app.core.configure(morgue=MorgueLimits(entries=2))
     declare(app, "dead", Notes(raising()), max_retry_count=0).push_many(jobs_of("ab"))
     declare(app, "blocked", Notes(raising()), max_retry_count=0, dead_head="block").push_many(jobs_of("c"))
     paused = declare(app, "paused", Notes())

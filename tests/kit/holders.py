@@ -10,6 +10,7 @@ from uuid import uuid4
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.push.checking import Checker
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.chunks import waves_of
@@ -22,7 +23,6 @@ from lowkiq_lambda.store.shard.session import (
     ClaimLimits,
     LeaseSession,
     LeaseSettings,
-    MorgueLimits,
     Next,
     OutcomeRecord,
     Settlement,

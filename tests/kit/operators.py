@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from lowkiq_lambda import Config
+from lowkiq_lambda import Config, MorgueLimits
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.operate.queue_parts import StoredQueue
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -20,7 +20,6 @@ def operator_of(
     retry_for: float = RETRY_FOR,
 ) -> QueueOperations:
     """That of the reader's shards; `morgue_limits`: ids, bytes and seconds that the morgue keeps."""
-    entries, size, age = morgue_limits
-    config = Config(morgue_max_entries=entries, morgue_max_bytes=size, morgue_max_age=age)
+    config = Config(morgue=MorgueLimits(*morgue_limits))
     core = cast("Core", SimpleNamespace(backend=reader.backend, config=config))
     return QueueOperations(core, None, lambda: StoredQueue(reader.shards, merge), retry_for=retry_for)

@@ -2,10 +2,10 @@
 
 from uuid import uuid4
 
-from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda import Lowkiq, MorgueLimits, Worker
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.jobs.progress import JobProgress
-from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits, OutcomeRecord, Settlement
+from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, OutcomeRecord, Settlement
 from tests.kit.holders import LIMITS, RETRY_FOR
 
 

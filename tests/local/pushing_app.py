@@ -4,7 +4,7 @@ import os
 import threading
 from typing import Any
 
-from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda import Batch, Buffer, Config, Lowkiq
 from lowkiq_lambda.push import redelivery
 from tests.kit.telling import declare_stage_worker, tell
 
@@ -24,7 +24,7 @@ def push_and_hang(_job_id: str, _batch: Batch) -> None:
     threading.Event().wait()
 
 
-app = Lowkiq(Config.from_env(os.environ, when_unavailable="buffer", on_lost=tell_lost))
+app = Lowkiq(Config.from_env(os.environ, when_unavailable=Buffer(on_lost=tell_lost)))
 declare_stage_worker(app, {"push and hang": push_and_hang})
 
 

@@ -9,9 +9,10 @@ from hypothesis.stateful import initialize, invariant, rule
 from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, StoredClaim
-from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next
+from lowkiq_lambda.store.shard.session import ClaimLimits, Next
 from tests.kit.servers import Server
 from tests.kit.stored import entry_of, stored_and_seen
 from tests.properties.disturbing import DisturbedMachine, disturbance

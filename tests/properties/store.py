@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
-from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda import Config, Lowkiq, MorgueLimits, Worker
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.jobs.job import ItemRef, Pushed
 from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
@@ -23,7 +23,6 @@ from lowkiq_lambda.store.shard.session import (
     ClaimLimits,
     LeaseSession,
     LeaseSettings,
-    MorgueLimits,
     Next,
     OutcomeRecord,
     Settlement,

@@ -7,9 +7,10 @@ import pytest
 
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StoredClaim
-from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next, Settlement
+from lowkiq_lambda.store.shard.session import ClaimLimits, Next, Settlement
 from tests.kit.servers import Server
 from tests.kit.stored import State, stored
 from tests.properties.model import NewJob

@@ -4,10 +4,10 @@ from collections import defaultdict
 
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Lowkiq, MorgueLimits
 from lowkiq_lambda.base.errors import ShardClosed
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
+from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from lowkiq_lambda import (
     BackendFull,
     BackendUnavailable,
+    Buffer,
     BufferFull,
     JobError,
     Lowkiq,
@@ -74,8 +75,8 @@ def make_producer(
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "producer")
     made: list[Lowkiq] = []
 
-    def make(**settings: Any) -> Lowkiq:
-        made.append(make_app(redis_url=fault_proxy.url, when_unavailable="buffer", **settings))
+    def make(buffer: Buffer | Literal["buffer"] = "buffer", **settings: Any) -> Lowkiq:
+        made.append(make_app(redis_url=fault_proxy.url, when_unavailable=buffer, **settings))
         return made[-1]
 
     yield make
@@ -250,7 +251,7 @@ def test_s5_one_job_more_than_fits_fails_its_push_and_changes_nothing(
     outages.begin()
     worker.push_many([{"id": number} for number in range(999)])
 
-    with pytest.raises(BufferFull, match=r"999 jobs wait, 2 more do not fit: buffer_jobs=1,000"):
+    with pytest.raises(BufferFull, match=r"999 jobs wait, 2 more do not fit: jobs=1,000"):
         worker.push_many([{"id": "x"}, {"id": "y"}])
     worker.push_many([{"id": "z"}])
     with pytest.raises(BufferFull):
@@ -269,7 +270,7 @@ def test_s5_where_the_oldest_gives_way_the_last_thousand_are_kept(
 ) -> None:
     """S-5: with `drop_oldest` every push succeeds, and `on_lost` gets the jobs that gave way, such as push takes."""
     lost: list[tuple[type[Worker], list[dict[str, Any]]]] = []
-    app = make_producer(buffer_full="drop_oldest", buffer_jobs=3, on_lost=lambda *told: lost.append(told))
+    app = make_producer(Buffer(jobs=3, full="drop_oldest", on_lost=lambda *told: lost.append(told)))
     worker = opened(app, queue_name, shards_count=2)
     outages.begin()
     for number in range(5):
@@ -302,7 +303,7 @@ def test_s6_an_outage_is_told_once_and_each_kept_push_to_the_hook(
 ) -> None:
     """S-6: the log has a line when an outage begins and one when it is over; `on_buffered` gets how many wait."""
     waiting: list[int] = []
-    app = make_producer(on_buffered=waiting.append)
+    app = make_producer(Buffer(on_buffered=waiting.append))
     worker = opened(app, queue_name)
     outages.begin()
     with caplog.at_level(logging.WARNING, "lowkiq_lambda.push"):
@@ -323,7 +324,7 @@ def test_s6_a_hook_that_raises_fails_no_push(
     def broken(_waiting: int) -> None:
         raise OSError("no network for the pager either")
 
-    app = make_producer(on_buffered=broken)
+    app = make_producer(Buffer(on_buffered=broken))
     worker = opened(app, queue_name)
     outages.begin()
 
@@ -362,12 +363,12 @@ def test_a_push_that_is_kept_only_in_part_says_so(
     make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str
 ) -> None:
     """Where what was not written does not fit, the push raises what it raises without a buffer."""
-    app = make_producer(buffer_jobs=1)
+    app = make_producer(Buffer(jobs=1))
     worker = opened(app, queue_name)
     outages.begin_before_next(b"the-marked-one")
     jobs = [{"id": number, "payload": "plain"} for number in range(FRAME)]
 
-    with pytest.raises(PushInterrupted, match="buffer_jobs=1") as raised:
+    with pytest.raises(PushInterrupted, match="jobs=1") as raised:
         worker.push_many([*jobs, *jobs_of("xy", payload="the-marked-one")])
     assert (FRAME, [FRAME, FRAME + 1], 0) == (len(raised.value.written), raised.value.unknown, app.flush(0))
 
@@ -528,7 +529,7 @@ def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
 def test_written_jobs_wake_a_drain(make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str) -> None:
     """The drain of an idle shard is started when the job is there, not when it was kept."""
     started: list[tuple[str, int]] = []
-    app = make_producer(start_drain=lambda *which: started.append(which))
+    app = make_producer(wake_function=lambda *which: started.append(which))
     worker = opened(app, queue_name)
     outages.begin()
     worker.push_many(jobs_of("a"))

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda import Lowkiq, MorgueLimits, Worker
 from lowkiq_lambda.dashboard.api.monitoring import lines
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -80,7 +80,7 @@ def test_p2_a_broken_id_does_not_push_others_out_of_the_morgue(
 ) -> None:
     """P2: however often one id dies with the same payload, the dead orders of everybody else stay."""
     orders = 500 if times > 1_000 else 15
-    app = make_app() if times > 1_000 else make_app(morgue_max_entries=20)
+    app = make_app() if times > 1_000 else make_app(morgue=MorgueLimits(entries=20))
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, batch_size=1_000, isolate=False)
     worker.push_many([{"id": f"order {n}"} for n in range(orders)])
     app.drain()
@@ -98,7 +98,7 @@ def test_the_id_with_the_most_payloads_makes_room(
     make_app: MakeApp, server: Server, clock: ManualClock, queue_name: str
 ) -> None:
     """Above the bound an id that has several gives of its own, the oldest first, whoever died last."""
-    app = make_app(morgue_max_entries=20)
+    app = make_app(morgue=MorgueLimits(entries=20))
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, batch_size=1_000, isolate=False)
     kill_each(app, worker, [{"id": f"order {n}"} for n in range(15)])
     kill_each(app, worker, [{"id": "7", "payload": n, "score": n} for n in range(30)])
@@ -117,7 +117,7 @@ def test_what_a_bound_removes_is_published_and_logged(
     make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """P9: metrics, Prometheus, and one warning for each drain of a shard say how many payloads are gone."""
-    app = make_app(morgue_max_entries=3)
+    app = make_app(morgue=MorgueLimits(entries=3))
     worker = declare(app, queue_name, raising(), max_retry_count=0, shards_count=1, batch_size=1_000, isolate=False)
     worker.push_many([{"id": n} for n in range(10)])
     app.drain()

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from lowkiq_lambda import Batch, Later, Lowkiq, Worker
+from lowkiq_lambda import Batch, Later, Lowkiq, MorgueLimits, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, FailingHandler, Notes, failing, raising
@@ -291,7 +291,7 @@ def test_what_the_bounds_of_the_morgue_remove_stays_dead(
     make_app: Callable[..., Lowkiq], server: Server, queue_name: str
 ) -> None:
     """Its payload is gone, so nothing can put it back; its item tells how it ended."""
-    app = make_app(morgue_max_entries=1)
+    app = make_app(morgue=MorgueLimits(entries=1))
     handler = FailingHandler()
     worker = declare(app, queue_name, handler, max_retry_count=0)
     task = TaskOfTests(worker, server.admin)

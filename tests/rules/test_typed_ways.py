@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy.orm import sessionmaker
 
-from lowkiq_lambda import DeclarationError, Incoming, Job, JobError, Lowkiq, Worker
+from lowkiq_lambda import Buffer, DeclarationError, Incoming, Job, JobError, Lowkiq, Worker
 from lowkiq_lambda.aws.ingesting import ingest
 from lowkiq_lambda.aws.sources import Record
 from lowkiq_lambda.contrib.outbox import Outbox
@@ -138,9 +138,7 @@ def test_what_waits_in_the_process_is_json(
     # As on Lambda no thread delivers them.
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "producer")
     lost: list[dict[str, Any]] = []
-    app = make_app(
-        redis_url=fault_proxy.url, when_unavailable="buffer", on_lost=lambda _worker, jobs: lost.extend(jobs)
-    )
+    app = make_app(redis_url=fault_proxy.url, when_unavailable=Buffer(on_lost=lambda _worker, jobs: lost.extend(jobs)))
     worker, notes = declared(app, queue_name)
     fault_proxy.refuse()
 

@@ -211,7 +211,7 @@ def test_x6_an_absence_is_told_of_an_entry_each_second(
 def test_a_firing_starts_a_drain_of_an_idle_shard(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """As a push does, where the settings ask for it; once in a window."""
     started: list[tuple[str, int]] = []
-    app = make_app(start_drain=lambda queue, shard: started.append((queue, shard)))
+    app = make_app(wake_function=lambda queue, shard: started.append((queue, shard)))
     worker = declare(app, queue_name, Notes())
     at_noon(clock)
     for name in ("a", "b"):

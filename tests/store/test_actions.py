@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda import BackendError, JobError
+from lowkiq_lambda import BackendError, JobError, MorgueLimits
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER
@@ -189,7 +189,7 @@ def test_kill_sends_what_failed_to_the_morgue(desk: Desk) -> None:
 
 def test_kill_keeps_the_morgue_within_its_limits(make_desk: MakeDesk) -> None:
     """E-77: the oldest goes, and is counted, however much is killed at once."""
-    desk = make_desk(morgue_max_entries=100)
+    desk = make_desk(morgue=MorgueLimits(entries=100))
     desk.fail([{"id": n} for n in range(2_000)])
     desk.fail([{"id": "big", "payload": n, "score": n} for n in range(20_000)])
 

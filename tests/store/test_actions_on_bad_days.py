@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BackendError, BackendFull
+from lowkiq_lambda import BackendError, BackendFull, MorgueLimits
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
@@ -141,7 +141,9 @@ def test_actions_on_a_cluster(cluster: Cluster, make_app: MakeApp, clock: Manual
 def test_whatever_is_done_leaves_a_sound_shard(make_desk: MakeDesk, merge: str, seed: int) -> None:
     """Whatever the order of pushes, drains, failures and actions: no key contradicts another, and no job is stuck."""
     rng = Random(seed)
-    desk = make_desk({"merge": merge, "batch_size": 3, "max_retry_count": 1}, claim_payloads=3, morgue_max_entries=9)
+    desk = make_desk(
+        {"merge": merge, "batch_size": 3, "max_retry_count": 1}, claim_payloads=3, morgue=MorgueLimits(entries=9)
+    )
     ids = "abcdef"
 
     def some() -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs
 
@@ -205,7 +206,7 @@ def test_delete_leaves_nothing_behind(desk: Desk) -> None:
 @pytest.mark.nightly("parts of any size are part of each check")
 def test_very_much_comes_back_in_parts(make_desk: MakeDesk) -> None:
     """E-78: one id with 30,000 payloads and 3,000 ids with one, over many calls, each id counted once."""
-    desk = make_desk(morgue_max_entries=100_000)
+    desk = make_desk(morgue=MorgueLimits(entries=100_000))
     jobs = [{"id": "big", "payload": n, "score": n} for n in range(30_000)] + [{"id": n} for n in range(3_000)]
     desk.kill(jobs)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from tests.kit.desk import Desk
 from tests.kit.handlers import LATER
 from tests.kit.looks import ids_of
@@ -120,7 +121,7 @@ def test_a_text_goes_when_another_takes_its_place(desk: Desk) -> None:
 
 def test_a_text_goes_with_what_is_trimmed(make_desk: Callable[..., Desk]) -> None:
     """The morgue keeps no more texts than payloads."""
-    desk = make_desk(morgue_max_entries=3)
+    desk = make_desk(morgue=MorgueLimits(entries=3))
     for n in range(9):
         desk.handler.words = f"{LONG} {n}"
         desk.kill([{"id": n}])

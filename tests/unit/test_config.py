@@ -15,7 +15,8 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.declare.misspelling import unknown_variables
 from lowkiq_lambda.settings.aws import Settings
-from lowkiq_lambda.settings.config import Config, do_nothing, each_of, variable_of
+from lowkiq_lambda.settings.config import Config, each_of, variable_of
+from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits, do_nothing
 
 ROOT: Final = Path(__file__).parents[2]
 SECRET = "s3cret"  # noqa: S105 - what must not be printed
@@ -90,7 +91,10 @@ def test_error_callables_give_back_their_text() -> None:
         ("node_number", 1),
         ("claim_bytes", 0),
         ("max_payload_bytes", 2**40),
-        ("morgue_max_age", 0),
+        ("morgue", MorgueLimits(age=0)),
+        ("when_unavailable", Buffer(jobs=0)),
+        ("when_unavailable", "perhaps"),
+        ("wake_function", 3),
         ("redis_url", 6379),
         ("codec", ""),
         ("format_error", None),
@@ -231,6 +235,45 @@ def test_every_plain_setting_has_a_variable() -> None:
     for setting in ("settle_interval", "shutdown_timeout", "pool_timeout", "redis_timeout", "claim_bytes"):
         config = Config.from_env({variable_of(setting): "3"})
         assert getattr(config, setting) == 3
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "value"),
+    [
+        ("LOWKIQ_MORGUE", "entries=5, age=60", MorgueLimits(entries=5, age=60.0)),
+        ("LOWKIQ_WHEN_UNAVAILABLE", "buffer", "buffer"),
+        ("LOWKIQ_WHEN_UNAVAILABLE", "jobs=5,full=drop_oldest", Buffer(jobs=5, full="drop_oldest")),
+        ("LOWKIQ_WAKE_FUNCTION", "shop-drain", "shop-drain"),
+    ],
+)
+def test_a_variable_gives_parts_of_a_value(variable: str, text: str, value: object) -> None:
+    """The parts that are not there have their defaults, as all have them if the value has one word."""
+    setting = variable.removeprefix("LOWKIQ_").lower()
+
+    assert value == getattr(Config.from_env({variable: text}), setting)
+
+
+@pytest.mark.parametrize("text", ["entries=0", "entries=5,", "5", "=5", "entires=5", "entries=5,age=soon"])
+def test_parts_that_are_wrong_are_refused_with_those_there_are(text: str) -> None:
+    """A part that is misspelt, or wrong, is not left out."""
+    with pytest.raises(
+        ConfigError, match=r"^LOWKIQ_MORGUE='.*' is refused: expected .*entries \(a whole number.*age \("
+    ):
+        Config.from_env({"LOWKIQ_MORGUE": text})
+
+
+def test_no_variable_gives_a_function() -> None:
+    """Functions stand in code."""
+    with pytest.raises(ConfigError, match=r"LOWKIQ_WHEN_UNAVAILABLE='jobs=5,on_lost=print' is refused"):
+        Config.from_env({"LOWKIQ_WHEN_UNAVAILABLE": "jobs=5,on_lost=print"})
+
+
+def test_a_buffer_of_one_word_has_the_defaults() -> None:
+    """S-5: a thousand jobs."""
+    lost = Buffer(on_lost=do_nothing)
+
+    assert (Buffer(), 1_000) == (Config(when_unavailable="buffer").buffer, Buffer().jobs)
+    assert lost == Config(when_unavailable=lost).buffer
 
 
 @pytest.mark.parametrize(

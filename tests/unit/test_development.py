@@ -20,7 +20,7 @@ SIGNS = [*((name, "x", name) for name in LAMBDA + CONTAINERS), ("LOWKIQ_ENV", "p
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, on a machine that is no deployment."""
-    for name in ("LOWKIQ_ENV", "LOWKIQ_DATA_DIR", *LAMBDA, *CONTAINERS):
+    for name in ("LOWKIQ_ENV", *LAMBDA, *CONTAINERS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path

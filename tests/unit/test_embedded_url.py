@@ -18,16 +18,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("url", "data_dir", "folder"),
-    [
-        ("embedded:", None, ".lowkiq"),
-        ("embedded:", "data/jobs", "data/jobs"),
-        ("embedded:other", "data/jobs", "other"),
-    ],
+    ("url", "folder"), [("embedded:", ".lowkiq"), ("embedded:data/jobs", "data/jobs"), ("embedded:other", "other")]
 )
-def test_a_folder_lies_at_the_root_of_the_project(project: Path, url: str, data_dir: str | None, folder: str) -> None:
+def test_a_folder_lies_at_the_root_of_the_project(project: Path, url: str, folder: str) -> None:
     """Whichever folder of the project a program is started in, it finds the same server."""
-    assert project / folder == folder_of(url, data_dir)
+    assert project / folder == folder_of(url)
 
 
 def test_a_checkout_is_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

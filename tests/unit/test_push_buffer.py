@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
-from lowkiq_lambda.push.buffer import Buffer, BufferedJobs, Kept
+from lowkiq_lambda.push.buffer import BufferedJobs, JobBuffer, Kept
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -21,15 +21,15 @@ def buffered_of(*ids: str, was_sent: bool = False) -> BufferedJobs:
     return BufferedJobs(SHARD, ",".join(ids).encode(), jobs, was_sent=was_sent)
 
 
-def buffer_of(*buffered: BufferedJobs, max_jobs: int = 100, drops_oldest: bool = False) -> Buffer[str]:
+def buffer_of(*buffered: BufferedJobs, max_jobs: int = 100, drops_oldest: bool = False) -> JobBuffer[str]:
     """They were kept in this order."""
-    buffer = Buffer[str](max_jobs, drops_oldest=drops_oldest)
+    buffer = JobBuffer[str](max_jobs, drops_oldest=drops_oldest)
     for buffered_jobs in buffered:
         buffer.add(WAY, [buffered_jobs])
     return buffer
 
 
-def waiting(buffer: Buffer[str]) -> list[list[str]]:
+def waiting(buffer: JobBuffer[str]) -> list[list[str]]:
     """The ids that wait, by the call that sends them."""
     line = buffer.line_of(SHARD)
     return [ids_of(buffered_jobs.jobs) for buffered_jobs in line.buffered] if line else []

@@ -111,11 +111,11 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
         sentence = f"{several(metrics.damaged, 'record')} set aside as unreadable"
         advice = "Look at the page Damaged of the dashboard: find out what else writes to this server."
         yield _found("damage", "warning", sentence, advice, name, HONEST_NUMBERS)
-    nearly = NEARLY * core.config.morgue_max_entries
+    nearly = NEARLY * core.config.morgue.entries
     full = [number for number, shard in enumerate(metrics.shards) if shard.morgue_length >= nearly]
     if full:
         sentence = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
-        advice = f"Requeue or delete what is dead: lowkiq requeue {name}; or raise LOWKIQ_MORGUE_MAX_ENTRIES."
+        advice = f"Requeue or delete what is dead: lowkiq requeue {name}; or raise entries of LOWKIQ_MORGUE."
         yield _found("morgue", "warning", sentence, advice, name, NOTHING_LOST)
 
 

@@ -13,7 +13,7 @@ REST: Final = 60.0
 
 
 class LambdaStarter:
-    """Starts drains by invoking the function of that name or ARN. Given to `Config(start_drain=...)`."""
+    """Starts drains by invoking the function of that name or ARN. It may be a `Config(wake_function=...)`."""
 
     def __init__(self, function: str, invoker: Invoker | None = None, clock: Clock | None = None) -> None:
         self._function = function

@@ -44,7 +44,7 @@ def attach(config: Config, environ: Mapping[str, str], *, tell: bool = True) -> 
     The log tells of it the first time, unless `tell` is False. Raises ConfigError for a `redis_url` that names no
     folder, and EmbeddedServerError.
     """
-    folder = _folder_of(config, environ)
+    folder = _folder_of(config)
     with _lock:
         if folder not in _holds:
             server = open_embedded(folder, config.embedded_server or environ.get("LOWKIQ_EMBEDDED_SERVER"))
@@ -65,8 +65,8 @@ def attached(url: str) -> EmbeddedValkey | None:
 def reset_command(queue_name: str, config: Config, environ: Mapping[str, str]) -> str:
     """The command that removes the queue from the server of the settings."""
     command = ["lowkiq", "reset", queue_name]
-    folder, of_environment = _folder_of(config, environ), Config.from_env(environ)
-    if folder != _folder_of(of_environment, environ):
+    folder, of_environment = _folder_of(config), Config.from_env(environ)
+    if folder != _folder_of(of_environment):
         command += ["--data-dir", str(folder)]
     if config.namespace and config.namespace != of_environment.namespace:
         command += ["--namespace", config.namespace]
@@ -82,10 +82,9 @@ def leave() -> None:
             hold.server.close()
 
 
-def _folder_of(config: Config, environ: Mapping[str, str]) -> Path:
+def _folder_of(config: Config) -> Path:
     url = config.redis_url or ""
-    # An app that names its server itself reads no other setting from the environment.
-    return folder_of(url if is_embedded(url) else EMBEDDED, config.data_dir or environ.get("LOWKIQ_DATA_DIR"))
+    return folder_of(url if is_embedded(url) else EMBEDDED)
 
 
 def _look_after(hold: _Hold) -> None:

@@ -1,6 +1,6 @@
 """`embedded:` in place of a server's URL: the folder that it means.
 
-    embedded:          LOWKIQ_DATA_DIR, else `.lowkiq`
+    embedded:          `.lowkiq`
     embedded:FOLDER    that folder; `~` is the user's own
 
 A relative folder lies at the root of the project, so that a program started in any folder of the project finds the
@@ -17,8 +17,8 @@ from lowkiq_lambda.settings.project import project_root
 _DEFAULT: Final = ".lowkiq"
 
 
-def folder_of(url: str, data_dir: str | None = None) -> Path:
-    """The folder, absolute; `data_dir` if the URL names none. Raises ConfigError."""
+def folder_of(url: str) -> Path:
+    """The folder, absolute. Raises ConfigError."""
     folder = url.removeprefix(EMBEDDED)
     if folder.startswith("//") or any(sign in folder for sign in "?#"):
         raise ConfigError(
@@ -26,7 +26,7 @@ def folder_of(url: str, data_dir: str | None = None) -> Path:
             setting="redis_url",
         )
     try:
-        return default_folder(Path(folder or data_dir or _DEFAULT).expanduser())
+        return default_folder(Path(folder or _DEFAULT).expanduser())
     except RuntimeError as error:
         raise ConfigError(f"redis_url={url!r} is refused: {error}", setting="redis_url") from None
 

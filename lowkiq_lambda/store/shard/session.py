@@ -13,6 +13,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.base.forks import end_child_of
+from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import (
@@ -50,14 +51,6 @@ class ClaimLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     chunk: int = 0
     concurrency: int = 1
     tenant_rate: tuple[int, float] | None = None
-
-
-class MorgueLimits(msgspec.Struct, frozen=True):
-    """The limits of one shard's morgue: payloads, bytes, seconds."""
-
-    entries: int
-    bytes: int
-    age: float
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -259,4 +252,4 @@ def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
 
 
 def _morgue(settings: LeaseSettings) -> tuple[int, int, float]:
-    return settings.morgue.entries, settings.morgue.bytes, settings.morgue.age
+    return settings.morgue.parts
