@@ -3,19 +3,28 @@
 import inspect
 import re
 from pathlib import Path
+from typing import Final
 
+import msgspec
 import pytest
 
 import lowkiq_lambda
 from lint.reference import template
 from lint.reference.__main__ import main
 from lint.reference.pages import PAGES, text_of
-from lint.reference.sources import ROOT
+from lint.reference.sources import ROOT, field_docs
 from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import Config, variable_of
 from tests.kit.templates import parsed_templates
 
 FOLDER = ROOT / "docs" / "reference"
+
+MOST_OF_AN_APP: Final = 45
+"""Fields of `Config`, those of Lowkiq included."""
+MOST_IN_ALL: Final = 65
+"""With those of the functions and of the dashboard."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -43,6 +52,22 @@ def test_each_setting_has_its_variable_and_its_meaning() -> None:
 
     assert set() == {variable_of(name) for name in Config.kinds()} - set(re.findall(r"`(LOWKIQ_\w+)`", page))
     assert [] == [row[0] for row in rows if len(row[-1].strip("| ")) < 10]
+
+
+def test_settings_stay_few() -> None:
+    """Whoever sets a thing has to read about all: a new setting takes the place of one, or is worth a higher number."""
+    counts = [len(msgspec.structs.fields(kind)) for kind in (Config, Settings, DashboardSettings)]
+
+    assert counts[0] <= MOST_OF_AN_APP
+    assert sum(counts) <= MOST_IN_ALL
+
+
+def test_each_setting_has_one_sentence() -> None:
+    """A reader of the page gets it from the first; what needs more has a page of its own."""
+    docs = {name: text for kind in (Config, Settings, DashboardSettings) for name, text in field_docs(kind).items()}
+
+    assert [] == [name for name, text in docs.items() if not text.endswith(".")]
+    assert [] == [name for name, text in docs.items() if re.search(r"\.\s", text)]
 
 
 def test_each_public_error_has_its_row() -> None:

@@ -9,7 +9,7 @@ import msgspec
 from lint.reference.sources import field_docs
 from lint.reference.tables import code, table
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.aws import RedisIam, Settings
 from lowkiq_lambda.settings.config import Config, EnvSettings, variable_of
 from lowkiq_lambda.settings.expected import expected
 from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
@@ -71,6 +71,7 @@ In code these are objects. A variable takes `name=value` of some parts, with com
 _WITH_PARTS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "when_unavailable": Buffer,
     "morgue": MorgueLimits,
+    "redis_iam": RedisIam,
 }
 _DASHBOARD: Final = """\
 ## Of the dashboard

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.aws.collector import settle
 from lowkiq_lambda.aws.environment import Environment, answering, environment, flushing
 from lowkiq_lambda.aws.events import ALONE, selection, ticks
-from lowkiq_lambda.aws.logs import Context, is_cold, logged
+from lowkiq_lambda.aws.logs import Context, invoked_name, is_cold, logged
 from lowkiq_lambda.aws.telemetry import summary, telemetry_of
 from lowkiq_lambda.base.error_text import headline
 from lowkiq_lambda.base.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
@@ -162,9 +162,8 @@ def _begin_heartbeats(warm: Environment, budget: Budget, heartbeats: ExitStack, 
 def _go_on(warm: Environment, event: Any, context: Context, loop: Loop) -> bool:  # noqa: ANN401 - checked already
     from lowkiq_lambda.aws.continuation import continue_if_due, in_time  # noqa: PLC0415 - only where it is asked for
 
-    function = warm.settings.drain_function or context.function_name
     seconds = context.get_remaining_time_in_millis() / 1_000
-    return in_time(seconds, lambda: continue_if_due(warm, event, loop, function))
+    return in_time(seconds, lambda: continue_if_due(warm, event, loop, invoked_name(context)))
 
 
 def _probe_once_more(loop: Loop) -> None:

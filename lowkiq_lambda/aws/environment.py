@@ -97,7 +97,7 @@ def find_redis(app: Lowkiq, settings: Settings) -> None:
     """Tell the app where its Redis is, and how to sign in, as the settings say. Raises ConfigError."""
     # An app without settings of its own has read them there, with the rest of the environment.
     if (
-        (settings.redis_secret_arn or settings.redis_iam_user)
+        (settings.redis_secret_arn or settings.redis_iam)
         and app.config.redis is None
         and not app.core.connections.reads_environment
     ):

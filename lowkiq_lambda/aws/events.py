@@ -5,8 +5,8 @@ resharded it has two of them, an old one and a new one. `{"queue": "SyncOrder"}`
 it. Any other object, such as one from EventBridge, means all shards. With `"tick": true` the app's tick comes before
 the drain; `{"tick": "only"}` is the tick, and drains nothing.
 
-What names no queue means the queues that are this function's: where LOWKIQ_QUEUES names some, these alone; else all but
-those that LOWKIQ_OTHER_QUEUES leaves to functions of their own.
+What names no queue means the queues that are this function's: those that LOWKIQ_QUEUES names, or all but those that it
+names with a - before them; all if it is not set.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -85,7 +85,7 @@ def _start(tick: Tick, threads: ThreadPoolExecutor, shards: Sequence[ShardRef]) 
     def start(shard: ShardRef) -> InvocationRefused | None:
         event = {"queue": shard.queue_name, "shard": shard.index}
         try:
-            invoker.invoke(tick.settings.drain_function or tick.function_name, event)
+            invoker.invoke(tick.invoked_name or tick.function_name, event)
         except InvocationRefused as error:
             return error
         return None

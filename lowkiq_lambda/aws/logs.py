@@ -14,7 +14,7 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.error_text import say_error
-from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.store.shard.keys import escape
 
 Unit: TypeAlias = Literal["Count", "Seconds"]
@@ -54,7 +54,20 @@ class Context(Protocol):
         ...
 
 
+_PARTS_WITH_QUALIFIER: Final = 8
+"""The parts of a function's ARN that ends with a version or an alias."""
+
+
+def invoked_name(context: Context) -> str:
+    """The function as its caller named it: the ARN with the version or the alias, else the bare name."""
+    arn = context.invoked_function_arn
+    return arn if len(arn.split(":")) == _PARTS_WITH_QUALIFIER else context.function_name
+
+
 _LIBRARY: Final = "lowkiq_lambda"
+_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
+"""The variable of Powertools: a handler's own loggers follow it, too."""
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _THE_SAME_IN_EACH_LINE: Final = ("function_arn", "function_memory_size")
 """What Powertools adds, and the name of the function says already: a byte of a log costs as much as any other."""
 _ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -101,7 +114,7 @@ class _LeanLines(LambdaPowertoolsFormatter):
 @cache
 def function_logger() -> Logger:
     """Structured logs of a function, and of the library: all its loggers are below this one. Raises ConfigError."""
-    level = Settings.from_env(os.environ).log_level
+    level = _level(os.environ)
     # `exception` has the traceback already; and only in RFC 3339 Lambda, too, knows the time of a line of JSON.
     lines = _LeanLines(serialize_stacktrace=False, use_rfc3339=True)
     logger = Logger(service=_LIBRARY, level=level, logger_handler=_StandardOutput(), logger_formatter=lines)
@@ -113,6 +126,13 @@ def function_logger() -> Logger:
     service = os.environ.get("POWERTOOLS_SERVICE_NAME")
     logger.append_keys(location=None, service=service, name="%(name)s")
     return logger
+
+
+def _level(environ: Mapping[str, str]) -> str:
+    level = environ.get(_LEVEL, "").strip().upper() or "INFO"
+    if level not in _LEVELS:
+        raise ConfigError(f"{_LEVEL}={level!r} is refused: expected one of {', '.join(_LEVELS)}", setting=_LEVEL)
+    return level
 
 
 def is_cold() -> bool:

@@ -38,6 +38,8 @@ class Tick:
     remaining: Callable[[], float]
     keep: int = 0
     """How many shards this invocation itself drains at once, after the tick."""
+    invoked_name: str = ""
+    """The function that drains are started of, with its version or alias; `function_name` if empty."""
     handed: set[ShardRef] = field(default_factory=set)
     """The shards that other invocations were started for."""
     queues: list[Queue] = field(default_factory=list)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.logs import Context, publish
+from lowkiq_lambda.aws.logs import Context, invoked_name, publish
 from lowkiq_lambda.aws.telemetry import line_of_tick
 from lowkiq_lambda.aws.tick import HousekeepingFailed, Task, Tick, run, warn_of_unscheduled
 from lowkiq_lambda.operate.inspect.told import Untold, note_told, untold
@@ -116,7 +116,15 @@ def ticked(
     def remaining() -> float:
         return context.get_remaining_time_in_millis() / 1_000 - kept_back
 
-    tick = Tick(app, settings, invoker, context.function_name, remaining, keep=keep or 0)
+    tick = Tick(
+        app,
+        settings,
+        invoker,
+        context.function_name,
+        remaining,
+        keep=keep or 0,
+        invoked_name=invoked_name(context),
+    )
     summary = run(tick, tasks_of(app, settings, alone=alone))
     if settings.scheduled_shards and not settings.starts_drains:
         warn_of_unscheduled(tick)

@@ -32,7 +32,7 @@ _MODULES: Final[dict[Function, str]] = {
     "dashboard": "lowkiq_lambda.aws.dashboard_function",
     "ingest": "lowkiq_lambda.aws.ingest_function",
 }
-_SECRETS: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER")
+_SECRETS: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM")
 
 
 class LocalContext:

@@ -16,7 +16,7 @@ from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import key_prefix
 from lowkiq_lambda.store.shard.nodes import GivenTime, NodeTime, ServerTime
 
-_AWS_NAMES: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER", "LOWKIQ_REDIS_IAM_CACHE")
+_AWS_NAMES: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM")
 """Settings of AWS that name the server, or the user that signs in to it."""
 
 

@@ -3,19 +3,20 @@
 The settings of an app in any process (`LOWKIQ_REDIS_URL`, `LOWKIQ_LEASE_TTL` …) are in `lowkiq_lambda.settings.config`.
 """
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import Meta
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.config import EnvSettings
 
-LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 Name = Annotated[str, Meta(min_length=1, max_length=2_048)]
 Names = Annotated[str, Meta(pattern=r"^[^,]+(,[^,]+)*$")]
 """Names with commas between them."""
+_LEFT_OUT: Final = "-"
+"""What stands before the name of a queue that a function leaves to others."""
 
 Idle = Literal["end", "stay", "linger", "start", "punctual"]
 STAY: Final = 2.0
@@ -23,6 +24,19 @@ STAY: Final = 2.0
 
 STACK_VERSION: Final = 1
 """Of template.yaml: a change that the functions rely on, and an older template does not have, raises it in both."""
+
+
+class RedisIam(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user that signs in to a cache with tokens of IAM in place of a password."""
+
+    user: Name
+    """The name of the user."""
+    cache: Name
+    """The name of the cache, the replication group or the cluster, which the tokens are for; no host."""
+    service: Literal["elasticache", "memorydb"] = "elasticache"
+    """The service of the cache."""
+    serverless: bool = False
+    """Whether it is an ElastiCache Serverless one."""
 
 
 class Settings(EnvSettings, frozen=True, kw_only=True):
@@ -33,38 +47,23 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
 
     redis_secret_arn: Name | None = None
     """The secret whose text is the URL of Redis, in place of `LOWKIQ_REDIS_URL`."""
-    redis_iam_user: Name | None = None
-    """The user to sign in as with tokens of IAM instead of a password."""
-    redis_iam_cache: Name | None = None
-    """The name of the cache or cluster that the tokens are for."""
-    redis_iam_service: Literal["elasticache", "memorydb"] = "elasticache"
-    """Whose the cache is."""
-    redis_iam_serverless: bool = False
-    """Whether the cache is an ElastiCache Serverless one."""
+    redis_iam: RedisIam | None = None
+    """The user and the cache for tokens of IAM in place of a password; None signs in as the URL says."""
 
     stack_version: Annotated[int, Meta(ge=0)] | None = None
     """The version that the template is of; None for one of your own, whose fit is yours to know."""
-    log_level: LogLevel = "INFO"
-    """From which level on the function and the library log."""
     metrics: Literal["none", "summary", "queues"] = "summary"
     """What is published as metrics in CloudWatch: two of the app, or those of each queue and of each settling, too."""
     metrics_namespace: Annotated[str, Meta(pattern=r"^[0-9A-Za-z.\-_/#:]{1,255}$")] = "lowkiq"
     """The namespace of the metrics in CloudWatch."""
 
-    dual_stack: bool = False
-    """Whether AWS's APIs are called at those of their endpoints that have IPv6 as well."""
-
     queues: Names | None = None
-    """The queues that this function drains, after commas, unless an event names another; None is all."""
-    other_queues: Names | None = None
-    """Queues that functions of their own drain: this one leaves them out, unless an event names them."""
+    """The queues that this function drains unless an event names another, after commas; all but those in `-a,-b`."""
     reserve: Annotated[float, Meta(ge=0, le=600)] = 3.0
     """Seconds of an invocation that are kept back, for what its end takes."""
     idle: Idle = "stay"
     """What an invocation does that finds nothing due, and about due work that it cannot do: docs/waking.md."""
 
-    drain_function: Name | None = None
-    """Name or ARN of the function that drains are started of; by default the function's own."""
     scheduled_shards: Annotated[str, Meta(pattern=r"^[0-9]+(,[0-9]+)*$")] | None = None
     """The shard indexes that have a schedule each, after commas; None if no shard has its own schedule."""
 
@@ -83,18 +82,11 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
                 "run `lowkiq upgrade` in the project's folder, and deploy again.",
                 setting="stack_version",
             )
-        if (self.redis_iam_user is None) != (self.redis_iam_cache is None):
-            present, missing = ("user", "cache") if self.redis_iam_user else ("cache", "user")
+        if self.named_queues and self._left_out:
             raise ConfigError(
-                f"LOWKIQ_REDIS_IAM_{present.upper()} is given without LOWKIQ_REDIS_IAM_{missing.upper()}: "
-                "a token is for a user and a cache.",
-                setting=f"redis_iam_{missing}",
-            )
-        if self.queues and self.other_queues:
-            raise ConfigError(
-                "LOWKIQ_QUEUES and LOWKIQ_OTHER_QUEUES are given together: one says what the function drains, the "
-                "other what it leaves out.",
-                setting="other_queues",
+                f"LOWKIQ_QUEUES={self.queues!r} is refused: give names of queues that the function drains, or names "
+                f"with {_LEFT_OUT} before each of queues that it leaves out.",
+                setting="queues",
             )
 
     @property
@@ -119,8 +111,13 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
 
     @property
     def named_queues(self) -> frozenset[str]:
-        """The names in `queues`."""
-        return _listed(self.queues or "")
+        """The names in `queues` of those that the function drains; none if it drains all, or all others."""
+        return frozenset(name for name in _listed(self.queues or "") if not name.startswith(_LEFT_OUT))
+
+    @property
+    def _left_out(self) -> frozenset[str]:
+        names = _listed(self.queues or "") - self.named_queues
+        return frozenset(name.removeprefix(_LEFT_OUT).strip() for name in names)
 
     @property
     def shards_with_schedules(self) -> frozenset[int]:
@@ -129,19 +126,7 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
 
     def drains(self, queue_name: str) -> bool:
         """Whether an event that names no queue is for this one, too."""
-        if self.queues:
-            return queue_name in self.named_queues
-        return queue_name not in _listed(self.other_queues or "")
-
-    @classmethod
-    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
-        """The settings of `LOWKIQ_…` variables; a log level may be in small letters.
-
-        >>> Settings.from_env({"LOWKIQ_RESERVE": "5"}).reserve
-        5.0
-        """
-        level = environ.get("LOWKIQ_LOG_LEVEL", "").upper()
-        return super().from_env({**environ, "LOWKIQ_LOG_LEVEL": level}, **overrides)
+        return queue_name in self.named_queues if self.named_queues else queue_name not in self._left_out
 
 
 @cache

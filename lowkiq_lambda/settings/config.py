@@ -109,7 +109,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """The texts and numbers among the settings of an app. Times are seconds, sizes bytes."""
 
     redis_url: str | None = None
-    """The URL of the server. `embedded:`, or `embedded:FOLDER`, is one for development, started on demand."""
+    """The URL of the server; for development `embedded:` or `embedded:FOLDER`, which is started on demand."""
 
     namespace: Namespace | None = None
     """What all keys and channels of the app begin with, so that apps on one server share nothing; None adds nothing."""
@@ -140,7 +140,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """How long a visit of the daemon lasts at most, if no other shard waits; also the default of `app.drain`."""
 
     schedules: bool | None = None
-    """Whether this process fires schedule entries; None: if the app's code declares any. False fires none at all."""
+    """Whether this process fires schedule entries; None fires them if the app's code declares any."""
 
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""
@@ -154,7 +154,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     max_payload_bytes: Bytes = 16 * _MEBIBYTE
     """The largest payload that a push accepts."""
     codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
-    """A name for what `dump_payload` does: producers and drains must have the same. None: json, or custom."""
+    """A name for what `dump_payload` does, the same for producers and drains; None is json, or custom."""
     morgue: MorgueLimits = MorgueLimits()
     """How many payloads the morgue of a shard keeps, of how many bytes, for how many seconds; the oldest go first."""
 

@@ -13,7 +13,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.base.errors import AppNotFound, ConfigError
 from lowkiq_lambda.providers.aws.iam import IamCredentials
-from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.aws import RedisIam, Settings
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
 from tests.kit.apps import MakeApp, closing_app
@@ -30,23 +30,19 @@ def test_settings_come_from_the_environment() -> None:
         "LOWKIQ_APP": "shop.jobs:app",
         "LOWKIQ_RESERVE": "1.5",
         "LOWKIQ_IDLE": "linger",
-        "LOWKIQ_DUAL_STACK": "",
-        "LOWKIQ_LOG_LEVEL": "debug",
+        "LOWKIQ_QUEUES": "",
         "LOWKIQ_METRICS_NAMESPACE": "",
-        "LOWKIQ_REDIS_IAM_USER": "jobs",
-        "LOWKIQ_REDIS_IAM_CACHE": "shop",
+        "LOWKIQ_REDIS_IAM": "user=jobs,cache=shop,serverless=true",
     }
 
     assert Settings(
         app="shop.jobs:app",
         reserve=1.5,
         idle="linger",
-        log_level="DEBUG",
-        redis_iam_user="jobs",
-        redis_iam_cache="shop",
+        redis_iam=RedisIam(user="jobs", cache="shop", serverless=True),
     ) == Settings.from_env(environ)
-    assert (3.0, "stay", "INFO", "lowkiq") == tuple(
-        getattr(Settings(), name) for name in ("reserve", "idle", "log_level", "metrics_namespace")
+    assert (3.0, "stay", "lowkiq") == tuple(
+        getattr(Settings(), name) for name in ("reserve", "idle", "metrics_namespace")
     )
 
 
@@ -60,10 +56,11 @@ def test_settings_come_from_the_environment() -> None:
             "The template is of stack version 0, and this lowkiq_lambda needs 1: run",
         ),
         ({"LOWKIQ_IDLE": "perhaps"}, "LOWKIQ_IDLE='perhaps' is refused"),
-        ({"LOWKIQ_LOG_LEVEL": "loud"}, "LOWKIQ_LOG_LEVEL='LOUD' is refused"),
         ({"LOWKIQ_METRICS_NAMESPACE": "my shop"}, "LOWKIQ_METRICS_NAMESPACE='my shop' is refused"),
-        ({"LOWKIQ_REDIS_IAM_USER": "jobs"}, "LOWKIQ_REDIS_IAM_USER is given without LOWKIQ_REDIS_IAM_CACHE"),
-        ({"LOWKIQ_REDIS_IAM_CACHE": "shop"}, "LOWKIQ_REDIS_IAM_CACHE is given without LOWKIQ_REDIS_IAM_USER"),
+        ({"LOWKIQ_REDIS_IAM": "user=jobs"}, "LOWKIQ_REDIS_IAM='user=jobs' is refused"),
+        ({"LOWKIQ_REDIS_IAM": "user=,cache=shop"}, "LOWKIQ_REDIS_IAM='user=,cache=shop' is refused"),
+        ({"LOWKIQ_REDIS_IAM": "jobs"}, "LOWKIQ_REDIS_IAM='jobs' is refused"),
+        ({"LOWKIQ_QUEUES": "reports,-orders"}, "LOWKIQ_QUEUES='reports,-orders' is refused: give names of queues"),
     ],
 )
 def test_a_bad_setting_is_named_with_its_value(environ: dict[str, str], why: str) -> None:
@@ -201,7 +198,7 @@ def test_iam_tokens_are_what_the_app_signs_in_with(install: Install, queue_name:
     """Where the environment names user and cache, there is no password; nothing is signed before it is needed."""
     app = Lowkiq(Config(redis_url="rediss://cache.example:6379"))
     declare(app, queue_name, Notes())
-    install(app, redis_iam_user="jobs", redis_iam_cache="shop", redis_iam_serverless="1")
+    install(app, redis_iam="user=jobs,cache=shop,serverless=1")
 
     assert isinstance(environment().app.config.credentials, IamCredentials)
 
@@ -226,7 +223,7 @@ def test_any_process_finds_redis_as_the_functions_do(server: Server, monkeypatch
     user = f"user-{uuid4().hex}"
     # Which token is good only AWS could say.
     server.admin.execute_command("ACL", "SETUSER", user, "reset", "on", "nopass", "~*", "&*", "+@all")
-    named = {"REDIS_URL": server.url, "REDIS_IAM_USER": user, "REDIS_IAM_CACHE": "jobs"}
+    named = {"REDIS_URL": server.url, "REDIS_IAM": f"user={user},cache=jobs"}
     for name, value in named.items():
         monkeypatch.setenv(f"LOWKIQ_{name}", value)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config
-from lowkiq_lambda.settings.aws import Settings
+from lowkiq_lambda.settings.aws import RedisIam, Settings
 from lowkiq_lambda.settings.config import variable_of
-from tests.kit.templates import of_kind
+from tests.kit.templates import NOT_OURS, of_kind
 
 BOUNDARY: Final = {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]}
 LOGS_KEY: Final = {"Fn::If": ["HasLogsKey", {"Ref": "LogsKmsKeyArn"}, {"Ref": "AWS::NoValue"}]}
@@ -87,6 +87,18 @@ def test_rights_are_the_least_here_too(templates: Templates) -> None:
     assert {"ecr:GetAuthorizationToken"} == {action for action in unlimited if not action.startswith("ec2:")}
 
 
+@pytest.mark.parametrize("name", WITH_ROLES)
+def test_the_parameters_of_iam_are_the_parts_of_a_setting(templates: Templates, name: str) -> None:
+    """Four parameters, of which each has its rules and its description, make one variable."""
+    ((text,),) = [re.findall(r'"(user=\$[^"]*)"', json.dumps(templates[name]))]
+    chosen = {"User": "jobs", "Cache": "shop", "Service": "elasticache", "Serverless": "true"}
+
+    given = re.sub(r"\$\{RedisIam(\w+)\}", lambda match: chosen[match[1]], text)
+
+    wanted = RedisIam(user="jobs", cache="shop", serverless=True)
+    assert wanted == Settings.from_env({"LOWKIQ_REDIS_IAM": given}).redis_iam
+
+
 def test_a_function_for_some_queues_is_told_which(templates: Templates) -> None:
     """Each variable is a setting, its own queues among them; the app's tick is left to the other stack."""
     template = templates["queue-function"]
@@ -96,7 +108,7 @@ def test_a_function_for_some_queues_is_told_which(templates: Templates) -> None:
     known = {variable_of(field.name) for kind in (Settings, Config) for field in msgspec.structs.fields(kind)}
 
     assert {"Ref": "Queues"} == variables["LOWKIQ_QUEUES"]
-    assert set() == variables.keys() - known
+    assert NOT_OURS == variables.keys() - known
     assert "{}" == schedule["Target"]["Input"]
     assert (0, 600) == (
         function["EventInvokeConfig"]["MaximumRetryAttempts"],
@@ -170,7 +182,7 @@ def test_functions_use_ipv6_where_they_are_told_to(templates: Templates) -> None
         assert {"Fn::If": ["HasIpv6", True, {"Ref": "AWS::NoValue"}]} == (
             function["VpcConfig"]["Fn::If"][1]["Ipv6AllowedForDualStack"]
         )
-        assert {"Ref": "DualStack"} == function["Environment"]["Variables"]["LOWKIQ_DUAL_STACK"]
+        assert {"Ref": "DualStack"} == function["Environment"]["Variables"]["AWS_USE_DUALSTACK_ENDPOINT"]
 
 
 def test_the_log_of_requests_names_no_secret(templates: Templates) -> None:

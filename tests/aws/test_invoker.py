@@ -139,7 +139,7 @@ def test_where_a_network_has_ipv6_the_api_is_called_by_it(
     monkeypatch: pytest.MonkeyPatch, asked: str, host: str
 ) -> None:
     """Of AWS's two endpoints only the second has addresses of IPv6; a function without a NAT gateway needs it."""
-    monkeypatch.setenv("LOWKIQ_DUAL_STACK", asked)
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", asked)
 
     client = connect("lambda", "Invoking functions", InvocationRefused, "eu-central-1")
 
@@ -148,7 +148,7 @@ def test_where_a_network_has_ipv6_the_api_is_called_by_it(
 
 def test_secrets_are_read_by_ipv6_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other API that functions in a VPC call: that of Secrets Manager."""
-    monkeypatch.setenv("LOWKIQ_DUAL_STACK", "true")
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", "true")
 
     reader = provider.__wrapped__("eu-central-1")
 

@@ -32,9 +32,8 @@ def drained(app: Lowkiq, queue_name: str) -> set[str]:
 
 
 class Choice(NamedTuple):
-    """A setting, the queues that it names, and those that the function is left with."""
+    """The names in `queues`, and the queues that the function is left with."""
 
-    setting: str
     names: str
     own: set[str]
 
@@ -42,10 +41,10 @@ class Choice(NamedTuple):
 @pytest.mark.parametrize(
     "choice",
     [
-        Choice("queues", "{0}-reports", {"reports"}),
-        Choice("queues", "{0}-reports, {0}-exports", {"reports", "exports"}),
-        Choice("other_queues", "{0}-reports", {"orders", "exports"}),
-        Choice("other_queues", "{0}-reports,{0}-gone", {"orders", "exports"}),
+        Choice("{0}-reports", {"reports"}),
+        Choice("{0}-reports, {0}-exports", {"reports", "exports"}),
+        Choice("-{0}-reports", {"orders", "exports"}),
+        Choice("-{0}-reports,- {0}-gone", {"orders", "exports"}),
     ],
 )
 @pytest.mark.parametrize("events", [[{}], [{"tick": True}], [{"shard": 0}, {"shard": 1}]], ids=["all", "tick", "each"])
@@ -53,7 +52,7 @@ def test_an_event_without_a_queue_is_for_the_own_queues(
     drain: DrainFunction, app: Lowkiq, queue_name: str, choice: Choice, events: list[Any]
 ) -> None:
     """A schedule's events drain the function's own queues, and touch no other."""
-    drain.install(app, **{choice.setting: choice.names.format(queue_name)})
+    drain.install(app, queues=choice.names.format(queue_name))
 
     told = [drain(event) for event in events]
 
@@ -63,7 +62,7 @@ def test_an_event_without_a_queue_is_for_the_own_queues(
 
 def test_an_event_that_names_a_queue_is_obeyed(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
     """What people and wakes ask for by name is drained, whoever else looks after that queue."""
-    drain.install(app, other_queues=f"{queue_name}-reports")
+    drain.install(app, queues=f"-{queue_name}-reports")
 
     drain({"queue": f"{queue_name}-reports"})
 
@@ -80,14 +79,14 @@ def test_a_queue_that_the_app_has_not_is_told(drain: DrainFunction, app: Lowkiq,
 
 def test_names_of_both_kinds_are_refused() -> None:
     """What is drained and what is left out cannot both be said: one of them would be ignored."""
-    with pytest.raises(ConfigError, match="LOWKIQ_QUEUES and LOWKIQ_OTHER_QUEUES are given together"):
-        Settings(queues="reports", other_queues="orders")
+    with pytest.raises(ConfigError, match="LOWKIQ_QUEUES='reports,-orders' is refused: give names of queues that"):
+        Settings(queues="reports,-orders")
 
 
 def test_a_tick_starts_no_drain_of_a_queue_that_another_function_drains(app: Lowkiq, queue_name: str) -> None:
     """Its numbers are published all the same: an alarm on the oldest due job is one for all queues."""
     invocations = Invocations()
-    settings = Settings(idle="start", drain_function="shop-drain", other_queues=f"{queue_name}-reports")
+    settings = Settings(idle="start", queues=f"-{queue_name}-reports")
 
     told = tick_alone(app, settings, FunctionContext(30.0), invocations)
 

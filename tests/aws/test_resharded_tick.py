@@ -36,9 +36,7 @@ def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> Non
     both.there.operate(both.mover).reshard(to=6)
     invocations = Invocations()
     queue = both.here.core.queues.agreed(both.worker)
-    tick = Tick(
-        both.here, Settings(idle="start", drain_function="drain"), invocations, "tick", lambda: 30.0, queues=[queue]
-    )
+    tick = Tick(both.here, Settings(idle="start"), invocations, "drain", lambda: 30.0, queues=[queue])
 
     started: Any = start_drains(tick)
 
@@ -107,15 +105,15 @@ def test_deaths_are_told_once_though_a_mover_died_between_two_counts(
     assert [0.0, len(IDS), 0.0, 1.0, 1.0] == drain.values("dead")
 
 
-@pytest.mark.parametrize("settings", [{}, {"idle": "start"}, {"other_queues": True}], ids=["", "fans out", "others"])
+@pytest.mark.parametrize("settings", [{}, {"idle": "start"}, {"queues": "-{0}"}], ids=["", "fans out", "others"])
 def test_a_tick_names_shards_without_a_schedule(
-    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture, settings: dict[str, bool]
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture, settings: dict[str, str]
 ) -> None:
     """Five schedules and eight shards: nothing would drain three of them, but for the tick or another function."""
     app = make_app()
     worker = declare(app, queue_name, Notes(), shards_count=5)
-    given: dict[str, Any] = settings | ({"other_queues": queue_name} if settings.get("other_queues") else {})
-    ticking = Settings(scheduled_shards="0,1,2,3,4", drain_function="drain", **given)
+    given: dict[str, Any] = {name: value.format(queue_name) for name, value in settings.items()}
+    ticking = Settings(scheduled_shards="0,1,2,3,4", **given)
 
     tick_alone(app, ticking, FunctionContext(30.0), Invocations())
     before = [message for message in caplog.messages if "no schedule" in message]

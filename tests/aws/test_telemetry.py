@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, ConfigError, Lowkiq
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, Install
@@ -274,15 +274,29 @@ def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_ap
     assert 1 == json.dumps(line).count("Broken: ")
 
 
-def test_the_log_level_is_a_setting(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
-    """LOWKIQ_LOG_LEVEL holds for the library and for the function's own lines."""
+def test_the_log_level_is_that_of_powertools(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POWERTOOLS_LOG_LEVEL holds for the library and for the function's own lines."""
     app = make_app()
     declare(app, queue_name, Notes())
-    drain.install(app, log_level="error")
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "error")
+    drain.install(app)
 
     drain()
 
     assert [] == drain.logs
+
+
+def test_a_log_level_that_there_is_not_is_refused(
+    drain: DrainFunction, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence has the variable, the value and the levels."""
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "loud")
+    drain.install(make_app())
+
+    with pytest.raises(ConfigError, match=r"^POWERTOOLS_LOG_LEVEL='LOUD' is refused: expected one of DEBUG, INFO, "):
+        drain()
 
 
 class Deaf:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from lowkiq_lambda import Config, Worker
@@ -15,9 +14,9 @@ from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.settings.aws import Settings
-from lowkiq_lambda.settings.config import PlainSettings, variable_of
+from lowkiq_lambda.settings.config import variable_of
 from tests.aws.alarms import chosen
-from tests.kit.templates import FUNCTIONS, INFRA, ROOT, run
+from tests.kit.templates import FUNCTIONS, INFRA, NOT_OURS, ROOT, run
 
 FAILED_RECORDS: Final = "records_failed"
 """Published by the ingest function."""
@@ -103,11 +102,20 @@ def test_the_drain_and_its_schedules_stand_first(template: dict[str, Any]) -> No
 
 def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
     """What the template puts into the environment of a function is read there."""
-    kinds = (Settings, PlainSettings, DashboardSettings)
-    known = {variable_of(field.name) for kind in kinds for field in msgspec.structs.fields(kind)}
+    known = {variable_of(name) for kind in (Settings, Config, DashboardSettings) for name in kind.kinds()}
     given = [variables(template, resources, function) for function in FUNCTIONS]
 
-    assert [set()] * len(FUNCTIONS) == [set(one) - known for one in given]
+    assert [NOT_OURS] * len(FUNCTIONS) == [set(one) - known for one in given]
+
+
+def test_queues_of_other_functions_are_left_out_one_by_one(resources: dict[str, dict[str, Any]]) -> None:
+    """Each name gets the sign that leaves it out, and no name gives an empty variable."""
+    given = resources["DrainFunction"]["Properties"]["Environment"]["Variables"]["LOWKIQ_QUEUES"]
+    names = {"Fn::Join": [",-", {"Fn::Split": [",", {"Ref": "OtherQueues"}]}]}
+    named = "-Reports,-Exports"
+
+    assert {"Fn::If": ["HasOtherQueues", {"Fn::Join": ["", ["-", names]]}, ""]} == given
+    assert [True, False, False] == [Settings(queues=named).drains(name) for name in ("Orders", "Reports", "Exports")]
 
 
 def variables(template: dict[str, Any], resources: dict[str, dict[str, Any]], function: str) -> dict[str, Any]:

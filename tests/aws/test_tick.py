@@ -27,8 +27,8 @@ from tests.kit.handlers import Notes, failing
 from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
 
-FAN_OUT = Settings(idle="start", drain_function="shop-drain", metrics="queues")
-PUNCTUAL = Settings(drain_function="shop-drain", idle="punctual", metrics="queues")
+FAN_OUT = Settings(idle="start", metrics="queues")
+PUNCTUAL = Settings(idle="punctual", metrics="queues")
 QUEUES = Settings(metrics="queues")
 
 
@@ -37,6 +37,12 @@ class TickContext(FunctionContext):
 
     def __init__(self, seconds: float = 30.0) -> None:
         super().__init__(seconds)
+
+
+class AliasContext(TickContext):
+    """That of an invocation by an alias."""
+
+    invoked_function_arn = f"{TickContext.invoked_function_arn}:live"
 
 
 class Ticker:
@@ -200,6 +206,15 @@ def test_each_free_shard_with_due_work_gets_one_drain(
     assert {"queue": late.queue_name, "shard": 0} in invocations.events[:AT_ONCE]
 
 
+def test_a_tick_by_an_alias_starts_drains_by_it(app: Lowkiq, queue_name: str, invocations: Invocations) -> None:
+    """Else they would run what was published last, which the alias may not name yet."""
+    declare(app, queue_name, Notes()).push_many(jobs_of("a"))
+
+    tick_alone(app, FAN_OUT, AliasContext(), invocations)
+
+    assert [f"{TickContext.invoked_function_arn}:live"] == [function for function, _ in invocations.accepted]
+
+
 def test_two_ticks_at_once_start_one_drain_for_each_shard(
     make_app: MakeApp, queue_name: str, invocations: Invocations
 ) -> None:
@@ -270,7 +285,7 @@ def test_fan_out_is_off_by_default(app: Lowkiq, tick: Ticker, queue_name: str, i
     """Without the option no AWS API is called, though a drain function is named."""
     declare(app, queue_name, Notes()).push_many(jobs_of("a"))
 
-    assert {"queues"} == tick(Settings(drain_function="shop-drain")).keys()
+    assert {"queues"} == tick(Settings()).keys()
     assert [] == invocations.accepted
 
 

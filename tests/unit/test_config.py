@@ -285,8 +285,8 @@ def test_a_buffer_of_one_word_has_the_defaults() -> None:
         ("LOWKIQ_LEASE_TTL", "nan", "a number from 0.2 to 3600"),
         ("LOWKIQ_CODEC", "x" * 101, "a text of 1 to 100 characters"),
         ("LOWKIQ_IDLE", "perhaps", "one of end, linger, punctual, start, stay"),
-        ("LOWKIQ_DUAL_STACK", "perhaps", "true or false"),
-        ("LOWKIQ_REDIS_IAM_SERVICE", "x", "one of elasticache, memorydb"),
+        ("LOWKIQ_SCHEDULES", "perhaps", "true or false"),
+        ("LOWKIQ_REDIS_SECRET_ARN", "x" * 2_049, "a text of 1 to 2048 characters"),
         ("LOWKIQ_METRICS_NAMESPACE", "a b", r"a text that matches ^[0-9A-Za-z.\-_/#:]{1,255}$"),
     ],
 )

@@ -32,8 +32,8 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
     """Seconds without a request for a page, after which a session ends."""
     dashboard_trusted_proxies: str = ""
-    """Addresses and networks of proxies, separated by commas. The daemon's port trusts their `X-Forwarded-For` and
-    `X-Forwarded-Proto`."""
+    """The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` the daemon's port trusts: addresses and networks,
+    separated by commas."""
     dashboard_lag_limit: Annotated[float, Meta(gt=0)] = 300.0
     """Seconds of lag from which pages show a lag in red."""
     dashboard_base_path: str = ""

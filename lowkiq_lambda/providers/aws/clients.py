@@ -4,7 +4,6 @@ import os
 from typing import Any, Final
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.settings.config import variable_of
 
 CONNECT_TIMEOUT: Final = 1.0
 READ_TIMEOUT: Final = 5.0
@@ -23,7 +22,6 @@ def connect(service: str, what: str, refused: type[LowkiqError], region: str | N
         connect_timeout=CONNECT_TIMEOUT,
         read_timeout=READ_TIMEOUT,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
-        use_dualstack_endpoint=dual_stack(),
     )
     try:
         # boto3 itself knows only AWS_DEFAULT_REGION.
@@ -34,14 +32,3 @@ def connect(service: str, what: str, refused: type[LowkiqError], region: str | N
         raise refused(f"{what} is not possible: name a region, set AWS_REGION.") from error
     except BotoCoreError as error:
         raise refused(f"{what} is not possible: {error}") from error
-
-
-def dual_stack() -> bool | None:
-    """True if `LOWKIQ_DUAL_STACK` asks for endpoints that have IPv6 too, else None: AWS's own variable decides.
-
-    Raises ConfigError.
-    """
-    from lowkiq_lambda.settings.aws import Settings  # noqa: PLC0415 - most processes that push never need it
-
-    variable = variable_of("dual_stack")
-    return Settings.from_env({variable: os.environ.get(variable, "")}).dual_stack or None

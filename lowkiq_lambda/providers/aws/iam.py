@@ -159,16 +159,16 @@ class IamCredentials:
 
 def _check(user: str, cache: str, service: str, *, serverless: bool) -> None:
     if not user:
-        raise ConfigError("The IAM user of Redis has no name.", setting="redis_iam_user")
+        raise ConfigError("The IAM user of Redis has no name.", setting="redis_iam")
     if not _NAME.fullmatch(cache):
         raise ConfigError(
             f"{cache!r} is refused as the cache that tokens are for: expected its name, such as jobs, no host.",
-            setting="redis_iam_cache",
+            setting="redis_iam",
         )
     if service not in {"elasticache", "memorydb"}:
-        raise ConfigError(f"{service!r} has no IAM: expected elasticache or memorydb.", setting="redis_iam_service")
+        raise ConfigError(f"{service!r} has no IAM: expected elasticache or memorydb.", setting="redis_iam")
     if serverless and service != "elasticache":
-        raise ConfigError("Only ElastiCache has serverless caches.", setting="redis_iam_serverless")
+        raise ConfigError("Only ElastiCache has serverless caches.", setting="redis_iam")
 
 
 @dataclass(frozen=True, slots=True)

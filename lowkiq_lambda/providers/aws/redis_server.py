@@ -32,14 +32,9 @@ def _of_secret(settings: Settings) -> dict[str, Any]:
 
 
 def _of_iam(settings: Settings) -> dict[str, Any]:
-    if not (settings.redis_iam_user and settings.redis_iam_cache):
+    if not (iam := settings.redis_iam):
         return {}
     from lowkiq_lambda.providers.aws.iam import IamCredentials  # noqa: PLC0415 - only where tokens are asked for
 
-    credentials = IamCredentials(
-        user=settings.redis_iam_user,
-        cache=settings.redis_iam_cache,
-        service=settings.redis_iam_service,
-        serverless=settings.redis_iam_serverless,
-    )
+    credentials = IamCredentials(user=iam.user, cache=iam.cache, service=iam.service, serverless=iam.serverless)
     return {"credentials": credentials}

@@ -12,7 +12,6 @@ import msgspec
 from lowkiq_lambda.base.address import without_login
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.providers.aws.clients import dual_stack
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.parameters import SecretsProvider
@@ -131,7 +130,6 @@ def provider(region: str | None) -> "SecretsProvider":
             connect_timeout=TIMEOUT,
             read_timeout=TIMEOUT,
             retries={"total_max_attempts": 2},
-            use_dualstack_endpoint=dual_stack(),
         )
     )
 

@@ -69,9 +69,9 @@ def test_each_sign_in_stands_in_the_dashboards_log(stage: FunctionStage, log_for
 def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(
     stage: FunctionStage, event: dict[str, Any], message: str
 ) -> None:
-    """LOWKIQ_LOG_LEVEL holds where Lambda's own level is lower, so that metrics, which have none, still pass."""
+    """POWERTOOLS_LOG_LEVEL holds where Lambda's own level is lower, so that metrics, which have none, still pass."""
     loud = stage.environment(DRAIN, LAMBDA_LOGS["JSON"])
-    quiet = stage.environment(DRAIN, LAMBDA_LOGS["JSON"], log_level="warning", metrics="queues")
+    quiet = stage.environment(DRAIN, {**LAMBDA_LOGS["JSON"], "POWERTOOLS_LOG_LEVEL": "warning"}, metrics="queues")
 
     said, silent = (one.begin(event, PLENTY, request_id="4711").result() for one in (loud, quiet))
 

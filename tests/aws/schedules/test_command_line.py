@@ -77,11 +77,11 @@ def test_too_many_indexes_for_a_template_are_warned_of(run: Run, write_app: Writ
 def test_the_app_may_be_named_by_the_environment(
     run: Run, write_app: WriteApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOWKIQ_APP and LOWKIQ_DRAIN_FUNCTION say what the command line does not."""
+    """LOWKIQ_APP says what the command line does not."""
     monkeypatch.setenv("LOWKIQ_APP", write_app({"Orders": 2}))
-    monkeypatch.setenv("LOWKIQ_DRAIN_FUNCTION", FUNCTION)
+    named = ["--function", FUNCTION, "--role", ROLE]
 
-    assert NOT_APPLIED == main(["stack", "schedules", "--role", ROLE, "--dry-run", "--prefix", "from-the-environment"])
+    assert NOT_APPLIED == main(["stack", "schedules", *named, "--dry-run", "--prefix", "from-the-environment"])
     assert "0,1\n" == run(indexes=True).out.splitlines(keepends=True)[-1]
 
 
@@ -98,11 +98,9 @@ def test_the_app_may_be_named_by_the_environment(
     ],
 )
 def test_a_command_line_that_cannot_work_is_told_so(
-    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is missing or wrong on the command line is named, with the exit code of misuse."""
-    monkeypatch.delenv("LOWKIQ_DRAIN_FUNCTION", raising=False)
-
     assert MISUSED == main(["stack", "schedules", *words])
     assert sentence in capsys.readouterr().err
 

@@ -88,7 +88,7 @@ def test_ticks_that_fan_out_leave_no_shard_out(
     schedules: StackSchedules, told: Told, write_app: WriteApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The function says so, and which queues other functions drain; without a tick nothing fans out."""
-    variables = {"LOWKIQ_IDLE": "start", "LOWKIQ_OTHER_QUEUES": "Items"}
+    variables = {"LOWKIQ_IDLE": "start", "LOWKIQ_QUEUES": "-Items"}
     monkeypatch.setattr(coverage, "function_environment", lambda _name: variables)
     monkeypatch.setattr(coverage, "stack_outputs", lambda _name: {"ScheduleGroupName": schedules.group, **NAMED})
     app = write_app({"Orders": 3, "Items": 2})

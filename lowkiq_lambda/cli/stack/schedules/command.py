@@ -33,7 +33,7 @@ _EPILOGUE: Final = """
 SETTINGS
   Account, region and rights come from AWS's own settings (AWS_PROFILE,
   AWS_REGION ...). Redis is found as the functions find it: LOWKIQ_REDIS_URL,
-  or LOWKIQ_REDIS_SECRET_ARN, and LOWKIQ_REDIS_IAM_USER with the rest.
+  or LOWKIQ_REDIS_SECRET_ARN, and LOWKIQ_REDIS_IAM.
 
 EXIT CODES
   0  The schedules are as they should be, or have become so.
@@ -89,7 +89,7 @@ def follow(
     guard: GuardOptions = _GUARD,
 ) -> int:
     """Plan, ask, apply; the exit code."""
-    target = target_of(options, os.environ)
+    target = target_of(options)
     agree = partial(agreed, "Carry it out?")
     try:
         return flow.follow(flow.Deploy(app=app, target=target, options=options, guard=guard), os.environ, agree)

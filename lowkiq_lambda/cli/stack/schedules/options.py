@@ -1,7 +1,6 @@
 """What may be said on the command line of `lowkiq stack schedules`."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -49,10 +48,7 @@ class PlanOptions:
         str | None,
         Parameter(group=_TARGET, help="Take function, role and queue from the outputs of this deployed template."),
     ] = None
-    function: Annotated[
-        str | None,
-        Parameter(group=_TARGET, help="The drain function, by name or ARN; else LOWKIQ_DRAIN_FUNCTION."),
-    ] = None
+    function: Annotated[str | None, Parameter(group=_TARGET, help="The drain function, by name or ARN.")] = None
     role: Annotated[
         str | None, Parameter(group=_TARGET, help="The ARN of the role as which EventBridge Scheduler invokes it.")
     ] = None
@@ -89,14 +85,13 @@ class Target:
     group: str
 
 
-def target_of(options: PlanOptions, environ: Mapping[str, str]) -> Target:
+def target_of(options: PlanOptions) -> Target:
     """The target of the options. Raises ConfigError where it is not complete, or a name cannot be one."""
-    function = options.function or (None if options.stack else environ.get("LOWKIQ_DRAIN_FUNCTION"))
-    if not options.stack and not (function and options.role):
+    if not options.stack and not (options.function and options.role):
         raise ConfigError("Name what the schedules invoke, and as whom: --stack, or --function and --role.")
     prefix = options.prefix or options.stack or _PREFIX
     group = options.group or f"{prefix}-schedules"
     for option, name, most in (("prefix", prefix, PREFIX_LENGTH), ("group", group, NAME_LENGTH)):
         if not (_NAME.fullmatch(name) and len(name) <= most):
             raise ConfigError(f"--{option} {name!r} is refused: at most {most} letters, digits and -_. are allowed.")
-    return Target(stack=options.stack, function=function, role=options.role, prefix=prefix, group=group)
+    return Target(stack=options.stack, function=options.function, role=options.role, prefix=prefix, group=group)
