@@ -44,7 +44,7 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.contrib.asgi", "fastapi"),
     # Entrances are imported by nobody below them.
     Planted("lowkiq_lambda.engine.drainer", "lowkiq_lambda.cli.program"),
-    Planted("lowkiq_lambda.engine.queue", "lowkiq_lambda.providers.aws.invoker"),
+    Planted("lowkiq_lambda.engine.queue", "lowkiq_lambda.aws.logs"),
     Planted("lowkiq_lambda.engine.perform", "lowkiq_lambda.dashboard.charts"),
     Planted("lowkiq_lambda.push.client", "lowkiq_lambda.engine.drainer"),
     Planted("lowkiq_lambda.aws.events", "lowkiq_lambda.local.daemon"),
