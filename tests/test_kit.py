@@ -4,30 +4,42 @@ import ast
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 TESTS = Path(__file__).parent
 
 
-@cache
-def sources() -> list[tuple[str, ast.Module]]:
-    """Each file of the tests, by its path."""
-    return [(path.relative_to(TESTS).as_posix(), ast.parse(path.read_text())) for path in sorted(TESTS.rglob("*.py"))]
+class FileOfTests(NamedTuple):
+    """What these tests ask of a file. Its tree is not kept: many trees cost the garbage collector more than reading."""
+
+    path: str
+    classes: list[str]
+    """Those of the module itself."""
+    imported: set[str]
+    """The modules of the tests that something is taken from, without `tests.`."""
 
 
 @cache
-def imported(tree: ast.Module) -> set[str]:
-    """The modules of the tests that it takes something from, without `tests.`."""
-    found = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return {module.removeprefix("tests.") for module in found if module.startswith("tests.")}
+def sources() -> list[FileOfTests]:
+    """Each file of the tests."""
+    return [read(path) for path in sorted(TESTS.rglob("*.py"))]
+
+
+def read(path: Path) -> FileOfTests:
+    """One file."""
+    tree = ast.parse(path.read_text())
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported = {module.removeprefix("tests.") for module in modules if module.startswith("tests.")}
+    return FileOfTests(path.relative_to(TESTS).as_posix(), classes, imported)
 
 
 def test_no_class_of_the_tests_is_defined_twice() -> None:
     """A name that is known from one suite means the same in every other."""
     places = defaultdict(list)
-    for path, tree in sources():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(path)
+    for source in sources():
+        for name in source.classes:
+            places[name].append(source.path)
 
     assert {} == {name: paths for name, paths in places.items() if len(paths) > 1}
 
@@ -35,10 +47,10 @@ def test_no_class_of_the_tests_is_defined_twice() -> None:
 def test_suites_share_what_is_in_the_kit_and_nothing_else() -> None:
     """A change of one suite breaks no other."""
     strange = {
-        (path, module)
-        for path, tree in sources()
-        for module in imported(tree)
-        if module.split(".")[0] not in {"kit", path.split("/")[0]}
+        (source.path, module)
+        for source in sources()
+        for module in source.imported
+        if module.split(".")[0] not in {"kit", source.path.split("/")[0]}
     }
 
     assert set() == strange
@@ -47,7 +59,10 @@ def test_suites_share_what_is_in_the_kit_and_nothing_else() -> None:
 def test_no_test_is_imported() -> None:
     """Helpers that several files need have a file without tests."""
     strange = {
-        (path, module) for path, tree in sources() for module in imported(tree) if "test_" in module.rpartition(".")[2]
+        (source.path, module)
+        for source in sources()
+        for module in source.imported
+        if "test_" in module.rpartition(".")[2]
     }
 
     assert set() == strange

@@ -1,6 +1,7 @@
 """The pages by their names."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ FOLDER: Final = ROOT / "docs" / "reference"
 _NOTE: Final = "\n<!-- Made of the code by `make reference`: a change here is lost. -->\n"
 
 
+@cache
 def text_of(name: str) -> str:
     """The page as the code says it."""
     head, _, rest = PAGES[name]().partition("\n")

@@ -87,9 +87,9 @@ def test_the_most_lagging_shard_comes_first(
     assert [5, 50, 20] == [queue["lag_at_start"] for queue in result["queues"].values()]
 
 
-def test_a_bad_event_is_refused_before_redis_is_asked(drain: DrainFunction, queue_name: str) -> None:
+def test_a_bad_event_is_refused_while_redis_is_away(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """DESIGN 6: it gets its error, and nothing is drained."""
-    app = Lowkiq(Config(redis_url="redis://127.0.0.1:1"))
+    app = make_app(redis_url="redis://127.0.0.1:1")
     declare(app, queue_name, Notes())
     drain.install(app)
 

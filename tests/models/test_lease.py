@@ -1,7 +1,6 @@
 """P1, P2, P3: a lease in every order of steps, within bounds; and each of its guards is needed."""
 
-from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import pytest
@@ -18,7 +17,11 @@ ACTIONS: Final = {
 }
 """What may happen in the model: one that never does a thing proves nothing of it."""
 
+# Two tests look at what was found in the same bounds.
+pytestmark = pytest.mark.xdist_group("lease_model")
 
+
+@cache
 def explored(end: int, payloads: int, without: Guard | None = None) -> Explored:
     """All orders of steps, with one session of each of the two processes."""
     bounded = partial(steps, end=end, payloads=payloads, sessions=1, without=without)
@@ -29,7 +32,7 @@ def explored(end: int, payloads: int, without: Guard | None = None) -> Explored:
 @pytest.mark.parametrize(("end", "payloads"), mostly_nightly([(0, 3), (1, 2), (2, 1)], (2, 1)))
 def test_p1_p2_p3_no_order_of_steps_of_a_lease_breaks_a_promise(end: int, payloads: int) -> None:
     """Deaths, freezes, calls and answers that are late, doubled or lost, slow clocks, evicted keys, a clock ahead."""
-    found = explored(end, payloads)
+    found = explored(end=end, payloads=payloads)
 
     assert (None, ()) == (found.fault, found.trace)
     assert found.ends > 0
@@ -63,13 +66,6 @@ def test_p1_p2_p3_without_any_of_its_guards_a_lease_breaks_a_promise(
 
 def test_all_that_may_happen_to_a_lease_happens_in_the_model() -> None:
     """Each action is taken in some order."""
-    seen: set[str] = set()
-
-    def noting(world: LeaseWorld) -> Iterator[tuple[str, LeaseWorld]]:
-        for label, after in steps(world, end=2, payloads=1, sessions=1):
-            seen.add(label)
-            yield label, after
-
-    explore(LeaseWorld(), noting, fault, fault_of_end)
+    seen = explored(end=2, payloads=1).labels
 
     assert set() == {action for action in ACTIONS if not any(action in label for label in seen)}
