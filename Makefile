@@ -1,7 +1,8 @@
 # `make` alone prints what there is to make.
 
 PYTHON ?= python3
-WORKERS ?= 3
+# Tests wait for servers, processes and clouds about as long as they compute: two processes for each of two cores.
+WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 # Programs of the tests whose own dependencies suit nobody else's: each in an environment of its own.
@@ -16,7 +17,7 @@ ARGS ?=
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  PYTHON=python3.12 chooses the interpreter, WORKERS=4 the number of test processes,"
+	@echo "  PYTHON=python3.12 chooses the interpreter, WORKERS=8 the number of test processes,"
 	@echo "  ARGS='...' goes to the program that run, example, cloud, bench or lock starts; docs-serve takes a port."
 
 .PHONY: run

@@ -166,7 +166,7 @@ def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app:
 
 
 def test_an_app_that_is_a_package_keeps_its_name(build: Build, app: Path) -> None:
-    """What a producer imports as app.jobs is app.jobs in the function."""
+    """What a producer imports as app.jobs is app.jobs in the function; the build says what to deploy it with."""
     (app / "__init__.py").touch()
 
     built = build(HERE)
@@ -174,6 +174,9 @@ def test_an_app_that_is_a_package_keeps_its_name(build: Build, app: Path) -> Non
     assert 0 == built.code, built.said
     assert {"__init__.py", "jobs.py"} == {path.name for path in (built.folder / "app").glob("*.py")}
     assert not (built.folder / "jobs.py").exists()
+    # A line names the two parameters.
+    parameters = f"Runtime={HERE.replace('-', ' Architecture=')}"
+    assert f"Built for {parameters}: deploy with the same." in built.said.splitlines()
 
 
 def test_a_library_of_the_requirements_gives_way(build: Build, app: Path, tmp_path: Path) -> None:
@@ -226,13 +229,6 @@ def test_a_package_for_another_runtime_says_so(build: Build, target: str) -> Non
 
     assert f"ImportError: The package was built for {target} and the function runs {HERE}." in done.stderr
     assert "Give sam build and sam deploy the same Runtime and Architecture" in done.stderr
-
-
-def test_a_build_says_what_to_deploy_it_with(build: Build) -> None:
-    """A line names the two parameters."""
-    parameters = f"Runtime={HERE.replace('-', ' Architecture=')}"
-
-    assert f"Built for {parameters}: deploy with the same." in build(HERE).said.splitlines()
 
 
 @pytest.mark.parametrize("target", ["python3.13", "python3.13-riscv", "nodejs-arm64"])

@@ -23,6 +23,8 @@ from tests.kit.workers import declare
 
 AFTER = 4.0
 """Seconds for which pushes go on: fewer than a Sentinel takes to make a replica of the old primary."""
+BETWEEN_PUSHES = 0.005
+"""Seconds: some hundred pushes a second, which leave a machine of two cores room for seven servers."""
 ON_THEIR_WAY = 0.1
 """Seconds, at most, between the first and the last push that a promotion overtakes on the way to the replica."""
 
@@ -43,7 +45,7 @@ class Producer:
 
     def push_until(self, stop: Event) -> None:
         """Until the test has seen enough."""
-        while not stop.is_set():
+        while not stop.wait(BETWEEN_PUSHES):
             job_id = str(len(self.accepted))
             with suppress(BackendError):
                 self._worker.push_many([{"id": job_id}])
