@@ -1,6 +1,7 @@
 """The example as one command: what a person sees who runs it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def test_the_erp_ends_with_what_the_shop_has(tmp_path: Path, kills: int) -> None
 
     assert (0, "") == (process.returncode, errors), out
     assert f"web app    killed {kills} times" in out
-    assert "morgue     SyncOrder 1000: ErpError: PUT /orders/1000: 500" in out
+    # A busy machine has no time for the answer: the client tells of a 504 then.
+    assert re.search(r"^morgue     SyncOrder 1000: ErpError: PUT /orders/1000: 50[04]\b", out, re.MULTILINE)
     assert "apart from 2 poison orders in the morgue" in out
     assert "throttled" in out
     assert [tmp_path / "log"] == list(tmp_path.iterdir())
