@@ -64,6 +64,8 @@ class _Linter:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._parts = {path: Part.of(text) for path, text in texts.items()}
         self._names = {path: read_names(text) for path, text in texts.items()}
+        # Asked for once for each name of each file.
+        self._needs = {path: part.needs(FEATURES) for path, part in self._parts.items()}
         self._keys = {*key_names(FEATURES)}
 
     def of(self, path: str) -> Iterator[Fault]:
@@ -73,7 +75,7 @@ class _Linter:
         yield from self._own_names(path)
         yield from self._given_names(path)
         yield from self._own_keys(path)
-        needs, rarely = self._parts[path].needs(FEATURES), self._parts[path].marks.get("rarely", ())
+        needs, rarely = self._needs[path], self._parts[path].marks.get("rarely", ())
         yield from self._includes(path, needs, names.takes, "needed")
         yield from self._includes(path, rarely, names.rarely, "needed rarely")
         offered = self._offered(needs) | self._given(path)
@@ -131,7 +133,7 @@ class _Linter:
 
     def _idle_functions(self, path: str) -> Iterator[Fault]:
         """Functions that each call would define for nothing."""
-        early = self._reached(self._parts[path].needs(FEATURES))
+        early = self._reached(self._needs[path])
         late = self._reached([name for file in (path, *early) for name in self._parts[file].marks.get("rarely", ())])
         everything = [self._names[file] for file in {path, *early, *late}]
         for file in early:
@@ -148,7 +150,7 @@ class _Linter:
             path = left.pop()
             if path in self._parts and path not in found:
                 found.append(path)
-                left += [_path(include) for include in self._parts[path].needs(FEATURES)]
+                left += [_path(include) for include in self._needs[path]]
         return sorted(found)
 
     def _offered(self, includes: Sequence[str]) -> set[str]:
@@ -169,7 +171,7 @@ class _Linter:
         """Whether a file that includes this one uses the name."""
         include = Path(path).stem
         return _is_include(path) and any(
-            (include in part.needs(FEATURES) and name in self._names[other].takes)
+            (include in self._needs[other] and name in self._names[other].takes)
             or (include in part.marks.get("rarely", ()) and name in self._names[other].rarely)
             for other, part in self._parts.items()
         )
