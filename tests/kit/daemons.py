@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 30.0
-_WITHOUT_TELEMETRY = Path(__file__).parent / "without_telemetry"
+PYTHONPATH = os.pathsep.join([str(ROOT), str(Path(__file__).parent / "without_telemetry")])
+"""Where processes that tests start find the package."""
 
 
 class DaemonProcess:
@@ -65,6 +66,5 @@ def clean_environment() -> dict[str, str]:
     """This process's environment without settings of ours, and without those by which one `make` knows another."""
     others = {"REDIS_URL", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     kept = {name: value for name, value in os.environ.items() if "LOWKIQ" not in name and name not in others}
-    path = os.pathsep.join(map(str, (ROOT, _WITHOUT_TELEMETRY)))
     # Bytecode would be taken for a module that is written anew within a second and is as long as before.
-    return {**kept, "PYTHONPATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "PYTHONPATH": PYTHONPATH, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
