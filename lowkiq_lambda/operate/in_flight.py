@@ -44,8 +44,8 @@ class InFlightIds:
     ) -> Page[JobView]:
         """A page, by shard and id."""
         begin, most = position_after(after), probe_limit(limit)
-        found = self._found(ALL if filter is None else _checked(filter))
-        return self._jobs.page(heapq.nsmallest(most, (one for one in found if begin is None or one > begin)), limit)
+        positions = self._found(ALL if filter is None else _checked(filter))
+        return self._jobs.page(heapq.nsmallest(most, (one for one in positions if begin is None or one > begin)), limit)
 
     def fetch(self, ids: Iterable[object]) -> Jobs:
         """The jobs of these ids that are in flight, in the order of the ids."""
@@ -77,11 +77,11 @@ class InFlightIds:
         choice = chosen(ids, filter, everything=everything)
         # Before the look at the ids: a holder that comes in between has another token, and is left alone.
         tokens = [shard.token for shard in shard_details(self._reader)]
-        found = self._found(_checked(choice.filter))
+        positions = self._found(_checked(choice.filter))
         if choice.ids is not None:
-            named = {*id_texts(choice.ids)}
-            found = [position for position in found if position.id in named]
-        return sum(self.evict_holder(shard, tokens[shard]) for shard in sorted({one.shard for one in found}))
+            chosen_ids = {*id_texts(choice.ids)}
+            positions = [position for position in positions if position.id in chosen_ids]
+        return sum(self.evict_holder(shard, tokens[shard]) for shard in sorted({one.shard for one in positions}))
 
     def evict_holder(self, shard: ShardRef | int, token: int) -> bool:
         """Refuse all further writes of the shard's holder, if it holds it under this token; whether it does.
@@ -99,17 +99,17 @@ class InFlightIds:
         """
         return self._to_holder("quiet", shard, token)
 
-    def _found(self, wanted: IdFilter) -> Positions:
+    def _found(self, id_filter: IdFilter) -> Positions:
         reader = self._reader
-        found = Positions()
+        matches = Positions()
         for positions in reader.read("in_flight_ids", dict.fromkeys(reader.shards, ()), _in_flight):
             by_id = {position.id: position for position in positions}
             ids, start = [*by_id], 0
             while part := at_once(ids, start):
                 start += len(part)
                 of_shard = {reader.shards[by_id[part[0]].shard]: part}
-                found += [by_id[one] for one in filter_ids(reader, self._errors, "waiting", wanted, of_shard)]
-        return found
+                matches += [by_id[one] for one in filter_ids(reader, self._errors, "waiting", id_filter, of_shard)]
+        return matches
 
     def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
         reader = self._reader
@@ -117,9 +117,9 @@ class InFlightIds:
         return StatusReply.of(reply).status == b"OK"
 
 
-def _checked(wanted: Wanted) -> IdFilter:
+def _checked(criteria: Wanted) -> IdFilter:
     """The filter. Raises ValueError for one by a time or a retry_count, which an id in flight has not."""
-    checked = filter_by(wanted)
+    checked = filter_by(criteria)
     if msgspec.structs.replace(checked, least_id="", most_id="", prefix="", error="", fingerprint="") != ALL:
         raise ValueError(
             "A filter of ids in flight has least_id, most_id, prefix, error and fingerprint, and no bounds."
