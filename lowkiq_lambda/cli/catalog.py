@@ -14,7 +14,7 @@ Ordered, grouped background jobs on Redis or Valkey: run them, push them, look a
 _EPILOGUE: Final = """
 An app is named as MODULE:APP, shop.jobs:app for the variable app in the module
 shop.jobs, or by LOWKIQ_APP, or as app in [tool.lowkiq] of pyproject.toml.
-`lowkiq COMMAND --help` tells the options, the settings and the exit codes of a
+`lowkiq COMMAND --help` shows the options, the settings and the exit codes of a
 command.
 
 EXAMPLES
@@ -55,46 +55,44 @@ _STACK: Final = {
 COMMANDS: Final = {
     "Your project": {
         "new": Listed("new:command", "Write a project: an app, its tests, and its stack on AWS."),
-        "upgrade": Listed("upgrade:command", "Bring the stack's files of a project in step with the library."),
+        "upgrade": Listed("upgrade:command", "Replace the stack's files of a project by those of the library."),
         "stack": Listed("stack.command:group", "Build, try, price and schedule the functions on AWS.", _STACK),
     },
     "Perform jobs": {
         "run": Listed("run:command", "Run the daemon, which performs the jobs of an app."),
-        "drain": Listed("drain:command", "Perform what is due, once, and tell what became of it."),
-        "doctor": Listed(
-            "doctor:command", "Tell which promises hold on the server, and which work nobody looks after."
-        ),
+        "drain": Listed("drain:command", "Perform the due jobs once, and print the outcomes."),
+        "doctor": Listed("doctor:command", "Check the server, the queues and the processes, and print what to do."),
         "processes": Listed(
-            "processes:command", "List the processes that drain and what they do; have one be quiet, or stop."
+            "processes:command", "List the processes that drain and their work; quiet one, or stop it."
         ),
     },
     "Jobs": {
         "push": Listed("push:command", "Push a job, or all jobs of a file."),
-        "show": Listed("show:command", "Show a job: where it is, its payloads and its failures."),
-        "why": Listed("why:command", "Tell in a sentence why a job runs, or does not."),
-        "requeue": Listed("requeue:command", "Have jobs of the morgue wait again, at once or so many a second."),
+        "show": Listed("show:command", "Show a job: its place, its payloads and its failures."),
+        "why": Listed("why:command", "Explain in a sentence why a job runs, or does not."),
+        "requeue": Listed("requeue:command", "Requeue jobs of the morgue, at once or at a rate."),
         "run-now": Listed("change:run_now", "Make waiting jobs due now."),
-        "kill": Listed("change:kill", "Send waiting jobs that have failed to the morgue."),
-        "unblock": Listed("change:unblock", "Let jobs behind a dead head go on."),
+        "kill": Listed("change:kill", "Send waiting jobs that have failed to the morgue, the list of dead jobs."),
+        "unblock": Listed("change:unblock", "Unblock jobs: their oldest payload is tried again."),
         "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
     },
     "Queues": {
-        "stats": Listed("stats:command", "Tell how much waits, fails and lies in the morgue."),
-        "pause": Listed("pause:pause", "Let no job of a queue begin, for a time or until it is resumed."),
+        "stats": Listed("stats:command", "Count the waiting, failed and dead jobs of each queue."),
+        "pause": Listed("pause:pause", "Pause a queue, for a time or until it is resumed."),
         "resume": Listed("pause:resume", "End a pause."),
         "reshard": Listed(
-            "reshard:command", "Give a queue another number of shards, while it is pushed to and drained."
+            "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."
         ),
         "verify": Listed("verify:command", "Verify the order of a queue by its journals, and that no payload is lost."),
         "schedules": Listed(
-            "schedules.command:command", "Tell when the entries of an app fire, without Redis: next, load, diff, dump."
+            "schedules.command:command", "Print when schedule entries fire, without Redis: next, load, diff, dump."
         ),
     },
     "This machine": {
-        "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform nothing."),
+        "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform no jobs."),
         "redis": Listed("embedded:redis", "Print the URL of the embedded server."),
         "reset": Listed("embedded:reset", "Remove a queue from the embedded server."),
-        "completion": Listed("completion:command", "Print what has a shell complete the words of lowkiq."),
+        "completion": Listed("completion:command", "Print the script by which a shell completes the words of lowkiq."),
     },
 }
 

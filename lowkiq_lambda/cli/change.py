@@ -43,7 +43,7 @@ unblock: Final = change_app(
 delete: Final = change_app(
     "delete",
     "Delete what waits in QUEUE; with --morgue what lies in its morgue.\n",
-    """  What waits under an id that begins with a hyphen:
+    """  The jobs of an id that begins with a hyphen:
     lowkiq delete SyncOrder -- -17
   All jobs of the morgue, in a script:
     lowkiq delete SyncOrder --morgue --all --yes

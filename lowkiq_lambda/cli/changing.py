@@ -23,8 +23,8 @@ Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.",
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]
 
 _ENDING: Final = """
-It says what it touches, and asks; --yes does not. What is in flight, and what is pushed after the question, stays as \
-it is. IDs that begin with a hyphen come after --.
+The command names the jobs and asks; with --yes it does not ask. Jobs in flight, and jobs that are pushed after the \
+question, do not change. IDs that begin with a hyphen come after --.
 """
 _CODES: Final = """
 EXIT CODES

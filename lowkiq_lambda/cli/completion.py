@@ -10,7 +10,7 @@ from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import command_app
 
 _HELP: Final = """
-Print a script that has a shell complete the commands and the options of lowkiq.
+Print the script by which a shell completes the commands and the options of lowkiq.
 """
 _EPILOGUE: Final = """
 EXIT CODES
@@ -35,7 +35,7 @@ command: Final = command_app(
 @command.default
 def print_script(
     shell: Annotated[
-        Literal["bash", "zsh", "fish", "powershell"], Parameter(name="SHELL", help="The shell that is to complete.")
+        Literal["bash", "zsh", "fish", "powershell"], Parameter(name="SHELL", help="The shell that completes.")
     ],
     /,
 ) -> int:

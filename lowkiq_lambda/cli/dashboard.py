@@ -46,7 +46,7 @@ command: Final = command_app(
 
 @command.default
 def serve(
-    address: Annotated[str, Parameter(name="[HOST:]PORT", help="Where to listen.")] = _DEFAULT,
+    address: Annotated[str, Parameter(name="[HOST:]PORT", help="The host and the port to listen at.")] = _DEFAULT,
     /,
     *,
     app: AppOption = None,

@@ -21,10 +21,10 @@ from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
 from lowkiq_lambda.operate.presentation.formatting import visible
 
 _HELP: Final = """
-Tell which promises hold on the app's server, and which work nobody looks after. It changes nothing.
+Check which promises hold on the app's server, and whether any work is left alone. Nothing is changed.
 
-It looks at the server (eviction, memory, persistence, replicas, version, rights, clocks) and at what takes memory. It \
-compares the queues of the code with those of the server. It finds due work that nobody took for twice the poll \
+The check covers the server (eviction, memory, persistence, replicas, version, rights, clocks), the use of memory, and \
+the queues of the code beside those of the server. It finds due jobs that no process took for twice the poll \
 interval, paused queues and blocked ids, and processes, schedule entries, duties and moves that stand still. \
 Each line has a mark, and says what to do.
 """
@@ -85,12 +85,13 @@ def doctor(
     /,
     *,
     stack: Annotated[
-        str | None, Parameter(help="Ask AWS, too, which shards have no schedule in this deployed stack.")
+        str | None,
+        Parameter(help="The name of a deployed stack: AWS is asked, too, which shards have no schedule in it."),
     ] = None,
     health: Annotated[
-        bool, flag("Tell only whether the daemon of this machine does its work, as a container's health check asks.")
+        bool, flag("Check only whether the daemon of this machine does its work, as a container's health check asks.")
     ] = False,
-    json: Annotated[bool, flag("Tell it as one JSON object.")] = False,
+    json: Annotated[bool, flag("Write one JSON object.")] = False,
 ) -> int:
     """Look, and tell; the exit code."""
     loaded = app_of(app)

@@ -19,10 +19,10 @@ from lowkiq_lambda.local.logs import LogLevel, set_up_logs
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 _HELP: Final = """
-Perform what is due, in this process, until nothing is, and tell what became of it.
+Perform the due jobs in this process until no job is due, and print the outcomes.
 
-Jobs that other processes perform stay theirs, and jobs that are due later stay. A handler that runs when the time is \
-over comes to its end.
+Jobs that other processes perform stay theirs, and jobs that are due later stay. If the time is over, \
+a handler that runs still comes to its end.
 """
 _EPILOGUE: Final = """
 OUTCOMES are counted in ids
@@ -72,7 +72,7 @@ def drain(
     *,
     seconds: Annotated[
         float | None,
-        Parameter(converter=number(0, _LONGEST), help="Begin nothing after these seconds; else LOWKIQ_VISIT_SECONDS."),
+        Parameter(converter=number(0, _LONGEST), help="Seconds after which no job begins; else LOWKIQ_VISIT_SECONDS."),
     ] = None,
     queue: Annotated[str | None, Parameter(help="This queue alone, by its name or its worker's.")] = None,
     app: AppOption = None,

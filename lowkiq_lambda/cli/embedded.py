@@ -26,7 +26,7 @@ _GROUP: Final = Group("Commands for the embedded server")
 _REDIS_HELP: Final = """
 Print the URL of the embedded server, with its password, for redis-cli and the like.
 
-The server is started if it does not run, and runs until the next program that uses it ends.
+If the server does not run, it starts, and it runs until the next program that uses it ends.
 """
 _REDIS_EPILOGUE: Final = """
 EXAMPLE
@@ -41,7 +41,7 @@ EXIT CODES
 _RESET_HELP: Final = """
 Remove a queue from the embedded server, with all its jobs and its declaration.
 
-Every other program that uses the server has to be ended before.
+End every other program that uses the server before.
 """
 _RESET_EPILOGUE: Final = """
 EXAMPLE

@@ -13,17 +13,18 @@ from lowkiq_lambda.cli.parts import Yes, command_app, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
 
-Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, where the worker declares tenants.")]
+Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
 
 _PAUSE_HELP: Final = """
-Let no job of QUEUE begin, for --seconds or until it is resumed. Pushes go on, and what runs comes to its end.
+Pause QUEUE for --seconds, or until it is resumed: no job of it begins. Pushes go on, and jobs that run come to their \
+end.
 
-It says what it touches, and asks; --yes does not. A second pause takes the place of the first.
+The command names the queue and asks; with --yes it does not ask. A second pause replaces the first.
 """
 _RESUME_HELP: Final = """
 End the pause of QUEUE: its jobs may begin again, the longest due first.
 
-It says what it touches, and asks; --yes does not.
+The command names the queue and asks; with --yes it does not ask.
 """
 _CODES: Final = """
 EXIT CODES
@@ -56,7 +57,10 @@ def pause_queue(
     *,
     seconds: Annotated[
         float | None,
-        Parameter(converter=number(0, _LONGEST, is_least_allowed=False), help="For so long; else until it is resumed."),
+        Parameter(
+            converter=number(0, _LONGEST, is_least_allowed=False),
+            help="Seconds of the pause; else until it is resumed.",
+        ),
     ] = None,
     tenant: Tenant = None,
     app: AppOption = None,

@@ -21,10 +21,10 @@ from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.views.processes import Doing, Process
 
 _HELP: Final = """
-List the processes that drain: daemons, and invocations of the drain function; or have one be quiet, or stop.
+List the processes that drain, which are daemons and invocations of the drain function; quiet one, or stop it.
 
-Each tells every ten seconds (LOWKIQ_HEARTBEAT_INTERVAL) that it lives and what it does, and hears its orders then. A \
-process that was not heard of for a minute is shown as gone: it died, or cannot reach Redis.
+Each process writes every ten seconds (LOWKIQ_HEARTBEAT_INTERVAL) what it does, and reads its orders then. A process \
+that has not written for a minute is shown as gone: it died, or cannot reach Redis.
 """
 _EPILOGUE: Final = """
 ORDERS say what they touch, and ask; --yes does not.

@@ -18,17 +18,17 @@ from lowkiq_lambda.operate.presentation.formatting import duration, visible
 _HELP: Final = """
 Push a job to QUEUE: its ID, and its payload as JSON, else an empty text. Or push all jobs of a file.
 
-Options give a job the rest, such as its score and its time. An ID or a payload that begins with a hyphen comes \
-after --.
+The options set the rest of the job, such as its score and its time. An ID or a payload that begins with a hyphen \
+comes after --.
 """
 _EPILOGUE: Final = """
 FILES
   A line of the file is a job as JSON, as push_many takes it:
     {"id": 17, "payload": {"state": "paid"}, "score": 3}
   Lines are pushed in their order, a thousand in a call; empty ones are left
-  out. If something is wrong with a line, the lines before it are pushed, and
-  the error says with which --from the file goes on. So it does after Ctrl-C,
-  and where Redis was lost.
+  out. If a line is wrong, the lines before it are pushed, and the error names
+  the --from with which the file goes on. So does the error after Ctrl-C, or
+  after an outage of Redis.
 
 EXIT CODES
   0    The jobs are written.
@@ -94,13 +94,13 @@ def push(  # noqa: PLR0913 - the options of a command line
         float | None, Parameter(converter=number(0, _LATEST), help="When the job is due, in Unix seconds.")
     ] = None,
     key: Annotated[
-        str | None, Parameter(help="Push it once: a job of the id with this key that was pushed before counts.")
+        str | None, Parameter(help="The key of the job: a second job of its id with this key is not pushed.")
     ] = None,
     key_ttl: Annotated[
-        float | None, Parameter(converter=number(0, _LATEST), help="For how many seconds the key is remembered.")
+        float | None, Parameter(converter=number(0, _LATEST), help="Seconds for which the key is remembered.")
     ] = None,
     header: Annotated[
-        list[str] | None, Parameter(help="NAME=VALUE, for what carries headers; may be given again.", negative="")
+        list[str] | None, Parameter(help="A header of the job, as NAME=VALUE; may be given again.", negative="")
     ] = None,
     app: AppOption = None,
     json: Annotated[bool, flag("Write what became of the job, or of the file, as JSON.")] = False,

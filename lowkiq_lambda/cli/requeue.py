@@ -33,10 +33,10 @@ REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
 
 command: Final = change_app(
     "requeue",
-    """Have dead jobs of QUEUE wait again, with all their retries: these ids, all, or those that --filter wants.
+    """Requeue dead jobs of QUEUE, with all their retries: these ids, all, or those that fit --filter.
 
-They are due now. With --rate each id is given the time at which it is due: the first now, and so many in each second. \
-So nothing has to run meanwhile, and what is not due yet can be taken back (waiting.kill).
+They are due now. With --rate each id gets a time of its own: the first is due now, and so many in each second. No \
+process has to run meanwhile, and ids that are not due yet can be taken back (`waiting.kill`).
 """,
     """  Two jobs:
     lowkiq requeue SyncOrder 17 18
@@ -58,19 +58,22 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     *ids: Id,
     all_: All = False,
     filter_: Annotated[
-        list[str] | None, Parameter(name="--filter", help="NAME=VALUE; may be given again.", negative="")
+        list[str] | None,
+        Parameter(name="--filter", help="A condition, as NAME=VALUE; may be given again.", negative=""),
     ] = None,
     rate: Annotated[
         float | None,
         Parameter(
-            converter=number(0, _MOST, is_least_allowed=False), help="Ids that become due in a second; all at once."
+            converter=number(0, _MOST, is_least_allowed=False),
+            help="Ids that become due in a second; else all at once.",
         ),
     ] = None,
-    order: Annotated[RequeueOrder, Parameter(help="Where payloads come.")] = "score",
+    order: Annotated[RequeueOrder, Parameter(help="The place of the payloads among those that wait.")] = "score",
     start: Annotated[
-        float | None, Parameter(help="When the first is due, in Unix seconds; now.", converter=number(0, 2**40))
+        float | None,
+        Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
     ] = None,
-    dry_run: Annotated[bool, flag("Tell what would become of each id, and change nothing.")] = False,
+    dry_run: Annotated[bool, flag("Print what would become of each id, and change nothing.")] = False,
     app: AppOption = None,
     yes: Yes = False,
 ) -> int:

@@ -20,16 +20,17 @@ from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.layout import Layout
 
 _HELP: Final = """
-Give a queue another number of shards, while it is pushed to and drained. No code has to be deployed for that.
+Change the number of shards of a queue, while it is pushed to and drained. No code has to be deployed for that.
 
 The ids move group by group. While a group moves, pushes to it go on, and its jobs are not performed; all other groups \
-go on. Interrupt the command and start it again as you like: what has moved has moved. Without an option that changes \
-anything it tells where the ids are; with one it says what it touches, and asks; --yes does not.
+go on. You may interrupt the command and start it again: ids that have moved stay moved. Without an option that \
+changes anything the command prints where the ids are; with one it names the change and asks, and with --yes it does \
+not ask.
 """
 _EPILOGUE: Final = """
 EXIT CODES
-  0    All ids lie in the shards that were asked for; or it was told where they
-       are.
+  0    All ids lie in the shards that were asked for; or their places are
+       printed.
   1    Ids would move: a dry run; or the answer was not yes, another move is
        under way, or shards are in use.
   2    The command line, the settings or the app cannot work; or there is no
@@ -44,7 +45,7 @@ EXAMPLES
     lowkiq reshard SyncOrder --to 48 --app shop.jobs:app --yes
   The same, and which shards would have no schedule in a stack on AWS:
     lowkiq reshard SyncOrder --to 48 --app shop.jobs:app --stack shop
-  Turn round, where it was no good idea:
+  Move them back:
     lowkiq reshard SyncOrder --abort --app shop.jobs:app
   Code may declare 48 before the move, and 24 no more after it:
     lowkiq reshard SyncOrder --announce --to 48 --app shop.jobs:app
@@ -66,20 +67,24 @@ def reshard(  # noqa: PLR0913 - the options
     /,
     *,
     to: Annotated[
-        int | None, Parameter(converter=whole_number(1, MOST_SHARDS), help="How many shards it is to have.")
+        int | None, Parameter(converter=whole_number(1, MOST_SHARDS), help="The new number of shards.")
     ] = None,
     app: AppOption = None,
-    dry_run: Annotated[bool, flag("Tell the groups and their ids, and change nothing.")] = False,
-    announce: Annotated[bool, flag("Only let code declare so many shards, beside those that the queue has.")] = False,
-    abort: Annotated[bool, flag("Turn round: what has moved walks back, two minutes after it had left.")] = False,
+    dry_run: Annotated[bool, flag("Print the groups and their ids, and change nothing.")] = False,
+    announce: Annotated[
+        bool, flag("Only allow code to declare the new number of shards, beside the present one.")
+    ] = False,
+    abort: Annotated[bool, flag("Move back: the ids that have moved return, two minutes after they had left.")] = False,
     unreplicated: Annotated[
-        bool, flag("Do not wait until a replica has what was moved: a failover may lose jobs.")
+        bool, flag("Do not wait until a replica has the ids that were moved: a failover may lose jobs.")
     ] = False,
     forget: Annotated[
-        int | None, Parameter(converter=whole_number(1, MOST_SHARDS), help="Code may not declare so many any more.")
+        int | None,
+        Parameter(converter=whole_number(1, MOST_SHARDS), help="A number of shards that code may no longer declare."),
     ] = None,
     stack: Annotated[
-        str | None, Parameter(help="Ask AWS, too, which of the shards would have no schedule in this deployed stack.")
+        str | None,
+        Parameter(help="The name of a deployed stack: AWS is asked, too, which shards would have no schedule in it."),
     ] = None,
     yes: Yes = False,
 ) -> int:

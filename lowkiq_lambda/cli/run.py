@@ -33,9 +33,9 @@ logger = logging.getLogger(__name__)
 HELP: Final = """
 Run the daemon: a fixed number of threads perform the jobs of an app, until the process is told to stop.
 
-MODULE:APP names the app, or else LOWKIQ_APP, or [tool.lowkiq] of the project's pyproject.toml; without an app nothing \
-is run. Without a Redis URL the embedded server is used: a Valkey on this machine that is started on demand, shared by \
-all programs of the project, and keeps its data in a folder.
+MODULE:APP names the app, or else LOWKIQ_APP, or [tool.lowkiq] of the project's pyproject.toml. Without a Redis URL \
+the daemon uses the embedded server: a Valkey on this machine that starts on demand, serves all programs of the \
+project, and keeps its data in a folder.
 """
 EPILOGUE: Final = """
 SETTINGS come from the app's Config, or from the environment, where each is
@@ -107,13 +107,14 @@ class RunOptions:
         int | None,
         Parameter(
             converter=whole_number(1, 1_000),
-            help="Drain in so many processes, such as one for each core; this one supervises them.",
+            help="The number of processes that drain, such as one for each core; this one supervises them.",
         ),
     ] = None
     max_memory: Annotated[
         int | None,
         Parameter(
-            converter=whole_number(1, 10**9), help="Megabytes; one of --processes that has more is replaced (on Linux)."
+            converter=whole_number(1, 10**9),
+            help="The most megabytes of a process of --processes; a larger one is replaced (on Linux).",
         ),
     ] = None
     redis_url: Annotated[

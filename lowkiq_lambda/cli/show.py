@@ -27,10 +27,10 @@ from lowkiq_lambda.operate.presentation.jobs import (
 JobId: TypeAlias = Annotated[str, Parameter(name="ID", help="The id of the job.")]
 
 _HELP: Final = """
-Show the job of an ID in QUEUE: where it is, its payloads, its failures, and why it runs or does not.
+Show the job of an ID in QUEUE: its place, its payloads, its failures, and why it runs or does not.
 
-It may wait, be in flight and lie in the morgue at once, with different payloads. The app's mask hides what it hides \
-on the dashboard. An ID that begins with a hyphen comes after --.
+A job may wait, be in flight and lie in the morgue at once, with different payloads. The app's mask hides the same \
+here as on the dashboard. An ID that begins with a hyphen comes after --.
 """
 _EPILOGUE: Final = """
 EXIT CODES

@@ -17,22 +17,22 @@ from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.views.queues import QueueOverview
 
 _HELP: Final = """
-Tell of each queue how much waits and for how long, what is in flight, has failed and lies in the morgue.
+Count the waiting, running, failed and dead ids of each queue, and print how long the oldest due one waits.
 
-All counts are ids. Rates are those of the last half minute.
+All counts are ids. The rates are of the last half minute.
 """
 _EPILOGUE: Final = """
 COLUMNS
   WAITING    ids that wait, those included that are due later
   LAG        how long the oldest due id has waited, for no limit and no pause
   IN FLIGHT  ids that handlers have
-  FAILED     of the waiting ids those that have failed, and are tried again
+  FAILED     those of the waiting ids that have failed, and are tried again
   MORGUE     ids whose retries are used up
   ENDED/S    how many ended in a second: done or refused
   FAIL/S     how many failed in a second
 
 EXIT CODES
-  0  They are told; of --watch: it was ended by Ctrl-C.
+  0  The table is printed; with --watch: Ctrl-C ended it.
   2  The command line, the settings or the app cannot work.
   3  Redis cannot be reached.
 
@@ -55,7 +55,7 @@ def stats(
     queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
     /,
     *,
-    watch: Annotated[bool, flag("Tell again every two seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, flag("Print again every two seconds, until Ctrl-C.")] = False,
     app: AppOption = None,
     json: Annotated[bool, flag("Write an object as GET /api/v1/queues does; with --watch one in each line.")] = False,
 ) -> int:

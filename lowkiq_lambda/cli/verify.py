@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _HELP: Final = """
 Verify a queue by its journals: was each payload delivered in its order, once at a time, and is none lost?
 
-Each shard can write down what happens in it: pushes, claims, and what became of each id. The verification reads that, \
-applies the rules of the queue to it event by event, and compares the end with what the shards hold.
+Each shard can write down what happens in it: pushes, claims, and what became of each id. The verification reads \
+these journals, applies the rules of the queue event by event, and compares the end with the content of the shards.
 """
 _EPILOGUE: Final = """
 RULES
@@ -37,19 +37,19 @@ RULES
   account   Each payload that was pushed waits, is in flight or in the morgue,
             or ended in just one way; and the shards hold what the journals
             say.
-  It judges the queue and not the handlers: that two of them did not run at
-  once is to be seen in what they did (`batch.token`).
+  They are about the queue and not about the handlers: whether two of these ran
+  at once, their own writes show (`batch.token`).
 
 RECORDING
-  A shard keeps some 2,000 events, and records everything only while it is told
-  to. --record tells it, and reads along for as long as you say; Ctrl-C ends
-  that, and the verdict comes. Recording makes pushes and claims a bit dearer.
-  Without --record what there is is judged, such as after
+  A shard keeps some 2,000 events, and records all of them only on demand.
+  --record starts that, and reads along for these seconds; Ctrl-C ends it, and
+  the report comes. Recording makes pushes and claims a bit dearer. Without
+  --record the present journals are verified, such as after
   app.operate(Worker).journal("all", seconds=600).
 
 EXIT CODES
   0  No rule is violated.
-  1  Some rule is, or nothing was recorded.
+  1  A rule is violated, or nothing was recorded.
   2  The command line, the settings or the app cannot work.
   3  Redis cannot be reached.
 
@@ -70,7 +70,7 @@ def verify(
     *,
     app: AppOption = None,
     record: Annotated[
-        float, Parameter(help="Record everything for so many seconds first.", converter=number(0, LONGEST))
+        float, Parameter(help="Seconds for which all events are recorded first.", converter=number(0, LONGEST))
     ] = 0.0,
     json: Annotated[bool, flag("Write the report as JSON; times are Unix seconds.")] = False,
 ) -> int:

@@ -13,14 +13,13 @@ from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.jobs import why
 
 _HELP: Final = """
-Tell in a sentence why the job of an ID in QUEUE runs, or does not run yet; what else is known about that; and when \
-something will happen next.
+Explain in a sentence why the job of an ID in QUEUE runs, or does not run yet; add the details, and when it goes on.
 
-It is what the dashboard says on the job's page. An ID that begins with a hyphen comes after --.
+The page of the job on the dashboard has the same text. An ID that begins with a hyphen comes after --.
 """
 _EPILOGUE: Final = """
 EXIT CODES
-  0  It is told.
+  0  It is explained.
   1  The queue has no job of this id.
   2  The command line, the settings or the app cannot work.
   3  Redis cannot be reached.

@@ -15,11 +15,11 @@ from lowkiq_lambda.cli.schedules.sources import dumped, read_checked, read_sourc
 from lowkiq_lambda.cli.schedules.upcoming import Absence, describe
 
 _HELP: Final = """
-Tell what the schedule entries of an app will do: those of app.cron, app.every and app.at. Redis is not asked, and \
-nothing fires.
+Print when the schedule entries of an app fire: those of app.cron, app.every and app.at. Redis is not asked, and no \
+entry fires.
 
-SRC is an app as MODULE:APP, a TOML file with entries, or a .json file that 'dump' wrote. A moment is UTC where it \
-names no zone.
+SRC is an app as MODULE:APP, a TOML file with entries, or a .json file that 'dump' wrote. A moment without a zone \
+is in UTC.
 """
 _EPILOGUE: Final = """
 EXIT CODES
@@ -107,9 +107,7 @@ def print_next(
     from_: Annotated[
         str | None, Parameter(name="--from", help="The moment before them: now, or when the outage begins.")
     ] = None,
-    outage: Annotated[
-        str | None, Parameter(help="BEGINNING/END of a time in which no process looks; then one does.")
-    ] = None,
+    outage: Annotated[str | None, Parameter(help="BEGINNING/END of an outage, in which no process looks.")] = None,
 ) -> int:
     """Print the next planned times; the exit code."""
     start, span = moment_option("--from", from_), span_option("--outage", outage)
@@ -139,12 +137,14 @@ def print_load(
 
 
 def print_differences(
-    old: Annotated[str, Parameter(name="A", help="As SRC: what was.")],
-    new: Annotated[str, Parameter(name="B", help="As SRC: what is to be.")],
+    old: Annotated[str, Parameter(name="A", help="The entries before, as SRC.")],
+    new: Annotated[str, Parameter(name="B", help="The entries after, as SRC.")],
     /,
     *,
-    days: Annotated[int, Parameter(help="Days of which firings are compared.", converter=whole_number(1, _DAYS))] = 14,
-    from_: Annotated[str | None, Parameter(name="--from", help="When these begin; else now.")] = None,
+    days: Annotated[
+        int, Parameter(help="The number of days whose firings are compared.", converter=whole_number(1, _DAYS))
+    ] = 14,
+    from_: Annotated[str | None, Parameter(name="--from", help="When these days begin; else now.")] = None,
 ) -> int:
     """Print what two sources have not in common; the exit code."""
     moment = moment_option("--from", from_)
