@@ -1,7 +1,7 @@
 """A namespace stands before each key and channel: apps on one server share nothing, and the server can see to it."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ import pytest
 import lowkiq_lambda
 from lowkiq_lambda import Config, ConfigError, Debounce, Lowkiq, NoSuchTask, Rate
 from lowkiq_lambda.aws.ticking import ticked
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.local.invoke import LocalContext
 from lowkiq_lambda.operate.acts.erasure import erase_queue, has_queue
@@ -19,10 +20,12 @@ from lowkiq_lambda.operate.inspect.memory import queue_memory
 from lowkiq_lambda.providers.embedded.shared import reset_command
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard import keys
+from lowkiq_lambda.store.shard.backend import Call
 from lowkiq_lambda.store.shard.duty_claims import DutyKey
 from lowkiq_lambda.store.shard.history import MINUTES
 from lowkiq_lambda.store.shard.keys import ProcessesRef, QueueRef, ShardRef, TasksRef
 from lowkiq_lambda.store.shard.notifications import Notifications
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import closing_app
@@ -31,7 +34,7 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 from tests.kit.web import Browser
-from tests.kit.workers import declare, jobs_of
+from tests.kit.workers import declare, jobs_of, shard_of
 
 ROOT: Final = Path(lowkiq_lambda.__file__).parents[1]
 MAKERS: Final = {
@@ -152,6 +155,35 @@ def test_notifications(app: Lowkiq, queue_name: str) -> None:
         subscription.open()
         worker.push_many(jobs_of("a", payload=1))
         eventually(lambda: [*shards] == list(subscription.receive(0.1).shards))
+
+
+def test_notifications_of_schedules_that_the_script_may_not_send(
+    app: Lowkiq, queue_name: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some servers let scripts publish nothing: then the tick does, on the channel of its own namespace."""
+    worker = declare(app, queue_name, FailingHandler())
+    app.every(60.0, worker, id="poll")
+    app.schedules.tick()
+    shards = app.core.queues.agreed(worker).shards
+    run_each = app.core.backend.run_each
+
+    def without_channel(args: Sequence[Argument]) -> list[Argument]:
+        return [*args[:7], "", *args[8:]]
+
+    def unpublished(calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        """The script's own notification is lost, and it says so."""
+        silent = [
+            (name, shard, [*args[:7], "", *args[8:]]) if name == "fire" else (name, shard, args)
+            for name, shard, args in calls
+        ]
+        return run_each(silent)
+
+    with Notifications(app.core.connections.url, shards, timeout=30.0) as subscription:
+        subscription.open()
+        monkeypatch.setattr(app.core.backend, "run_each", unpublished)
+        clock.advance(60.0)
+        app.schedules.tick()
+        eventually(lambda: shard_of(app, worker, "poll") in subscription.receive(0.1).shards)
 
 
 def test_two_apps_of_equal_queues_see_nothing_of_each_other(confined: Confined, queue_name: str) -> None:
