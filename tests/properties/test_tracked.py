@@ -172,7 +172,7 @@ MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "not marked on the way back": ("put_back", "if has_tracking then mark_items", "if false then mark_items"),
     "not marked by a claim": ("claim", "has_tracking and mark_flown(claimed_jobs)", "false"),
     "refs stay": ("end_items", "call('HDEL', refs, unpack(some))", "do end"),
-    "trimmed refs stay": ("kill_delayed", "if has_tracking then drop_refs", "if false then drop_refs"),
+    "trimmed refs stay": ("morgue", "if has_tracking then drop_refs", "if false then drop_refs"),
 }
 """Faults, each in an include: what stands there, and what is put in its place."""
 
