@@ -120,6 +120,7 @@ class ShardLife:
 
     def operating(self) -> Iterator[Step]:
         """An operator does everything once."""
+        yield Step("requeue_waiting", lambda: self.operator.waiting.requeue(everything=True, rate=1.0))
         yield Step("run_now", lambda: self.operator.waiting.run_now(everything=True))
         yield Step("kill", lambda: self.operator.waiting.kill(everything=True))
         yield Step("requeue", lambda: self.operator.morgue.requeue(["a"]))

@@ -18,7 +18,7 @@ from tests.kit.examples import mostly_nightly
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
-STEPS = 49
+STEPS = 50
 
 
 def take_all(life: ShardLife, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:
