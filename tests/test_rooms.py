@@ -21,8 +21,6 @@ SMALL_FOR_A_REASON: Final = {
     "push.threads": "imported lazily: it needs asyncio",
     "schedules.explanation": "imported lazily: few processes explain an expression, and those that fire never do",
 }
-NOT_FOLDED: Final = ("engine", "operate", "settings")
-"""Rooms whose small modules are still looked through."""
 Arrows: TypeAlias = Mapping[str, set[str]]
 
 
@@ -142,7 +140,7 @@ def test_no_tiny_module_has_a_single_importer_in_its_own_package() -> None:
 
     The face of a package (`__init__`) is no neighbour: it gives names to those who import from outside.
     """
-    assert [] == [name for name in _tiny() if name not in SMALL_FOR_A_REASON and not name.startswith(NOT_FOLDED)]
+    assert [] == [name for name in _tiny() if name not in SMALL_FOR_A_REASON]
 
 
 def test_the_reasons_for_small_modules_are_of_small_modules() -> None:

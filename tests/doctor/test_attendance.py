@@ -6,7 +6,7 @@ import msgspec
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.duties.runner import DutyRunner
-from lowkiq_lambda.operate.doctor.processes import process_findings
+from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.doctor.words import LATE
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.entry import new_entry

@@ -10,13 +10,11 @@ from lowkiq_lambda.engine.heartbeat import VERSION
 from lowkiq_lambda.operate.doctor.code import code_findings
 from lowkiq_lambda.operate.doctor.durability import durability_findings
 from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Section, worst
-from lowkiq_lambda.operate.doctor.memory import memory_findings, memory_views
-from lowkiq_lambda.operate.doctor.moves import move_findings
-from lowkiq_lambda.operate.doctor.processes import process_findings
+from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.doctor.promises import promise_views
 from lowkiq_lambda.operate.doctor.queue_state import read_queues
-from lowkiq_lambda.operate.doctor.recurring import duty_findings, schedule_findings
-from lowkiq_lambda.operate.doctor.server import server_findings
+from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings
+from lowkiq_lambda.operate.doctor.server import memory_findings, memory_views, server_findings
 from lowkiq_lambda.operate.doctor.work import work_findings
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes

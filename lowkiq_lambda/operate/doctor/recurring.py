@@ -1,11 +1,13 @@
-"""Schedule entries that do not fire, and duties that do not run."""
+"""Recurring work: duties, schedule entries, and moves to another number of shards."""
 
 from collections.abc import Iterator, Sequence
 
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
+from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
 from lowkiq_lambda.operate.doctor.words import LATE, several, time
 from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.records import ScheduleView, views
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
@@ -86,3 +88,27 @@ def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
 
 def _found(check: str, mark: Mark, sentence: str, advice: str, about: str) -> Finding:
     return Finding(section="work", check=check, mark=mark, says=sentence, advice=advice, about=about)
+
+
+def move_findings(states: Sequence[QueueState]) -> Iterator[Finding]:
+    """A finding for each that moves."""
+    for state in states:
+        if state.shards.layout.is_moving:
+            yield _of_move(state)
+
+
+def _of_move(state: QueueState) -> Finding:
+    layout = state.shards.layout
+    groups, still_for = layout.groups - len(layout.left), state.now - layout.at
+    way = f"from {layout.before} to {layout.after} shards: {groups} of {layout.groups} groups have moved"
+    if still_for <= STANDS_STILL:
+        return Finding(section="moves", check="moves", mark="ok", says=f"on its way {way}", about=state.name)
+    return Finding(
+        section="moves",
+        check="moves",
+        mark="warning",
+        says=f"on its way {way}, and nothing has moved for {time(still_for)}",
+        advice=f"Go on with it: lowkiq reshard {state.name} --to {layout.after}.",
+        about=state.name,
+        promises=(NOTHING_LOST,),
+    )

@@ -5,8 +5,6 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.operate.presentation.diagnosis_failures import error_of, failed, has_failed, retry, why_dead
-from lowkiq_lambda.operate.presentation.diagnosis_tenants import tenant_waits, wait_of_tenant
 from lowkiq_lambda.operate.presentation.diagnosis_words import (
     CAUSES,
     GOES_ON,
@@ -15,15 +13,20 @@ from lowkiq_lambda.operate.presentation.diagnosis_words import (
     after_crash,
     ago,
     ended,
+    error_of,
+    failed,
+    has_failed,
     held_for,
     ids,
     no_holder,
     owner,
+    retry,
     suspicion,
     times,
+    why_dead,
 )
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
-from lowkiq_lambda.operate.presentation.limit_words import why_limited
+from lowkiq_lambda.operate.presentation.limit_words import tenant_waits, wait_of_tenant, why_limited
 from lowkiq_lambda.views.limits import LimitsView
 from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
 

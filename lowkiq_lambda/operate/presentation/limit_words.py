@@ -1,5 +1,6 @@
-"""Limits of a queue in words: why they keep a job from running, and what they say on the pages."""
+"""Limits of a queue, and the fair order of tenants, in words: why they keep a job from running."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -8,7 +9,7 @@ from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
 from lowkiq_lambda.views.limits import LimitsView
-from lowkiq_lambda.views.queues import JobExplanation
+from lowkiq_lambda.views.queues import JobExplanation, TenantWait
 
 _NAMED: Final = 10
 """So many shards are named, and of the others their number is said."""
@@ -94,3 +95,36 @@ def change_words(changes: Mapping[str, Any]) -> str:
     if "rate" in changes:
         words.append("rate none" if rate is None else f"rate {rate.ids} in {rate.per:g} s")
     return ", ".join(words)
+
+
+def tenant_waits(tenant: TenantWait, now: float, due_at: float) -> tuple[str, str, float | None] | None:
+    """Why no job of the tenant starts, even after the job is due: a kind, a sentence, and until when."""
+    paused_until, rests_until = tenant.paused_until or 0.0, tenant.rests_until or 0.0
+    name = _named(tenant.tenant)
+    if math.isinf(paused_until):
+        return "tenant paused", f"Its tenant {name} is paused until an operator resumes it.", None
+    if paused_until > max(due_at, rests_until):
+        left = duration(paused_until - now)
+        return "tenant paused", f"Its tenant {name} is paused for another {left}.", paused_until
+    if rests_until > due_at:
+        left = duration(rests_until - now)
+        sentence = f"Its tenant {name} has used up its rate. The next job of the tenant may begin in {left}."
+        return "tenant rests", sentence, rests_until
+    return None
+
+
+def wait_of_tenant(tenant: TenantWait, suspects: int) -> str:
+    """The jobs and tenants that come before a job, in words."""
+    waits = []
+    if tenant.tenants_ahead:
+        others = "tenant is" if tenant.tenants_ahead == 1 else "tenants are"
+        waits.append(f"{exact(tenant.tenants_ahead)} other {others} served before its tenant {_named(tenant.tenant)}")
+    if tenant.ahead:
+        waits.append(f"it waits behind {exact(tenant.ahead)} other{'s' if tenant.ahead > 1 else ''} of its tenant")
+    if suspects:
+        waits.append(f"{exact(suspects)} suspect{'s' if suspects > 1 else ''} of its shard run first")
+    return ", and ".join(waits)
+
+
+def _named(tenant: str) -> str:
+    return f"“{tenant}”" if tenant else "(ids without a colon)"
