@@ -66,16 +66,17 @@ class Erp:
             return self._said("throttled", THROTTLED, "too many requests", {"retry-after": "1"})
         body = msgspec.json.decode(await request.body())
         await asyncio.sleep(SLOW if self._draw("slow") else LATENCY)
-        path = request.url.path
-        if self._failed_in_a_row[path] < FAILURES_IN_A_ROW and self._draw("failed"):
+        path, id = request.url.path, request.path_params.get("id", "")
+        # An order that is poison has its own failure, each time: that one is what its job dies of.
+        if id not in self._poison and self._failed_in_a_row[path] < FAILURES_IN_A_ROW and self._draw("failed"):
             self._failed_in_a_row[path] += 1
             if self._random.random() < 1 / 2:
                 return self._said("failed", BROKEN, "out of order")
             # Done, and the caller does not learn it: it has to ask again, and that must change nothing.
-            tell(request.path_params.get("id", ""), body)
+            tell(id, body)
             return self._said("done without an answer", TIMED_OUT, "no answer in time")
-        del self._failed_in_a_row[path]
-        return tell(request.path_params.get("id", ""), body)
+        self._failed_in_a_row.pop(path, None)
+        return tell(id, body)
 
     def _is_too_much(self) -> bool:
         if self._second != (second := int(time.monotonic())):

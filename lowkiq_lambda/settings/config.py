@@ -13,6 +13,9 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.error_text import bytes_to_text, say_error, text_to_bytes
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.settings.protocols import (
+    DAY,
+    MEBIBYTE,
+    YEAR,
     Buffer,
     BuildScheduler,
     BuildSplitter,
@@ -44,14 +47,11 @@ _SECRET: Final = ("password", "tokens")
 """The last words of names of secret settings."""
 _MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
 """A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""
-_MEBIBYTE: Final = 1024 * 1024
-_DAY: Final = 86_400.0
-_YEAR: Final = 366 * _DAY
 
 Threads = Annotated[int, Meta(ge=1, le=10_000)]
 Number = Annotated[int, Meta(ge=0, le=1_000_000)]
-Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
-Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
+Bytes = Annotated[int, Meta(ge=1, le=512 * MEBIBYTE)]
+Seconds = Annotated[float, Meta(gt=0, le=YEAR)]
 # Below a fifth of a second a lease ends in an ordinary pause of the network or the interpreter.
 LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
 
@@ -134,7 +134,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """Which of them this one is, from 0."""
     heartbeat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
     """Seconds from one heartbeat of a process to the next; it hears that late that it is to be quiet, or to stop."""
-    shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
+    shutdown_timeout: Annotated[float, Meta(ge=0, le=DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
     visit_seconds: Seconds = 300.0
     """How long a visit of the daemon lasts at most, if no other shard waits; also the default of `app.drain`."""
@@ -148,17 +148,17 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """How much finished work may be unacknowledged, so how much a crash repeats."""
     claim_payloads: Count = 1_000
     """The largest claim, in payloads."""
-    claim_bytes: Bytes = 4 * _MEBIBYTE
+    claim_bytes: Bytes = 4 * MEBIBYTE
     """The largest claim, in bytes of payloads."""
 
-    max_payload_bytes: Bytes = 16 * _MEBIBYTE
+    max_payload_bytes: Bytes = 16 * MEBIBYTE
     """The largest payload that a push accepts."""
     codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     """A name for what `dump_payload` does, the same for producers and drains; None is json, or custom."""
     morgue: MorgueLimits = MorgueLimits()
     """How many payloads the morgue of a shard keeps, of how many bytes, for how many seconds; the oldest go first."""
 
-    task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 7 * _DAY
+    task_max_age: Annotated[float, Meta(gt=0, le=YEAR)] = 7 * DAY
     """How long a task and its items are kept once it has completed."""
 
 

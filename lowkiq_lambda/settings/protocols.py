@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 """What a push takes: for each job its id, its payload, and its options."""
 
-_MEBIBYTE: Final = 1024 * 1024
-_DAY: Final = 86_400.0
-_YEAR: Final = 366 * _DAY
+MEBIBYTE: Final = 1024 * 1024
+DAY: Final = 86_400.0
+YEAR: Final = 366 * DAY
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
@@ -145,9 +145,9 @@ class MorgueLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     entries: Count = 10_000
     """How many payloads it keeps."""
-    bytes: Count = 64 * _MEBIBYTE
+    bytes: Count = 64 * MEBIBYTE
     """How many bytes of payloads it keeps."""
-    age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
+    age: Annotated[float, Meta(gt=0, le=100 * YEAR)] = 180 * DAY
     """For how many seconds it keeps them."""
 
     @property

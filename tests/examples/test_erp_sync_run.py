@@ -1,7 +1,6 @@
 """The example as one command: what a person sees who runs it."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -42,8 +41,7 @@ def test_the_erp_ends_with_what_the_shop_has(tmp_path: Path, kills: int) -> None
 
     assert (0, "") == (process.returncode, errors), out
     assert f"web app    killed {kills} times" in out
-    # A busy machine has no time for the answer: the client tells of a 504 then.
-    assert re.search(r"^morgue     SyncOrder 1000: ErpError: PUT /orders/1000: 50[04]\b", out, re.MULTILINE)
+    assert "morgue     SyncOrder 1000: ErpError: PUT /orders/1000: 500, cannot compute the tax" in out
     assert "apart from 2 poison orders in the morgue" in out
     assert "throttled" in out
     assert [tmp_path / "log"] == list(tmp_path.iterdir())

@@ -2,7 +2,7 @@
 --! needs shard action records morgue journal
 --! with tracking mark_items end_items
 -- Deletes what lies in the morgue under ids.
--- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was died since stays),
+-- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that died since stays),
 --   [11..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

@@ -4,7 +4,7 @@
 --! with tracking mark_items revive_items
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
--- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was died since stays),
+-- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that died since stays),
 --   [11] the order: 'score', where each payload's score belongs; 'unless_newer', as that, but a payload stays dead where a
 --   newer one of its id waits or is in flight; 'last', behind all payloads of its id. Where the merge is "latest" the newest
 --   of an id comes back, unless a newer one waits, is in flight or was done. [12] when the first of the ids is due,
