@@ -69,6 +69,8 @@ class Lowkiq:
     """Around each batch; the first is outermost."""
     client_middlewares = ListOfCore[ClientMiddleware]("pushes", "middlewares")
     """Around each push; the first is outermost."""
+    before_answer = ListOfCore[Callable[[float], object]]("drains", "before_answer")
+    """Called with the seconds that each may take, before a function on Lambda answers: it is frozen then."""
     observers = ListOfCore[Observer]("drains", "observers")
     """Told of each settling, once Redis has acknowledged it; what one raises is logged, and stops nothing."""
 
@@ -262,10 +264,9 @@ class Lowkiq:
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `visit_seconds`) are over.
 
-        Returns how many ids had each outcome: done, retried, dead, refused (ended with `Rejected`), returned (as they
-        were before the claim), suspected (to be run alone before it counts), later (to go on later). Also failed, which
-        is retried and dies together, checkpointed (of later, those whose cursor had moved), and recovered, which a
-        dead holder had left.
+        Returns how many ids had each outcome that docs/glossary.md explains: done, retried, dead, blocked, rejected,
+        returned, suspected, later. Also failed, the sum of retried, dead and blocked; checkpointed, those of later
+        whose cursor had moved; and recovered, which a dead holder had left.
 
         Raises ValueError for NaN; RuntimeError on the thread of the loop on which coroutine handlers of the app run;
         KeyboardInterrupt at once; and when the other shards are drained BackendError, QueueMismatch, or what a handler

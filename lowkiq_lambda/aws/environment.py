@@ -36,7 +36,7 @@ class Environment:
 
     def before_answer(self, context: Context) -> None:
         """Call the app's hooks with what is left of the reserve; what one raises is logged, and changes no answer."""
-        for hook in self.app.core.drains.before_answer:
+        for hook in self.app.before_answer:
             left = context.get_remaining_time_in_millis() / 1_000 - TO_ANSWER
             if left > 0:
                 try:
@@ -47,7 +47,7 @@ class Environment:
 
 @contextmanager
 def answering(context: Context) -> Iterator[None]:
-    """Around an invocation: `app.core.drains.before_answer` is called when it is through, also where it raises."""
+    """Around an invocation: `app.before_answer` is called when it is through, also where it raises."""
     try:
         yield
     finally:

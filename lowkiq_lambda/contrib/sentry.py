@@ -178,7 +178,7 @@ def _watch(app: Lowkiq) -> None:
     reporter = _Reporter()
     app.server_middlewares.insert(0, reporter)
     app.observers.append(reporter)
-    app.core.drains.before_answer.append(_flush)
+    app.before_answer.append(_flush)
 
 
 def _flush(seconds: float) -> None:

@@ -89,7 +89,7 @@ def test_the_reserve_is_shared_and_half_a_second_is_the_answers(
 ) -> None:
     """No hook is told of more than there is; where nothing is left none is called."""
     app, told = make_app(), list[float]()
-    app.core.drains.before_answer.append(told.append)
+    app.before_answer.append(told.append)
     declare(app, queue_name, Notes())
     drain.install(app)
     for seconds in (63.0, 2.5, 0.5):
@@ -104,7 +104,7 @@ def test_what_a_hook_raises_changes_no_answer(drain: DrainFunction, make_app: Ma
     def broken(_seconds: float) -> None:
         raise OSError("no route to the collector")
 
-    app.core.drains.before_answer += [broken, told.append]
+    app.before_answer += [broken, told.append]
     declare(app, queue_name, Notes())
     drain.install(app)
     assert {} == drain()["counts"]
@@ -117,7 +117,7 @@ def test_what_a_hook_raises_changes_no_answer(drain: DrainFunction, make_app: Ma
 def test_a_drain_that_fails_calls_it_too(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """Its errors are what people will look for."""
     app, told = make_app(), list[float]()
-    app.core.drains.before_answer.append(told.append)
+    app.before_answer.append(told.append)
 
     def leave(_batch: Any) -> None:
         raise SystemExit(3)
@@ -132,7 +132,7 @@ def test_a_drain_that_fails_calls_it_too(drain: DrainFunction, make_app: MakeApp
 def test_a_tick_calls_it_too(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """Its duties may push."""
     app, told = make_app(), list[float]()
-    app.core.drains.before_answer.append(told.append)
+    app.before_answer.append(told.append)
     declare(app, queue_name, Notes())
     drain.install(app)
     drain({"tick": "only"})

@@ -186,7 +186,7 @@ def test_an_app_is_instrumented_once_and_as_it_was_again(app: Lowkiq, collected:
         app.server_middlewares,
         app.client_middlewares,
         app.observers,
-        app.core.drains.before_answer,
+        app.before_answer,
     ]
     collected.instrument(app)
     collected.instrument(app)

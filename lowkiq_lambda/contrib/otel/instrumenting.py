@@ -106,7 +106,7 @@ def instrument(  # noqa: PLR0913 - all of it by keyword
     app.server_middlewares.insert(0, parts.server)
     app.client_middlewares.extend(parts.client)
     app.observers.append(parts.observer)
-    app.core.drains.before_answer.append(parts.flush)
+    app.before_answer.append(parts.flush)
 
 
 def uninstrument(app: Lowkiq) -> None:
@@ -121,7 +121,7 @@ def uninstrument(app: Lowkiq) -> None:
     for middleware in parts.client:
         _remove(app.client_middlewares, middleware)
     _remove(app.observers, parts.observer)
-    _remove(app.core.drains.before_answer, parts.flush)
+    _remove(app.before_answer, parts.flush)
 
 
 def _remove(listed: list[Any], part: object) -> None:

@@ -230,7 +230,7 @@ def test_the_function_calls_what_the_app_wants_called_before_it_answers(ingest: 
     """An app's hooks come before the environment is frozen, as with the other functions."""
     ingest.app.ingest(by_order(ingest.worker))
     called = list[float]()
-    ingest.app.core.drains.before_answer.append(called.append)
+    ingest.app.before_answer.append(called.append)
 
     ingest(shapes.sqs(shapes.message(1, {"order": "a"})))
 
