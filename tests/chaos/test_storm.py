@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import lowkiq_lambda
-from tests.chaos.storm.actors import Scene
+from tests.chaos.storm.actors import RETRIES, Scene
+from tests.chaos.storm.checker import violations
 from tests.chaos.storm.mutants import NAMES, SCRIPTS
+from tests.chaos.storm.notes import Note
 from tests.chaos.storm.weather import Storm
 from tests.kit.examples import mostly_nightly
 from tests.kit.servers import MakeServer
@@ -45,6 +47,31 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
         found += storm.found(ended=True)
 
     assert [] == found, f"seed {SEED}, {storm.faults} faults"
+
+
+@pytest.mark.parametrize(("outcome", "is_wrong"), [("", False), ("stale", False), ("done", True), ("failed", True)])
+def test_a_process_that_stood_still_is_judged_by_what_it_tells(outcome: str, is_wrong: bool) -> None:  # noqa: FBT001 - a parameter
+    """P1: before it goes on nobody knows whether it outlived its lease; an outcome says that it had its lease still."""
+    notes = [
+        Note(1.0, "begin", 1, "a", [1]),
+        Note(1.1, "frozen", 1),
+        Note(2.5, "begin", 2, "a", [1]),
+        Note(2.6, "thawed", 1),
+        *([Note(2.7, outcome, 1, "a")] if outcome else []),
+    ]
+
+    found = violations(notes, retries=RETRIES, settling=LEASE, ended=False)
+
+    assert is_wrong == any("began in process 2 while process 1 ran" in each for each in found)
+
+
+def test_a_process_that_runs_is_judged_before_it_tells() -> None:
+    """P1: one that never stood still has its lease, so that two at once are wrong whatever comes."""
+    found = violations(
+        [Note(1.0, "begin", 1, "a", [1]), Note(1.5, "begin", 2, "a", [1])], retries=RETRIES, settling=LEASE, ended=False
+    )
+
+    assert ["a: [1] began in process 2 while process 1 ran [1]"] == [each for each in found if "began" in each]
 
 
 @pytest.mark.parametrize("mutant", SCRIPTS)

@@ -26,7 +26,7 @@ class Execution(msgspec.Struct):
     settled: bool = False
     """Whether nothing happened that could have kept its outcome from Redis."""
     was_frozen: bool = False
-    """Whether it died in a process that had stood still: it may have outlived its lease, and could not tell."""
+    """Whether its process had stood still, and has told no outcome: it may have outlived its lease."""
 
 
 class Story(msgspec.Struct):
@@ -77,6 +77,9 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
             for key in [key for key in running if key[0] == note.pid]:
                 execution = running.pop(key)
                 execution.ended_at, execution.was_frozen = note.at, note.pid in frozen
+    # A process that stands still, or has just gone on, has yet to say whether it has outlived its lease.
+    for (pid, _), execution in running.items():
+        execution.was_frozen = pid in frozen
     return told
 
 
