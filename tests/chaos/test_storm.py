@@ -65,6 +65,30 @@ def test_a_process_that_stood_still_is_judged_by_what_it_tells(outcome: str, is_
     assert is_wrong == any("began in process 2 while process 1 ran" in each for each in found)
 
 
+@pytest.mark.parametrize(
+    ("stood_still", "outcome", "is_wrong"), [(True, "stale", False), (True, "done", True), (False, "stale", True)]
+)
+def test_payloads_that_were_done_come_again_only_to_a_process_that_stood_still(
+    stood_still: bool,  # noqa: FBT001 - a case
+    outcome: str,
+    is_wrong: bool,  # noqa: FBT001 - a case
+) -> None:
+    """P3: it may have looked at its lease before it stood still, and it says at the end that the lease is lost."""
+    notes = [
+        Note(0.1, "pushing", 9, "a", [1]),
+        Note(0.2, "pushed", 9, "a", [1]),
+        *([Note(1.0, "frozen", 1)] if stood_still else []),
+        Note(2.5, "begin", 2, "a", [1]),
+        Note(2.6, "done", 2, "a"),
+        Note(3.8, "begin", 1, "a", [1]),
+        Note(3.9, outcome, 1, "a"),
+    ]
+
+    found = violations(notes, retries=RETRIES, settling=0.1, ended=False)
+
+    assert is_wrong == any("again after they were done" in each for each in found)
+
+
 def test_a_process_that_runs_is_judged_before_it_tells() -> None:
     """P1: one that never stood still has its lease, so that two at once are wrong whatever comes."""
     found = violations(

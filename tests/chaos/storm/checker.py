@@ -27,6 +27,8 @@ class Execution(msgspec.Struct):
     """Whether nothing happened that could have kept its outcome from Redis."""
     was_frozen: bool = False
     """Whether its process had stood still, and has told no outcome: it may have outlived its lease."""
+    is_late: bool = False
+    """Whether its process stood still before it began: perhaps after the look at its lease."""
 
 
 class Story(msgspec.Struct):
@@ -59,6 +61,7 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
     notes = _with_last_words(notes)
     faults = [note for note in notes if note.what in ("killed", "frozen", "thawed", "cut")]
     frozen = {note.pid for note in faults if note.what == "frozen"}
+    stands = set[int]()
     for note in notes:
         story = told[note.id] if note.id else Story()
         if note.what == "pushing":
@@ -66,10 +69,13 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
         elif note.what == "pushed":
             story.pushed.update(note.payloads)
         elif note.what == "begin":
-            execution = Execution(note.id, note.pid, note.payloads, note.at, float("inf"))
+            execution = Execution(note.id, note.pid, note.payloads, note.at, float("inf"), is_late=note.pid in stands)
             story.executions.append(execution)
             running[note.pid, note.id] = execution
+        elif note.what == "frozen":
+            stands.add(note.pid)
         elif note.what in ("done", "failed", "stale"):
+            stands.discard(note.pid)
             execution = running.pop((note.pid, note.id))
             execution.ended_at, execution.outcome = note.at, note.what
             execution.settled = note.what != "stale" and not _disturbed(execution, faults, settling)
@@ -116,7 +122,8 @@ def disorder(story: Story, *, is_bad: bool) -> Iterator[str]:
         skipped = {older for older in story.pushed if older < payloads[-1]} - left - set(payloads)
         if skipped and not is_bad:
             yield f"{payloads} were handed over before {sorted(skipped)}"
-        if again := done_for_good & set(payloads):
+        outlived = execution.is_late and execution.outcome in ("stale", "")
+        if (again := done_for_good & set(payloads)) and not outlived:
             yield f"{sorted(again)} were handed over again after they were done"
         if execution.outcome in ("done", "stale"):
             # They may be done, and may come again.
