@@ -5,13 +5,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
 from tests.aws.packages import HERE, MACHINE
-from tests.kit.examples import mostly_nightly
 from tests.kit.installed import build_wheel
 from tests.kit.templates import FUNCTIONS
 
@@ -51,35 +51,58 @@ OTHER_TARGETS: Final = (f"python3.{OTHER_MINOR}-{MACHINE}", HERE.replace(MACHINE
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     """A folder like `app/`, to be filled."""
-    folder = tmp_path / "app"
+    return new_app(tmp_path)
+
+
+def new_app(parent: Path) -> Path:
+    """The same, for a build that several tests look at."""
+    folder = parent / "app"
     folder.mkdir()
     (folder / "jobs.py").write_text("from lowkiq_lambda import Lowkiq\n\napp = Lowkiq()\n")
     return folder
 
 
 @pytest.fixture
-def build(app: Path, tmp_path: Path) -> Build:
+def build(app: Path) -> Build:
     """Builds the drain function's package with that app, for a target."""
+    return partial(build_package, app)
 
-    def start(target: str, **environment: str) -> Built:
-        into = tmp_path / "package"
-        shutil.rmtree(into, ignore_errors=True)
-        command = [
-            sys.executable,
-            "-m",
-            "lowkiq_lambda",
-            "stack",
-            "build",
-            "DrainFunction",
-            target,
-            str(into),
-            "--app",
-            str(app),
-        ]
-        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
-        return Built(done.returncode, done.stdout + done.stderr, into)
 
-    return start
+def build_package(app: Path, target: str, **environment: str) -> Built:
+    """Build the drain function's package beside the app, for a target."""
+    into = app.parent / "package"
+    shutil.rmtree(into, ignore_errors=True)
+    command = [
+        sys.executable,
+        "-m",
+        "lowkiq_lambda",
+        "stack",
+        "build",
+        "DrainFunction",
+        target,
+        str(into),
+        "--app",
+        str(app),
+    ]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    return Built(done.returncode, done.stdout + done.stderr, into)
+
+
+@pytest.fixture(scope="module")
+def built_with_library(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The package of an app that is a package itself, and names the library among its requirements."""
+    folder = tmp_path_factory.mktemp("with-library")
+    app = new_app(folder)
+    (app / "__init__.py").touch()
+    (app / "requirements.txt").write_text(f"lowkiq-lambda @ {build_wheel(folder).as_uri()}\n")
+    return build_package(app, HERE)
+
+
+@pytest.fixture(scope="module")
+def built_for_another_python(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The package for another version of Python, on a machine that does not have it."""
+    folder = tmp_path_factory.mktemp("another-python")
+    return build_package(new_app(folder), OTHER_TARGETS[0], PATH=str(folder), PYENV_ROOT=str(folder))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -165,11 +188,9 @@ def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app:
     assert [] == built.names("requirements.txt")
 
 
-def test_an_app_that_is_a_package_keeps_its_name(build: Build, app: Path) -> None:
+def test_an_app_that_is_a_package_keeps_its_name(built_with_library: Built) -> None:
     """What a producer imports as app.jobs is app.jobs in the function; the build says what to deploy it with."""
-    (app / "__init__.py").touch()
-
-    built = build(HERE)
+    built = built_with_library
 
     assert 0 == built.code, built.said
     assert {"__init__.py", "jobs.py"} == {path.name for path in (built.folder / "app").glob("*.py")}
@@ -179,21 +200,18 @@ def test_an_app_that_is_a_package_keeps_its_name(build: Build, app: Path) -> Non
     assert f"Built for {parameters}: deploy with the same." in built.said.splitlines()
 
 
-def test_a_library_of_the_requirements_gives_way(build: Build, app: Path, tmp_path: Path) -> None:
+def test_a_library_of_the_requirements_gives_way(built_with_library: Built) -> None:
     """An app may name the package among its own: what goes in is the one that builds, without what Lambda lacks."""
-    wheel = build_wheel(tmp_path)
-    (app / "requirements.txt").write_text(f"lowkiq-lambda @ {wheel.as_uri()}\n")
-
-    built = build(HERE)
+    built = built_with_library
 
     assert 0 == built.code, built.said
     assert set() == {path.name for path in (built.folder / "lowkiq_lambda").iterdir()} & NOT_PACKED
     assert [] == built.names("lowkiq_lambda-*.dist-info")
 
 
-def test_without_the_runtimes_python_there_is_no_bytecode(build: Build, tmp_path: Path) -> None:
+def test_without_the_runtimes_python_there_is_no_bytecode(built_for_another_python: Built) -> None:
     """Another version's would be of no use; the build says what is missing, and goes on."""
-    built = build(f"python3.{OTHER_MINOR}-{MACHINE}", PATH=str(tmp_path), PYENV_ROOT=str(tmp_path))
+    built = built_for_another_python
 
     assert 0 == built.code, built.said
     assert f"WARNING: no Python 3.{OTHER_MINOR} was found" in built.said
@@ -218,10 +236,19 @@ def test_an_app_does_not_take_a_packages_place(build: Build, app: Path) -> None:
     assert "The app's msgspec would take the place of a package" in built.said
 
 
-@pytest.mark.parametrize("target", mostly_nightly(OTHER_TARGETS, OTHER_TARGETS[0]))
-def test_a_package_for_another_runtime_says_so(build: Build, target: str) -> None:
-    """What was built for another Python or processor is refused at its first import, with both names and the cure."""
-    built = build(target)
+def test_a_package_for_another_python_says_so(built_for_another_python: Built) -> None:
+    """What was built for another Python is refused at its first import, with both names and the cure."""
+    assert_refused_here(built_for_another_python, OTHER_TARGETS[0])
+
+
+@pytest.mark.nightly("a package for another Python is refused in each check")
+def test_a_package_for_another_processor_says_so(build: Build) -> None:
+    """As for another Python."""
+    assert_refused_here(build(OTHER_TARGETS[1]), OTHER_TARGETS[1])
+
+
+def assert_refused_here(built: Built, target: str) -> None:
+    """Its first import fails, and says which runtime it is for."""
     code = "import sys; sys.path[:0] = sys.argv[1:2]; import lowkiq_lambda.aws.drain_function"
     command = [sys._base_executable, "-I", "-S", "-c", code, built.folder]  # type: ignore[attr-defined]  # of the interpreter, not of this environment
 

@@ -11,7 +11,9 @@ MakeApp: TypeAlias = Callable[..., Lowkiq]
 
 
 def close_app(app: Lowkiq) -> None:
-    """Let the connections go that it has made."""
+    """Let the threads and the connections go that it has made; a test that uses it later gets new ones."""
+    app.core.pushes.end()
+    app.core.drains.drop()
     for backend in app.core.connections.opened:
         backend.client.close()
 
