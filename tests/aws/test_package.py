@@ -177,7 +177,9 @@ def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app:
     """What is native in it runs on the function's processor and Python, also what the app asked for."""
     (app / "requirements.txt").write_text("markupsafe\n")
 
-    built = build(f"python3.{OTHER_MINOR}-{OTHER_MACHINE}")
+    target = f"python3.{OTHER_MINOR}-{OTHER_MACHINE}"
+
+    built = build(target)
 
     assert 0 == built.code, built.said
     processor = {"arm64": "aarch64", "x86_64": "x86_64"}[OTHER_MACHINE]
@@ -186,6 +188,8 @@ def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app:
     assert [] == [name for name in native if f"cpython-3{OTHER_MINOR}-{processor}" not in name]
     assert (built.folder / "markupsafe").exists()
     assert [] == built.names("requirements.txt")
+    # Also with bytecode of that Python, where the machine that builds has it.
+    assert_refused_here(built, target)
 
 
 def test_an_app_that_is_a_package_keeps_its_name(built_with_library: Built) -> None:
