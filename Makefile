@@ -1,8 +1,8 @@
 # `make` alone prints what there is to make.
 
 PYTHON ?= python3
-# Tests wait for servers, processes and clouds about as long as they compute: two processes for each of two cores.
-WORKERS ?= 4
+# Tests wait for servers, processes and clouds as much as they compute: five processes have work for two cores.
+WORKERS ?= 5
 VENV := .venv
 BIN := $(VENV)/bin
 # Programs of the tests whose own dependencies suit nobody else's: each in an environment of its own.

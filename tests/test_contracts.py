@@ -64,6 +64,8 @@ PLANTED: Final = (
 NEW_MODULES: Final = ("lowkiq_lambda.engine.planted", "lowkiq_lambda.operate.inspect.planted", "lowkiq_lambda.planted")
 """Modules that no contract gives a place."""
 
+pytestmark = pytest.mark.xdist_group("contracts")  # which are judged once
+
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory: pytest.TempPathFactory) -> str:

@@ -6,7 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 TESTS = Path(__file__).parent
+
+pytestmark = pytest.mark.xdist_group("kit")  # all files are read once
 
 
 class FileOfTests(NamedTuple):

@@ -17,6 +17,8 @@ HEADINGS: Final = re.findall(r"^### (.*)$", PAGE, re.MULTILINE)
 HOLE: Final = re.compile(r"%(?:\.\d+)?[sdrf]")
 """Of a log line."""
 
+pytestmark = pytest.mark.xdist_group("troubleshooting")  # the code is read once
+
 
 def texts() -> Iterator[str]:
     """All texts in the code, with an ellipsis for what is put into them, and the default messages of errors."""

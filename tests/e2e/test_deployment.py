@@ -72,6 +72,7 @@ def refusal(port: int) -> int:
         return probe.connect_ex((HOST, port))
 
 
+@pytest.mark.nightly("it waits for up to two minutes; schedules that are due are fired by hand in each check")
 def test_a_schedule_of_a_minute_fires_by_itself(stack: Stack) -> None:
     """Within two minutes of the deployment the shard that nobody else drains is drained by its own schedule."""
     stack.wait_until_done(SCHEDULED[-1], timeout=120)

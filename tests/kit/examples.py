@@ -16,13 +16,13 @@ _ANY_MACHINE: Final = settings(deadline=None, suppress_health_check=[HealthCheck
 
 def register_profiles() -> None:
     """Make both known to Hypothesis, and the first the one in use."""
-    settings.register_profile(EACH_CHECK, _ANY_MACHINE, max_examples=25)
+    settings.register_profile(EACH_CHECK, _ANY_MACHINE, max_examples=16)
     settings.register_profile(NIGHTLY, _ANY_MACHINE, max_examples=200)
     settings.load_profile(EACH_CHECK)
 
 
 def examples(usual: int) -> int:
-    """How many a property with a number of its own gets: a quarter of it in each check, twice as many at night."""
+    """How many a property with a number of its own gets: a sixth of it in each check, twice as many at night."""
     return max(1, usual * settings().max_examples // 100)
 
 

@@ -45,9 +45,10 @@ def test_p1_p2_p3_no_order_of_steps_of_a_lease_breaks_a_promise(end: int, payloa
         ("lease", 4, 1, "P1"),
         ("until", 4, 1, "P1"),
         ("key", 4, 1, "P1"),
-        ("nonce and token", 2, 2, "P2"),
-        ("token", 0, 3, "P2"),
-        ("call number", 2, 2, "P2"),
+        *mostly_nightly(
+            [("nonce and token", 2, 2, "P2"), ("token", 0, 3, "P2"), ("call number", 2, 2, "P2")],
+            ("call number", 2, 2, "P2"),
+        ),
         ("recovery", 2, 2, "P2"),
         ("recovery in order", 2, 2, "P3"),
         ("margin", 4, 1, "P1"),

@@ -92,6 +92,7 @@ def test_its_schedules_are_in_step_with_its_shards(shop: Path) -> None:
     assert "1 passed" in mended
 
 
+@pytest.mark.nightly("its tests pass in each check, and its files are written by templates that seldom change")
 def test_it_is_in_good_form(shop: Path) -> None:
     """`make lint`: ruff and mypy in strict mode find nothing, and the stack is in step with the library."""
     assert "All files of the stack are those of lowkiq_lambda" in run(shop, "make", "lint")
