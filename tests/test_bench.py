@@ -84,6 +84,18 @@ def test_jobs_with_a_cursor_are_measured() -> None:
 
 
 @pytest.mark.nightly("the first benchmark runs in each check")
+def test_several_payloads_and_the_parts_of_a_push_are_measured() -> None:
+    """A line for each load and each part, with numbers, and four targets."""
+    loads, parts, targets = run("bench.payloads", "--repeats=1", "--ids=200").split("\n\n")
+
+    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in loads.splitlines()[2:]]
+    assert ["1 payload", "2 payloads", "3 payloads", "8 payloads", "20 payloads"] == [name for name, *_ in lines[:5]]
+    assert all(float(found.replace(",", "").split()[0]) >= 0 for _, *numbers in lines for found in numbers[:2])
+    assert 7 == len(parts.splitlines()[2:])
+    assert 4 == len(targets.splitlines()[2:])
+
+
+@pytest.mark.nightly("the first benchmark runs in each check")
 def test_many_shards_are_measured_beside_their_own_floor() -> None:
     """Shards that got no job are passed over, by the floor too; the target stands below the table."""
     printed = run("bench", "--jobs=200", "--repeats=1", "--trials=3", "--only=1,000 shards")
