@@ -160,16 +160,22 @@ class LeasedShard:
 
         `left`, with "more": what stays in flight, and since when each counts for the lag.
         """
-        pending, started = self.pending, Moment.now(self.settings.clock)
-        outcomes = pending.records(partial=next_step in _PARTIAL)
-        settlement = Settlement(outcomes, next_step, self.settings.timing.dump(), pending.payloads, left)
-        claim = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
-        self.lease.renewed(started)
+        pending, pace = self.pending, self.settings.timing.dump()
+        *ahead, outcomes = pending.parts(partial=next_step in _PARTIAL)
+        for part in ahead:
+            self._write(Settlement(part, "part", pace, 0), limits)
+        claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left), limits)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:
             self.settings.after_death(pending.dead)
         return Claim.of(claim)
+
+    def _write(self, settlement: Settlement, limits: ClaimLimits | None) -> StoredClaim | None:
+        started = Moment.now(self.settings.clock)
+        claim = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
+        self.lease.renewed(started)
+        return claim
 
     def warn_of_trimmed(self) -> None:
         """Log what the morgue had no room for, once for a visit."""

@@ -27,6 +27,9 @@ EXIT_LIMIT: Final = 5
 Any process is stopped now and then, so one exit is not evidence against the id; five in a row are its own.
 """
 
+MOST_NAMED: Final = 100
+"""Outcomes of one call, as no call may keep the server for 10 ms: a death or a suspicion is some 30 µs."""
+
 MOST_NOTES: Final = 20
 """Of one run of an id: an item keeps no more."""
 
@@ -78,11 +81,14 @@ class PendingOutcomes:
         """The ids are returned as they were."""
         self._records += [(delivery.id, "returned") for delivery in deliveries]
 
-    def records(self, *, partial: bool) -> list[OutcomeRecord]:
-        """The records to send: done ids are named only if other ids stay in flight."""
+    def parts(self, *, partial: bool) -> list[list[OutcomeRecord]]:
+        """The records to send, by calls. Done ids, which cost little, are named only if other ids stay in flight."""
         # How far a job has come is noted before its outcome: the morgue, too, takes the latest.
-        records = [*self._saved, *self._records] if self._saved else self._records
-        return [*records, *((job_id, "done") for job_id in self._done)] if partial else records
+        records = [*self._saved, *self._records]
+        parts = [records[at : at + MOST_NAMED] for at in range(0, len(records), MOST_NAMED)] or [[]]
+        if partial:
+            parts[-1] += [(job_id, "done") for job_id in self._done]
+        return parts
 
     def named(self) -> Iterator[tuple[str, Outcome]]:
         """Each id with its outcome."""

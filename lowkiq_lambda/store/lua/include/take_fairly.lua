@@ -4,6 +4,9 @@
 -- The ids of a claim, in the fair order of their lanes: of each lane that may be served as many as makes it even, then more,
 -- from the first lane on, while there is room; of a lane no more than its rate allows. `flying`: {id = true, ...} of
 -- what stays in flight, and how many these are. Returns {id, ...}, {time, ...}.
+-- To serve a lane takes some 20 µs, and no call may keep the server for 10 ms. The others come first in the next claim.
+local MOST_LANES = 300
+
 local function take_fairly(limits, flying, beside)
   local most, rate, ids, times, from, left = limits.ids, limits.tenant_rate, {}, {}, {}, {}
   local rate_ids, rate_seconds = unpack(rate or {})
@@ -43,7 +46,7 @@ local function take_fairly(limits, flying, beside)
     if call('ZCARD', lines) ~= call('ZCARD', due) then error('DAMAGED lines') end
   end
 
-  local listed = call('ZRANGE', lanes, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, most + beside)
+  local listed = call('ZRANGE', lanes, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, math.min(most, MOST_LANES) + beside)
   for _, share in ipairs({math.max(1, math.floor(most / #listed)), most}) do
     local again = #ids > 0
     for _, lane in ipairs(listed) do
