@@ -29,6 +29,8 @@ PLACE: Final = b"\xc1\xda\xd2\x74\x80\x00\x00\x00\x00\x00\x00\x00\x00\x07"
 ENTRY: Final = PLACE + b'"alien"'
 PROGRESS: Final = b"p" + struct.pack(">I", 1) + b"1"
 HEAD: Final = struct.pack(">dd", 1_700_000_000.0, -1.0)
+IN_THE_BOX: Final = 9
+"""More payloads of an id than its record takes."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -44,7 +46,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 RUINED: Final = {
-    "jobs": ("retried", "suspect-2", "suspect-3", "good-1", "good-2"),
+    "jobs": ("retried", "suspect-2", "suspect-3", "good-1", "good-2", "few"),
     "box": ("several", "started"),
     "flight": ("suspect-1",),
 }
@@ -84,9 +86,9 @@ class Patient:
             self.clock.advance(100.0)
         self._push("retried")
         self.app.drain()
-        self._push("suspect-1", "suspect-1", "suspect-2", "suspect-3")
+        self._push(*["suspect-1"] * IN_THE_BOX, "suspect-2", "suspect-3")
         self.die_before_start()
-        self._push("several", "several", "good-1", "good-2", "started")
+        self._push(*["several"] * IN_THE_BOX, "few", "few", "good-1", "good-2", "started")
         self._start("started")
         return self
 
@@ -132,7 +134,7 @@ class Patient:
 
     def look(self) -> None:
         """At all that people can see."""
-        queue, ids = self.queue, ["several", "suspect-1", "good-1", "dead", "started"]
+        queue, ids = self.queue, ["several", "few", "suspect-1", "good-1", "dead", "started"]
         queue.waiting.fetch(ids)
         queue.morgue.fetch(ids)
         queue.in_flight.fetch(ids)
@@ -174,11 +176,11 @@ class Patient:
 
     def push_late(self) -> None:
         """What is pushed behind the damage."""
-        self._push("late", "late", "several", "retried")
+        self._push("late", "late", "several", "few", "retried")
 
     def push_after(self) -> None:
         """What is pushed when all is well again."""
-        self._push("after", "several")
+        self._push("after", "several", "few")
 
     def drain(self) -> None:
         """By a process that has nothing to do with those before; what it fails at is told by an error of ours."""
@@ -313,12 +315,26 @@ def _alien_several(admin: redis.Redis, key: Callable[[str], str]) -> None:
     admin.zadd(key("box"), {_member(ALIEN): 0.0, _member(ALIEN, ENTRY + b"2"): 0.0})
 
 
+def _counted(entry: bytes) -> bytes:
+    return struct.pack(">I", len(entry)) + entry
+
+
 _RECORDS: Final = {
     "garbage": GARBAGE,
     "empty": b"",
     "a truncated single": b"s\xc1\xda\xd2",
     "a truncated touched": b"t\x00\x00",
     "with an infinite score": b"s\xff\xf0" + bytes(12) + b'"x"',
+    "few without a count": b"f",
+    "few without payloads": b"f\x02",
+    "few truncated in a length": b"f\x02" + _counted(ENTRY) + b"\x00\x00",
+    "few truncated in a payload": b"f\x02" + _counted(ENTRY) + struct.pack(">I", 99) + ENTRY,
+    "few truncated in a place": b"f\x02" + _counted(ENTRY) + _counted(b"\xc1\xda"),
+    "few with more than it counts": b"f\x02" + _counted(ENTRY) * 3,
+    "few with fewer than it counts": b"f\x03" + _counted(ENTRY) * 2,
+    "few with a single one": b"f\x01" + _counted(ENTRY),
+    "touched few and truncated": b"g\x00\x00",
+    "touched few with fewer than it counts": b"g" + bytes(6) + b"\x03" + _counted(ENTRY) * 2,
 }
 _FLIGHTS: Final = {
     "garbage": GARBAGE,

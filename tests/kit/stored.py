@@ -129,12 +129,12 @@ def _waiting(
     waiting = {}
     for id_, record in ((key.decode(), value) for key, value in jobs.items()):
         kind, touched, entries = record[:1], 0, box.get(id_, [])
-        if kind != b"s":
+        if kind not in {b"s", b"f"}:
             touched = int.from_bytes(record[1:7])
         assert (kind == b"p") == (id_ in started), f"{id_!r} is a started job in one place only"
         if kind not in {b"m", b"p"}:
-            assert not entries, f"the box holds payloads of {id_!r}, which is single"
-            entries = [entry_of(record[1 if kind == b"s" else 7 :])]
+            assert not entries, f"the box holds payloads of {id_!r}, whose record has them"
+            entries = _few(record) if kind in {b"f", b"g"} else [entry_of(record[1 if kind == b"s" else 7 :])]
         assert entries or id_ in started, f"{id_!r} waits without payloads"
         waiting[id_] = (
             entries,
@@ -148,6 +148,14 @@ def _waiting(
     for part in (box, started, zsets["retry"], zsets["since"]):
         assert part.keys() <= waiting.keys()
     return waiting
+
+
+def _few(record: bytes) -> list[Entry]:
+    at = 1 if record[:1] == b"f" else 7
+    entries, _ = _handed(b"m" + record[at + 1 :])
+    assert 2 <= len(entries) == record[at]
+    assert entries == sorted(entries)
+    return entries
 
 
 def _counts(waiting: State, flight: State, noted: dict[str, list[float]]) -> dict[int, float]:

@@ -169,7 +169,7 @@ def test_b2_items_of_tenants_are_where_their_payloads_are(server: Server) -> Non
 
 
 MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "no join in a single": ("put", "      if has_tracking then join_refs(kept, gone) end\n    ", "    "),
+    "no join of payloads in a record": ("put", "    if gone then note_joined(id, kept, gone) end\n", ""),
     "not marked on the way back": ("put_back", "if has_tracking then mark_items", "if false then mark_items"),
     "not marked by a claim": ("claim", "has_tracking and mark_flown(claimed_jobs)", "false"),
     "refs stay": ("end_items", "call('HDEL', refs, unpack(some))", "do end"),

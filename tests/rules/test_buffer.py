@@ -22,6 +22,7 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.push import redelivery, reliable
 from lowkiq_lambda.push.buffer import BufferedJobs
 from lowkiq_lambda.push.client import PushClient
+from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS
 from lowkiq_lambda.store.shard.declarations import read_registered
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
@@ -31,7 +32,7 @@ from tests.kit.looks import look
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.workers import declare, jobs_of
 
-FRAME = 1_900
+FRAME = CHUNK_JOBS
 """Jobs that travel in one call."""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendError, BackendFull, JobError, Lowkiq, Pushed, PushInterrupted, QueueMismatch, Worker
+from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -13,7 +14,7 @@ from tests.kit.handlers import Notes
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.workers import declare, jobs_of
 
-FRAME = 1_900
+FRAME = CHUNK_JOBS
 """Jobs that travel in one call."""
 
 

@@ -29,14 +29,18 @@ IDS = ["a", "b", "c"]
 MUTANTS: dict[str, tuple[str, str, str]] = {
     "put: of two equal payloads the wrong one stays": (
         "account",
-        "'t' .. touched .. kept .. payload)",
-        "'t' .. touched .. gone .. payload)",
+        "local entry, at = kept .. payload, #entries",
+        "local entry, at = (gone or kept) .. payload, #entries",
     ),
-    "put: a third payload is not stored": ("account", "  box_add(merge, prefix, place, payload)\nend", "end"),
+    "put: a third payload is not stored": (
+        "account",
+        "  table.insert(entries, at + 1, entry)\n",
+        "  if at < 2 then table.insert(entries, at + 1, entry) end\n",
+    ),
     "put: a second payload replaces the first": (
         "account",
-        "    box_add(merge, box_prefix(id), old_place, old_payload)\n",
-        "",
+        "  table.insert(entries, at + 1, entry)\n",
+        "  entries[1] = entry\n",
     ),
     "claim: what is claimed waits on": (
         "delivery",
@@ -45,13 +49,13 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "claim: the second payload comes first": (
         "order",
-        "'LIMIT', 0, math.min(step, most - #entries))",
-        "'LIMIT', 1, math.min(step, most - #entries))",
+        "chunk[#chunk + 1], size = entry, size + #entry",
+        "table.insert(chunk, 1, entry)",
     ),
     "outcomes: what was delivered loses its newer payloads": (
         "account",
-        "for _, entry in ipairs(progress and {} or entries) do",
-        "for _, entry in ipairs(progress and {} or {entries[1]}) do",
+        "record_of(entries, UNTOUCHED)\n  if waits_alone",
+        "record_of({entries[1]}, UNTOUCHED)\n  if waits_alone",
     ),
     "outcomes: the newest payload dies first": (
         "order",
@@ -78,7 +82,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "  forget(id, members_of(id, old))\n  if not progress",
         "  if not progress",
     ),
-    "delete: nothing is deleted of several": ("account", "    box_remove(merge, prefix, place, payload)\n", ""),
+    "delete: nothing is deleted of several": (
+        "account",
+        "    forget_waiting(id)\n  else\n    call('HSET', jobs, id, left)\n",
+        "  else\n    call('HSET', jobs, id, left)\n",
+    ),
 }
 """By what is wrong: the rule that does not hold any more, and a text of the scripts with what it is replaced by."""
 

@@ -12,26 +12,15 @@ from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
 CHUNK_JOBS: Final = 1_900
 """Two arguments a job, and a few: managed Valkey refuses a call with more than 3,999."""
-
-
+DEAR_JOBS: Final = 250
+"""Jobs of a call whose script has refused more, as too many of them join what lies in the box, or move payloads there:
+that takes up to 40 µs for each, and no call may keep the server for 10 ms."""
 CHUNK_BYTES: Final = 1024 * 1024
-
-
 HAS_SCORE: Final = 1
-
-
 HAS_PERFORM_IN: Final = 2
-
-
 HAS_REF: Final = 4
-
-
 HAS_RECEIPT: Final = 8
-
-
 HAS_HEADERS: Final = 16
-
-
 IS_DEFAULT: Final = 32
 """Bits of the flags of a packed job, as push/enqueue.lua reads them."""
 
@@ -111,7 +100,7 @@ class Chunk(NamedTuple):
     token: bytes
     jobs: Sequence[NewJob]
     origin: bytes = b""
-    """The token of the chunk that it is a part of, if the shards of that have been replaced."""
+    """The token of the chunk that it is a part of, if that was too dear, or its shards have been replaced."""
 
     def call(self, merge: str, channel: str, debounce: bytes) -> tuple[str, ShardRef, list[Argument]]:
         """The call that writes them."""
@@ -121,6 +110,12 @@ class Chunk(NamedTuple):
         if debounce:
             args.append(debounce)
         return "enqueue", self.shard, args
+
+    def parts(self) -> list["Chunk"]:
+        """Smaller ones, in order, of a chunk that was refused as too dear."""
+        jobs, origin = self.jobs, self.origin or self.token
+        starts = range(0, len(jobs), DEAR_JOBS)
+        return [Chunk(self.shard, os.urandom(12), jobs[at : at + DEAR_JOBS], origin) for at in starts]
 
     def named(self, positions: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
         """The jobs whose positions the answer tells, with the due_at behind each."""

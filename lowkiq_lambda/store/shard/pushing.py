@@ -165,16 +165,36 @@ class Pusher:
 
         `errors`: those of earlier attempts, by token. That of a chunk that was parted is over.
         """
-        replies = self._send(chunks, channel)
+        replies = self._send(chunks, channel, errors)
         closed = [(chunk, reply) for chunk, reply in replies if isinstance(reply, ShardClosed)]
         if not closed:
             return replies
         others = [(chunk, reply) for chunk, reply in replies if not isinstance(reply, ShardClosed)]
         return [*others, *self._sent_anew(closed, channel, errors)]
 
-    def _send(self, chunks: Sequence[Chunk], channel: str) -> list[tuple[Chunk, Reply | LowkiqError]]:
-        replies = self._backend.run_each([chunk.call(self._merge, channel, self._debounce) for chunk in chunks])
-        return [*zip(chunks, replies, strict=True)]
+    def _send(
+        self, chunks: Sequence[Chunk], channel: str, errors: dict[bytes, LowkiqError]
+    ) -> list[tuple[Chunk, Reply | LowkiqError]]:
+        """Each chunk with its answer, or parts of one that was too dear; none behind one of its shard that failed."""
+        answered: list[tuple[Chunk, Reply | LowkiqError]] = []
+        left = list(chunks)
+        while left:
+            first = {chunk.shard: chunk for chunk in reversed(left)}
+            wave = [chunk for chunk in left if first[chunk.shard] is chunk]
+            left = [chunk for chunk in left if first[chunk.shard] is not chunk]
+            replies = self._backend.run_each([chunk.call(self._merge, channel, self._debounce) for chunk in wave])
+            for chunk, reply in zip(wave, replies, strict=True):
+                if isinstance(reply, LowkiqError):
+                    behind = [other for other in left if other.shard == chunk.shard]
+                    answered += [(other, reply) for other in (chunk, *behind)]
+                    left = [other for other in left if other.shard != chunk.shard]
+                elif reply[0] == b"DEAR":
+                    # The script looks at the token first: no earlier attempt has written the chunk.
+                    errors.pop(chunk.token, None)
+                    left = [*chunk.parts(), *left]
+                else:
+                    answered.append((chunk, reply))
+        return answered
 
     def _sent_anew(
         self, closed: Sequence[tuple[Chunk, ShardClosed]], channel: str, errors: dict[bytes, LowkiqError]
@@ -184,14 +204,14 @@ class Pusher:
         except LowkiqError as error:
             return [(chunk, error) for chunk, _ in closed]
         if all(refused.floors is None and chunk.shard in shards for chunk, refused in closed):
-            return self._send([chunk for chunk, _ in closed], channel)
+            return self._send([chunk for chunk, _ in closed], channel, errors)
         from lowkiq_lambda.store.shard.rerouting import rerouted  # noqa: PLC0415 - few queues are ever resharded
 
         parts, stuck = rerouted(self._backend, shards, closed)
         # A closed shard looks at the token first: it has not taken them, whatever became of an earlier attempt.
         for chunk, _ in closed:
             errors.pop(chunk.token, None)
-        return [*stuck, *self._send(parts, channel)]
+        return [*stuck, *self._send(parts, channel, errors)]
 
     def _note(self, chunk: Chunk, reply: Reply, results: list[Pushed | None], noted: dict[ShardRef, int]) -> None:
         enqueued = EnqueueReply.of(reply)

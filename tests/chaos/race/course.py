@@ -111,9 +111,11 @@ class Race:
         for _ in range(self._rng.randint(1, 30)):
             # A few ids are hot: most pushes meet them in flight.
             job_id = f"id{int(self._rng.expovariate(0.05))}"
-            number = self._pushed[job_id] = self._pushed.get(job_id, 0) + 1
-            jobs.append({"id": job_id, "payload": number, "score": number})
-            numbers.setdefault(job_id, []).append(number)
+            # One, as many as its record takes, or so many that they go to the box.
+            for _ in range(self._rng.choice([1, 1, 1, 1, 2, 3, 8, 20])):
+                number = self._pushed[job_id] = self._pushed.get(job_id, 0) + 1
+                jobs.append({"id": job_id, "payload": number, "score": number})
+                numbers.setdefault(job_id, []).append(number)
         for what in ("pushing", "pushed"):
             for job_id, given in numbers.items():
                 self._notes.tell(what, job_id=job_id, numbers=given)

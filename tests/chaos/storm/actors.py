@@ -104,10 +104,13 @@ def push(scene: Scene, seed: int) -> None:
                 > BACKLOG
             ):
                 continue
-        runs = {job_id: range(first, first + rng.randint(1, 5)) for job_id in rng.sample(GOOD_IDS, rng.randint(1, 6))}
+        runs = {
+            job_id: range(first, first + rng.choice([1, 2, 3, 5, 20]))
+            for job_id in rng.sample(GOOD_IDS, rng.randint(1, 6))
+        }
         if rng.random() < BAD_SHARE:
             runs[rng.choice(BAD_IDS)] = range(first, first + rng.randint(1, 2))
-        first += 5
+        first += 20
         jobs = [{"id": job_id, "payload": number, "score": number} for job_id, run in runs.items() for number in run]
         rng.shuffle(jobs)
         for job_id, run in runs.items():

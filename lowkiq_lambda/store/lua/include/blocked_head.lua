@@ -1,5 +1,5 @@
 --! keys jobs box
---! needs records put started flight
+--! needs records payloads put started flight
 --! gives head_of
 -- A blocked head: a payload that has failed for the last time and stays the oldest of its id, which waits until an operator
 -- unblocks it. The id is due at FAR (far.lua), and its troubles say so: `blocked_since`, and `head`, the SHA-1 of the payload,
@@ -13,13 +13,9 @@ end
 -- The entry of the head, where it waits; nil once it was deleted.
 local function head_of(id, t)
   local record = call('HGET', jobs, id)
-  local kind = record and record:byte(1)
   if not record then return nil end
-  if kind ~= SEVERAL and kind ~= STARTED then
-    local place, payload = read_single(record)
-    return head_among(t, {place .. payload})
-  end
-  local given = kind == STARTED and started_of(id)
+  if not is_in_box(record) then return head_among(t, (entries_of(record))) end
+  local given = record:byte(1) == STARTED and started_of(id)
   local found = given and head_among(t, (read_handed(given, 1)))
   local LOOKED_AT, prefix = 100, box_prefix(id)
   local from, to = box_range(prefix)

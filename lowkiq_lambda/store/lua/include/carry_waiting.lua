@@ -1,5 +1,5 @@
 --! keys due jobs box since retry errors trouble suspects debouncing
---! needs cargo carry_entries records put wait page texts failures flight started reading_step retry_counts trouble suspicion forget_errors
+--! needs cargo carry_entries records payloads put wait page texts failures flight started reading_step retry_counts trouble suspicion forget_errors
 --! gives drop_waiting carry_waiting
 -- What waits: of each id what is known of it, and its payloads from the first on, in as many rows as it takes. A row is a
 -- map of `id`; `at`, when it is due; `touched`; `entries`; and, where there are any, `started`, what a started job was handed
@@ -20,13 +20,12 @@ end
 local function drop_waiting(id, given)
   local record, upto = call('HGET', jobs, id), given:sub(2)
   if not record then return end
-  local kind = record:byte(1)
-  if kind ~= SEVERAL and kind ~= STARTED then
+  if not is_in_box(record) then
     -- It is the only row of its id.
     if upto ~= '' then leave_nothing(id) end
     return
   end
-  local prefix, handed_over = box_prefix(id), kind == STARTED and given:sub(1, 1) == '1' and started_of(id)
+  local prefix, handed_over = box_prefix(id), record:byte(1) == STARTED and given:sub(1, 1) == '1' and started_of(id)
   if handed_over then drop_started(id, record, handed_over) end
   if upto ~= '' then call('ZREMRANGEBYLEX', box, '[' .. prefix, '(' .. prefix .. upto) end
   local from, to = box_range(prefix)
@@ -64,15 +63,14 @@ local function note_debouncing(row, id)
 end
 
 local function load_id(id, at, record, has_more_to_tell)
-  local kind, row, upto, all, handed_over = record:byte(1), {id = id, at = at}, '', nil, nil
-  if kind == SEVERAL or kind == STARTED then
+  local row, upto, all, handed_over = {id = id, at = at}, '', nil, nil
+  if is_in_box(record) then
     row.touched = record:sub(2)
-    handed_over = kind == STARTED and started_of(id)
+    handed_over = record:byte(1) == STARTED and started_of(id)
     row.entries = page(box, id, '', cargo_records, cargo_bytes)
     all = {unpack(row.entries)}
   else
-    local place, payload, touched = read_single(record)
-    row.entries, row.touched = {place .. payload}, touched
+    row.entries, row.touched = entries_of(record)
     all = row.entries
   end
   if handed_over then

@@ -1,7 +1,7 @@
---! keys box since retry
---! needs wait put reading_step records shard trouble retry_counts flight started
+--! keys jobs box since retry
+--! needs wait put reading_step records payloads shard trouble retry_counts flight started
 --! with marks put_latest
---! gives leave_rest take_several take_started
+--! gives leave_rest take_few take_several take_started
 -- Of an id with several payloads a claim takes a chunk: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
@@ -54,6 +54,34 @@ local function take_several(merge, id, due_at, count, left, bytes, passes)
   if more then leave_rest(id, due_at) end
   if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(due_at, count, entries), #entries, size, more
+end
+
+local function next_few(id, record)
+  local t, entries, touched = read_trouble(id), entries_of(record)
+  if t.retry_counts then counts_of(id, t) end
+  return t, entries, touched
+end
+
+-- The same of payloads that lie in the record of the id; what does not fit stays there.
+local function take_few(id, record, due_at, count, left, bytes, passes)
+  local is_sound, t, entries, touched = pcall(next_few, id, record)
+  if not is_sound then return nil end
+  local chunk, rest, size, most = {}, {}, 0, math.min(left, t.chunk_limit or left)
+  for _, entry in ipairs(entries) do
+    local fits = #chunk < most and (size + #entry <= bytes or (#chunk == 0 and passes))
+    if fits and #rest == 0 then
+      chunk[#chunk + 1], size = entry, size + #entry
+    else
+      rest[#rest + 1] = entry
+    end
+  end
+  if #chunk == 0 then return nil end
+  if #rest > 0 then
+    call('HSET', jobs, id, record_of(rest, touched))
+    leave_rest(id, due_at)
+  end
+  if t.retry_counts then count = take_counts(id, t, chunk) elseif count >= 0 then call('ZREM', retry, id) end
+  return flight_record(due_at, count, chunk), #chunk, size, #rest > 0
 end
 
 local function next_started(id)

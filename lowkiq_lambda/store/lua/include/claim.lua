@@ -40,7 +40,10 @@ local function read_records(ids, bytes)
     if size > bytes then break end
     local to = math.min(#ids, from + step - 1)
     for i, record in ipairs(call('HMGET', jobs, unpack(ids, from, to))) do
-      size = size + (record and #record or 0)
+      -- Of a few payloads no more than the first may be taken.
+      local kind = record and record:byte(1)
+      local at = kind == kinds.few and 3 or kind == kinds.few_touched and 9
+      size = size + (at and #record > at + 2 and struct.unpack('>I4', record, at) or record and #record or 0)
       records[from + i - 1] = record
     end
   end
@@ -73,22 +76,8 @@ local function take(merge, ids, times, limits, first, plain)
       -- The id is due and has no payloads. The shard is repaired, and the payloads that were taken before must not be lost.
       if n == 0 then error('DAMAGED id without payloads') end
       break
-    elseif kind == SEVERAL or kind == STARTED then
-      local taken, size, more
-      if kind == STARTED then
-        value, taken, size, more = rarely().take_started(id, record, due_at, count, left, bytes, n == 0)
-      else
-        local most = math.min(left, limits.chunk or math.huge)
-        value, taken, size, more = rarely().take_several(merge, id, due_at, count, most, bytes, n == 0)
-      end
-      if not value then
-        if n == 0 then error('DAMAGED id without payloads') end
-        break
-      end
-      left, bytes = left - taken, bytes - size
-      if not more then whole[#whole + 1] = id end
-    else
-      local single = untouched(record)
+    elseif kind == kinds.single or (kind == kinds.touched and #record > 7 + PLACE) then
+      local single = kind == kinds.single and record or 's' .. record:sub(8)
       left, bytes = left - 1, bytes - (#single - 1)
       if bytes < 0 and n > 0 then break end
       if counts[i] then
@@ -99,6 +88,28 @@ local function take(merge, ids, times, limits, first, plain)
       end
       value = struct.pack('>dd', due_at, count) .. single
       whole[#whole + 1] = id
+    elseif plain and kind == kinds.few and record:byte(2) <= math.min(left, limits.chunk or left) and #record <= bytes then
+      local taken = record:byte(2)
+      left, bytes = left - taken, bytes - (#record - 2 - 4 * taken)
+      value = struct.pack('>dd', due_at, count) .. 'm' .. record:sub(3)
+      whole[#whole + 1] = id
+    else
+      local taken, size, more
+      if kind == SEVERAL then
+        local most = math.min(left, limits.chunk or math.huge)
+        value, taken, size, more = rarely().take_several(merge, id, due_at, count, most, bytes, n == 0)
+      elseif kind == STARTED then
+        value, taken, size, more = rarely().take_started(id, record, due_at, count, left, bytes, n == 0)
+      else
+        local most = math.min(left, limits.chunk or math.huge)
+        value, taken, size, more = rarely().take_few(id, record, due_at, count, most, bytes, n == 0)
+      end
+      if not value then
+        if n == 0 then error('DAMAGED id without payloads') end
+        break
+      end
+      left, bytes = left - taken, bytes - size
+      if not more then whole[#whole + 1] = id end
     end
     if value then
       n = n + 2

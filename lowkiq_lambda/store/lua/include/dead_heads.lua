@@ -1,5 +1,5 @@
 --! keys jobs box since retry errors meta
---! needs records put page morgue put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
+--! needs records payloads put page morgue put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
 --! needs supersede journal
 --! with tracking mark_items
 --! gives followers block_head follow_head end_rest
@@ -30,9 +30,11 @@ end
 
 local function newest_waiting(id)
   local record = call('HGET', jobs, id)
-  local kind = record and record:byte(1)
   if not record then return nil end
-  if kind ~= SEVERAL and kind ~= STARTED then return number_of_arrival((read_single(record))) end
+  if not is_in_box(record) then
+    local entries = entries_of(record)
+    return number_of_arrival(entries[#entries])
+  end
   local prefix = box_prefix(id)
   local from, to = box_range(prefix)
   local last = call('ZRANGE', box, to, from, 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
@@ -47,14 +49,17 @@ local function take_followers(merge, id, t, most)
     return arrival <= t.upto and arrival ~= t.keep
   end
   if not record then return taken, false end
-  local kind = record:byte(1)
-  if kind ~= SEVERAL and kind ~= STARTED then
-    local place, payload, touched = read_single(record)
-    if struct.unpack('>I6', touched) <= t.upto and follows(place) then
-      taken[1] = place .. payload
-      call('HDEL', jobs, id)
-    end
-    return taken, false
+  if not is_in_box(record) then
+    local _, touched = entries_of(record)
+    if struct.unpack('>I6', touched) > t.upto then return taken, false end
+    local left, allowed = nil, most
+    taken, left = payloads.parted(record, function(entry)
+      local goes = allowed > 0 and follows(entry)
+      if goes then allowed = allowed - 1 end
+      return goes
+    end)
+    if left then call('HSET', jobs, id, left) else call('HDEL', jobs, id) end
+    return taken, left and allowed == 0
   end
   -- An equal payload was pushed since, and it is unknown to which of them: all that are left go on.
   if struct.unpack('>I6', record:sub(2)) > t.upto then return taken, false end
@@ -69,7 +74,7 @@ local function take_followers(merge, id, t, most)
     end
     after = more
   until not after or #taken >= most or left < 1
-  if kind == SEVERAL and #page(box, id, '', 1, 1) == 0 then call('HDEL', jobs, id) end
+  if record:byte(1) == SEVERAL and #page(box, id, '', 1, 1) == 0 then call('HDEL', jobs, id) end
   return taken, after ~= nil
 end
 

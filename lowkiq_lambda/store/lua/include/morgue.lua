@@ -1,5 +1,5 @@
 --! keys errors morgue morgue_payloads morgue_errors meta failures seen
---! needs records put keep_error failures morgue_bytes shard journal
+--! needs records payloads put keep_error failures morgue_bytes shard journal
 --! with tracking mark_items end_items join_refs
 --! with headers join_headers
 --! with journalling journalling
@@ -139,7 +139,7 @@ local function lay(merge, id, place, payload)
     return #prefix + PLACE + #payload
   end
   if known == place then return 0 end
-  local kept, gone = preferred(merge == 'latest' and 'max' or merge, place, known)
+  local kept, gone = payloads.preferred(merge == 'latest' and 'max' or merge, place, known)
   if kept == place then
     call('ZREM', morgue_payloads, prefix .. known .. payload)
     call('ZADD', morgue_payloads, 0, prefix .. place .. payload)

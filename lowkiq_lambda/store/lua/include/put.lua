@@ -1,14 +1,10 @@
 --! keys jobs box seen
---! needs records comes_before
+--! needs records payloads
 --! with tracking join_refs
 --! with headers join_headers
 --! with journalling journalling
---! gives later arrival_of box_prefix box_range seen_field preferred box_add forget_seen box_remove read_single put
+--! gives box_prefix box_range seen_field box_add_all forget_seen box_remove note_joined put
 -- Merging: one payload into what waits under its id.
-
-local function later(a, b) return comes_before(a, b) and b or a end
-
-local function arrival_of(place) return place:sub(9, PLACE) end
 
 local function box_prefix(id) return struct.pack('>I4', #id) .. id end
 
@@ -18,12 +14,6 @@ local function box_range(prefix) return '[' .. prefix, '(' .. prefix .. '\255' e
 -- A digest has 40 bytes, what stands for itself has fewer: the two never meet.
 local function seen_field(prefix, payload)
   return prefix .. (#payload < 40 and payload or redis.sha1hex(payload))
-end
-
--- Of two places of equal payloads the one that is kept, and the other.
-local function preferred(merge, a, b)
-  if comes_before(a, b) == (merge == 'max') then return b, a end
-  return a, b
 end
 
 local function box_add(merge, prefix, place, payload)
@@ -42,11 +32,23 @@ local function box_remove(merge, prefix, place, payload)
   forget_seen(merge, prefix, place, payload)
 end
 
-local function read_single(record)
-  local skip = record:byte(1) == TOUCHED and 7 or 1
-  if #record < skip + PLACE or (skip == 1 and record:sub(1, 1) ~= 's') then error('DAMAGED waiting record') end
-  local touched = skip == 7 and record:sub(2, 7) or UNTOUCHED
-  return record:sub(skip + 1, skip + PLACE), record:sub(skip + PLACE + 1), touched
+-- Payloads that lay in a record, as they are too many or too long for it.
+local function box_add_all(merge, id, entries)
+  local prefix, members, fields = box_prefix(id), {}, {}
+  for i, entry in ipairs(entries) do
+    members[2 * i - 1], members[2 * i] = 0, prefix .. entry
+    if merge ~= 'never' then
+      fields[2 * i - 1], fields[2 * i] = seen_field(prefix, entry:sub(PLACE + 1)), entry:sub(1, PLACE)
+    end
+  end
+  call('ZADD', box, unpack(members))
+  if #fields > 0 then call('HSET', seen, unpack(fields)) end
+end
+
+local function note_joined(id, kept, gone)
+  if has_tracking then join_refs(kept, gone) end
+  if has_headers then join_headers(kept, gone) end
+  if has_journalling then trace('joined', {id, kept, gone}) end
 end
 
 -- `mark`: the record of the id, which says that there are several.
@@ -54,16 +56,14 @@ local function put_in_box(merge, id, mark, place, payload)
   local prefix, touched = box_prefix(id), mark:sub(2)
   local known = merge ~= 'never' and call('HGET', seen, seen_field(prefix, payload))
   if known and call('ZSCORE', box, prefix .. known .. payload) then
-    local kept, gone = preferred(merge, place, known)
+    local kept, gone = payloads.preferred(merge, place, known)
     if kept ~= known then
       call('ZREM', box, prefix .. known .. payload)
       box_add(merge, prefix, kept, payload)
     end
-    local last = later(touched, later(arrival_of(place), arrival_of(known)))
+    local last = payloads.later(touched, payloads.later(payloads.arrival_of(place), payloads.arrival_of(known)))
     if last ~= touched then call('HSET', jobs, id, mark:sub(1, 1) .. last) end
-    if has_tracking then join_refs(kept, gone) end
-    if has_headers then join_headers(kept, gone) end
-    if has_journalling then trace('joined', {id, kept, gone}) end
+    note_joined(id, kept, gone)
     return gone, kept
   end
   box_add(merge, prefix, place, payload)
@@ -73,24 +73,17 @@ end
 -- id in jobs, where it is known. Returns the places, gone and kept, of two that became one.
 local function put(merge, id, place, payload, record)
   if record == nil then record = call('HGET', jobs, id) end
-  local kind = record and record:byte(1)
   if not record then
     call('HSET', jobs, id, 's' .. place .. payload)
-  elseif kind == SEVERAL or kind == STARTED then
+  elseif is_in_box(record) then
     return put_in_box(merge, id, record, place, payload)
   else
-    local old_place, old_payload, touched = read_single(record)
-    if merge ~= 'never' and old_payload == payload then
-      touched = later(touched, later(arrival_of(place), arrival_of(old_place)))
-      local kept, gone = preferred(merge, place, old_place)
-      call('HSET', jobs, id, 't' .. touched .. kept .. payload)
-      if has_tracking then join_refs(kept, gone) end
-      if has_headers then join_headers(kept, gone) end
-      if has_journalling then trace('joined', {id, kept, gone}) end
-      return gone, kept
-    end
-    box_add(merge, box_prefix(id), old_place, old_payload)
-    call('HSET', jobs, id, 'm' .. touched)
-    put_in_box(merge, id, 'm' .. touched, place, payload)
+    local entries, touched = entries_of(record)
+    local latest, gone, kept = payloads.join(merge, entries, touched, place, payload)
+    local joined = record_of(entries, latest)
+    if not joined then box_add_all(merge, id, entries) end
+    call('HSET', jobs, id, joined or 'm' .. latest)
+    if gone then note_joined(id, kept, gone) end
+    return gone, kept
   end
 end

@@ -1,5 +1,5 @@
 --! keys jobs since
---! needs wait retry_counts flight started
+--! needs wait records payloads retry_counts flight started
 --! with tracking mark_items
 --! with marks put_latest
 --! gives put_back give_back
@@ -21,7 +21,9 @@ local function put_back(merge, id, t, entries, due_at, retry_count, progress, me
   elseif progress then
     keep_started(merge, id, entries, progress, record)
   end
-  for _, entry in ipairs(progress and {} or entries) do
+  local waits_alone = not (record or progress or has_marks) and record_of(entries, UNTOUCHED)
+  if waits_alone then call('HSET', jobs, id, waits_alone) end
+  for _, entry in ipairs((progress or waits_alone) and {} or entries) do
     put_counted(counts, merge, id, entry, record)
     record = nil
   end

@@ -1,5 +1,5 @@
 --! keys jobs box
---! needs records put started flight comes_before supersede
+--! needs records payloads put started flight comes_before supersede
 --! gives of_latest
 -- merge = "latest": of two payloads of an id the one with the larger place stays, and the other is superseded. So what
 -- waits is one payload, in `jobs`, or one started job. Only a repair puts payloads of such a queue into the box.
@@ -7,7 +7,7 @@ local of_latest = {}
 
 -- The place of what waits, by the record of its id; and the started job that it is, or nil.
 function of_latest.waiting(id, record)
-  if record:byte(1) ~= STARTED then return (read_single(record)), nil end
+  if record:byte(1) ~= STARTED then return entries_of(record)[1]:sub(1, PLACE), nil end
   local given = started_of(id)
   if not given then error('DAMAGED started job') end
   local entries = read_handed(given, 1)

@@ -1,5 +1,5 @@
 --! keys due jobs box since errors suspects failures debouncing meta
---! needs receive_entries records put wait flight started keep_error trouble retry_counts shard
+--! needs receive_entries records payloads put wait flight started keep_error trouble retry_counts shard
 --! with marks put_latest
 --! gives receive_waiting
 -- Payloads that waited elsewhere, as carry_waiting.lua packs them, join those that were pushed here since; a second copy
@@ -7,23 +7,24 @@
 local LATEST_OF = '\255'
 
 local function is_there(id, record, entry)
-  local kind = record and record:byte(1)
-  if not kind then return false end
-  if kind == SEVERAL or kind == STARTED then return call('ZSCORE', box, box_prefix(id) .. entry) ~= false end
-  return untouched(record):sub(2) == entry
+  if not record then return false end
+  if is_in_box(record) then return call('ZSCORE', box, box_prefix(id) .. entry) ~= false end
+  for _, there in ipairs((entries_of(record))) do
+    if there == entry then return true end
+  end
+  return false
 end
 
 local function keep_touched(id, touched)
   local record = call('HGET', jobs, id)
-  local kind = record:byte(1)
-  if kind == SEVERAL or kind == STARTED then
-    local last = later(record:sub(2), touched)
+  if is_in_box(record) then
+    local last = payloads.later(record:sub(2), touched)
     if last ~= record:sub(2) then call('HSET', jobs, id, record:sub(1, 1) .. last) end
     return
   end
-  local place, payload, own = read_single(record)
-  local last = later(own, touched)
-  if last ~= own then call('HSET', jobs, id, 't' .. last .. place .. payload) end
+  local entries, own = entries_of(record)
+  local last = payloads.later(own, touched)
+  if last ~= own then call('HSET', jobs, id, record_of(entries, last)) end
 end
 
 -- Where pushes put the id off, those to here go on from there.

@@ -1,5 +1,5 @@
 --! keys jobs box retry trouble flight
---! needs records put trouble flight exists started
+--! needs records payloads put trouble flight exists started
 --! with marks put_latest
 --! gives number_of_arrival counts_of note_counts unite put_counted take_counts keep_counts take_count
 --! gives counted_in_flight
@@ -16,9 +16,8 @@ end
 local function oldest_waiting(id)
   local record = call('HGET', jobs, id)
   if not record then return nil end
-  local kind = record:byte(1)
-  if kind ~= SEVERAL and kind ~= STARTED then return number_of_arrival((read_single(record))) end
-  local given = kind == STARTED and started_of(id)
+  if not is_in_box(record) then return number_of_arrival(entries_of(record)[1]) end
+  local given = record:byte(1) == STARTED and started_of(id)
   if given then return number_of_arrival(read_handed(given, 1)[1]) end
   local prefix = box_prefix(id)
   local from, to = box_range(prefix)

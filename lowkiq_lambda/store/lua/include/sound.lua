@@ -1,9 +1,7 @@
 --! needs records started
---! gives finite whole is_utf8 is_record parts_of handed_in flown started_in table_in is_any is_number is_trouble
+--! gives finite whole is_utf8 entries_in is_record parts_of handed_in flown started_in table_in is_any is_number is_trouble
 --! gives is_group are_failures is_answer
 -- Whether values are sound. These functions never raise an error.
-local SINGLE = ('s'):byte()
-
 local function finite(text)
   local number = tonumber(text)
   return number and number == number and math.abs(number) < math.huge and number
@@ -35,11 +33,6 @@ local function is_entry(entry)
   return #entry >= PLACE and entry:byte(1) > 0 and entry:byte(1) < 255
 end
 
-local function is_record(record)
-  local kind = record:byte(1)
-  return kind == SEVERAL or kind == STARTED or kind == SINGLE and is_entry(record:sub(2)) or kind == TOUCHED and is_entry(record:sub(8))
-end
-
 -- A member of the box or the morgue: its id and entry, or nil.
 local function parts_of(member)
   if #member < 4 then return nil end
@@ -57,7 +50,7 @@ local function handed_in(text)
     progress, text = text:sub(6, 5 + size), text:sub(6 + size)
   end
   local kind, entries, at = text:byte(1), {}, 2
-  if kind == SINGLE then
+  if kind == kinds.single then
     local entry = text:sub(2)
     return is_entry(entry) and {entry} or {}, is_entry(entry), progress
   end
@@ -70,6 +63,26 @@ local function handed_in(text)
     at = at + 4 + size
   end
   return entries, all and #entries > 0, progress
+end
+
+-- Of a record that is not of the box: the entries in it that are sound, and whether that is all of them.
+local function entries_in(record)
+  local kind = record:byte(1)
+  if kind ~= kinds.few and kind ~= kinds.few_touched then
+    local entry = kind == kinds.single and record:sub(2) or kind == kinds.touched and record:sub(8) or ''
+    return is_entry(entry) and {entry} or {}, is_entry(entry)
+  end
+  local at = kind == kinds.few and 2 or 8
+  if #record < at then return {}, false end
+  local entries, all = handed_in('m' .. record:sub(at + 1))
+  return entries, all and #entries > 1 and #entries == record:byte(at)
+end
+
+local function is_record(record)
+  local kind = record:byte(1)
+  if kind == SEVERAL or kind == STARTED then return true end
+  local _, all = entries_in(record)
+  return all
 end
 
 -- A record in flight: due_at, retry_count, and as above.

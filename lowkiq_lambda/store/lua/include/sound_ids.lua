@@ -1,6 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors meta
 --! keys pushes_even pushes_odd failures texts
---! needs wait far records keep_error shelf sound shard retry_counts trouble flight failures started
+--! needs wait far records payloads keep_error shelf sound shard retry_counts trouble flight failures started
 --! gives longest_payload take_away CHECKS
 -- The checks of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
@@ -57,10 +57,10 @@ local function wait_in_box(id, entry)
   local record = call('HGET', jobs, id)
   if not record or not is_record(record) then
     call('HSET', jobs, id, 'm' .. UNTOUCHED)
-  elseif record:byte(1) ~= SEVERAL and record:byte(1) ~= STARTED then
-    local single = untouched(record):sub(2)
-    call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. single)
-    call('HSET', jobs, id, 'm' .. (record:byte(1) == TOUCHED and record:sub(2, 7) or UNTOUCHED))
+  elseif not is_in_box(record) then
+    local entries, touched = entries_of(record)
+    for _, other in ipairs(entries) do call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. other) end
+    call('HSET', jobs, id, 'm' .. touched)
   end
   if not call('ZSCORE', due, id) then wait_again(id) end
 end
@@ -84,7 +84,7 @@ local function check_started(member, score, id, given)
   end
   local record = call('HGET', jobs, id)
   if record and record:byte(1) == STARTED then return end
-  if record and is_record(record) and record:byte(1) ~= SEVERAL then wait_in_box(id, untouched(record):sub(2)) end
+  if record and is_record(record) and not is_in_box(record) then wait_in_box(id, entries_of(record)[1]) end
   call('HSET', jobs, id, 'p' .. (record and record:byte(1) == SEVERAL and #record == 7 and record:sub(2) or UNTOUCHED))
   if not call('ZSCORE', due, id) then wait_again(id) end
   note_repair('box', id, 'the record of the id knew nothing of the started job')
@@ -98,14 +98,17 @@ function CHECKS.jobs(id, record)
   local several = started or #members(box, id) > 0
   local why = not is_utf8(id) and NO_TEXT or not is_record(record) and 'the record is none'
     or (record:byte(1) == SEVERAL or record:byte(1) == STARTED) and not several and NO_PAYLOADS
-  if why then set_aside('jobs', id, record, why) end
-  if why and not several then return wipe(id) end
-  local kind = record:byte(1)
-  if why or (kind == SEVERAL or kind == STARTED) and (#record ~= 7 or (kind == STARTED) ~= started) then
+  local kind, in_box = record:byte(1), is_in_box(record)
+  local entries = not in_box and is_utf8(id) and entries_in(record) or {}
+  for _, entry in ipairs(entries) do measure(entry) end
+  if why then
+    set_aside('jobs', id, record, why)
+    for _, entry in ipairs(entries) do wait_in_box(id, entry) end
+    if not several and #entries == 0 then return wipe(id) end
+  end
+  if why or in_box and (#record ~= 7 or (kind == STARTED) ~= started) then
     call('HSET', jobs, id, (started and 'p' or 'm') .. UNTOUCHED)
     note_repair('jobs', id, 'the mark of several payloads is made anew')
-  elseif kind ~= SEVERAL and kind ~= STARTED then
-    measure(untouched(record):sub(2))
   end
   if not call('ZSCORE', due, id) then
     wait_again(id)
@@ -124,13 +127,10 @@ function CHECKS.box(member, score)
     note_repair('box', id, 'the payload had a score')
   end
   local record = call('HGET', jobs, id)
-  if record and (record:byte(1) == SEVERAL or record:byte(1) == STARTED or not is_record(record)) then return end
-  local single = record and untouched(record):sub(2)
-  if single == entry then
-    call('ZREM', box, member)
-  else
-    wait_in_box(id, entry)
-  end
+  if record and (is_in_box(record) or not is_record(record)) then return end
+  local is_there = false
+  for _, known in ipairs(record and entries_of(record) or {}) do is_there = is_there or known == entry end
+  if is_there then call('ZREM', box, member) else wait_in_box(id, entry) end
   note_repair('box', id, 'the record of the id knew nothing of the payload')
 end
 

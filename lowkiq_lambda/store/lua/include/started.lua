@@ -1,5 +1,5 @@
 --! keys jobs box meta
---! needs records put flight
+--! needs records payloads put flight
 --! gives LONGEST_ID started_prefix started_of keep_started drop_started
 -- Started jobs: they have saved progress, and have not ended. Their progress is true of the very payloads that they were
 -- handed, so both are one record, in flight (flight.lua) and while the id waits: then it is a member of the box, behind a
@@ -18,12 +18,12 @@ end
 
 -- `record`: that of the id in jobs, or false.
 local function keep_started(merge, id, entries, progress, record)
-  local kind, touched = record and record:byte(1), UNTOUCHED
-  if kind == SEVERAL or kind == STARTED then
+  local touched = UNTOUCHED
+  if record and is_in_box(record) then
     touched = record:sub(2)
-  elseif kind then
-    local place, payload, own = read_single(record)
-    box_add(merge, box_prefix(id), place, payload)
+  elseif record then
+    local entries_here, own = entries_of(record)
+    box_add_all(merge, id, entries_here)
     touched = own
   end
   call('ZADD', box, 0, started_prefix(id) .. handed(entries, progress))

@@ -1,5 +1,5 @@
 --! keys suspects groups jobs
---! needs trouble claim records put
+--! needs trouble claim payloads
 --! gives claim_suspects
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
 -- batches run side by side, what a first crash left goes together too: most crashes are not a job's fault,
@@ -27,9 +27,9 @@ end
 local function free_if_joined(id, t)
   local record = call('HGET', jobs, id)
   if not record then return end
-  local kind, touched = record:byte(1), record:sub(2)
-  if kind ~= SEVERAL and kind ~= STARTED then
-    local _, _, own = read_single(record)
+  local touched = record:sub(2)
+  if not is_in_box(record) then
+    local _, own = entries_of(record)
     touched = own
   end
   if struct.unpack('>I6', touched) <= t.upto then return end

@@ -1,5 +1,5 @@
 --! keys jobs box
---! needs action page put records flight started
+--! needs action page records payloads flight started
 --! gives waited_at_look
 -- Whether anything that waits under the id was there when the operator looked; of very many payloads the first count.
 local SEEN_OF_ONE = 100
@@ -8,19 +8,22 @@ local function waited_at_look(id)
   local record = call('HGET', jobs, id)
   if not record then return false end
   charge(0, #record)
-  local kind = record:byte(1)
-  if kind == STARTED then
+  if record:byte(1) == STARTED then
     for _, entry in ipairs((read_handed(started_of(id), 1))) do
       charge(0, #entry)
       if not newer(entry) then return true end
     end
   end
-  if kind == SEVERAL or kind == STARTED then
+  if is_in_box(record) then
     for _, entry in ipairs((page(box, id, '', SEEN_OF_ONE, math.max(1, bytes_left)))) do
       if not newer(entry) then return true end
     end
     return false
   end
-  local place, _, touched = read_single(record)
-  return not newer(place) and struct.unpack('>I6', touched) <= looked
+  local entries, touched = entries_of(record)
+  if struct.unpack('>I6', touched) > looked then return false end
+  for _, entry in ipairs(entries) do
+    if not newer(entry) then return true end
+  end
+  return false
 end

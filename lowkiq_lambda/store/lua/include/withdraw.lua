@@ -1,5 +1,5 @@
 --! keys jobs box since retry trouble flight
---! needs wait action trouble retry_counts forget_errors suspicion make_due put records page started flight
+--! needs wait action trouble retry_counts forget_errors suspicion make_due put records payloads page started flight
 --! gives forget_waiting begin_anew withdraw
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
@@ -43,6 +43,22 @@ local function withdraw_started(id, record, take)
   return true
 end
 
+local function withdraw_from_record(id, record, take)
+  charge(0, #record)
+  local _, touched = entries_of(record)
+  if touched_since(touched) then return false end
+  local old, left = payloads.parted(record, function(entry) return not newer(entry) end)
+  if #old == 0 then return false end
+  for _, entry in ipairs(old) do take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+  if not left then
+    forget_waiting(id)
+  else
+    call('HSET', jobs, id, left)
+    begin_anew(id)
+  end
+  return true
+end
+
 -- Gives each payload that waited at the look to `take`, with the progress that is of it alone; with `failed_only` of an id that has failed. An id of which
 -- an equal payload was pushed since is left as it is: that push is one of what waits. So is one whose started job came
 -- since.
@@ -50,14 +66,7 @@ local function withdraw(id, after, again, failed_only, take)
   local record = call('HGET', jobs, id)
   if not record or (failed_only and not call('ZSCORE', retry, id)) then return false end
   local kind = record:byte(1)
-  if kind ~= SEVERAL and kind ~= STARTED then
-    local place, payload, touched = read_single(record)
-    charge(0, #payload)
-    if newer(place) or touched_since(touched) then return false end
-    take(id, place, payload)
-    forget_waiting(id)
-    return true
-  end
+  if not is_in_box(record) then return withdraw_from_record(id, record, take) end
   if touched_since(record:sub(2)) then return false end
   if kind == STARTED then
     if not withdraw_started(id, record, take) then return false end

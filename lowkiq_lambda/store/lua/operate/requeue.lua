@@ -1,5 +1,5 @@
 --! keys due jobs retry errors morgue morgue_payloads morgue_errors meta
---! needs shard put action texts records keep_error morgue make_due started journal retry_counts
+--! needs shard action texts records payloads keep_error morgue make_due started journal retry_counts
 --! rarely requeue_order
 --! with tracking mark_items revive_items
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
@@ -21,13 +21,7 @@ end
 
 local function touch(id)
   local arrival, record = next_arrival(), call('HGET', jobs, id)
-  local kind = record:byte(1)
-  if kind == SEVERAL or kind == STARTED then
-    call('HSET', jobs, id, record:sub(1, 1) .. arrival)
-  else
-    local place, payload = read_single(record)
-    call('HSET', jobs, id, 't' .. arrival .. place .. payload)
-  end
+  call('HSET', jobs, id, is_in_box(record) and record:sub(1, 1) .. arrival or record_of(entries_of(record), arrival))
 end
 
 local reply = act_on_each(14, function(id, after, again)

@@ -1,5 +1,5 @@
 --! keys jobs box refs
---! needs shard action items end_items put records started flight withdraw page make_due journal
+--! needs shard action items end_items put records payloads started flight withdraw page make_due journal
 -- Takes the items of a task off the payloads that wait under ids. A payload that no other push has brought is deleted; any
 -- other stays.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] task, 12 bytes, [11..] ids. Or a refusal.
@@ -9,7 +9,7 @@ if refused then return refused end
 local cancelled = ARGV[10]
 
 -- {the task's refs, those of others}, and whether no other push has brought the payload.
-local function parted(kept)
+local function refs_by_task(kept)
   local own, others = {}, {}
   for _, ref in ipairs(each_ref(kept)) do
     local list = ref:sub(1, TASK) == cancelled and own or others
@@ -23,7 +23,7 @@ local function kept_of(entry) return call('HGET', refs, entry:sub(9, PLACE)) end
 -- Returns whether no push is left that wants its payload.
 local function take_off(entry)
   local kept = kept_of(entry)
-  local own, others, is_alone = parted(kept)
+  local own, others, is_alone = refs_by_task(kept)
   if #own == 0 then return false end
   change_rows(own, 'c')
   if #others == 0 then
@@ -41,7 +41,7 @@ local function cancel_started(id, record)
   local entries = read_handed(given, 1)
   charge(#entries, #given)
   for _, entry in ipairs(entries) do
-    local _, _, is_alone = parted(kept_of(entry))
+    local _, _, is_alone = refs_by_task(kept_of(entry))
     if not is_alone then return false end
   end
   for _, entry in ipairs(entries) do
@@ -57,12 +57,17 @@ local reply = act_on_each(11, function(id, after, again)
   local record = call('HGET', jobs, id)
   if not record or not is_tracked() then return false end
   local kind = record:byte(1)
-  if kind ~= SEVERAL and kind ~= STARTED then
-    local place, payload = read_single(record)
-    charge(0, #payload)
-    if not take_off(place) then return false end
-    enter('deleted', {id, place})
-    forget_waiting(id)
+  if not is_in_box(record) then
+    charge(0, #record)
+    local gone, left = payloads.parted(record, take_off)
+    for _, entry in ipairs(gone) do enter('deleted', {id, entry:sub(1, PLACE)}) end
+    if #gone == 0 then return false end
+    if not left then
+      forget_waiting(id)
+    else
+      call('HSET', jobs, id, left)
+      begin_anew(id)
+    end
     return true
   end
   local changed = kind == STARTED and after == '' and cancel_started(id, record)

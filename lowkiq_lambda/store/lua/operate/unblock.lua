@@ -1,5 +1,5 @@
 --! keys due jobs box errors
---! needs shard action texts trouble blocked_head withdraw morgue records put started flight page retry_counts make_due far journal
+--! needs shard action texts trouble blocked_head withdraw morgue records payloads put started flight page retry_counts make_due far journal
 --! with tracking mark_items
 -- Unblocks ids whose head is blocked: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
@@ -22,14 +22,18 @@ end
 -- Returns whether nothing waits any more.
 local function kill_head(id, head)
   local record, place, payload = call('HGET', jobs, id), head:sub(1, PLACE), head:sub(PLACE + 1)
-  local kind = record:byte(1)
-  local several, was_started, progress = kind == SEVERAL or kind == STARTED, false, nil
-  if kind == STARTED then was_started, progress = take_from_started(id, record, head) end
+  local several, was_started, progress = is_in_box(record), false, nil
+  if record:byte(1) == STARTED then was_started, progress = take_from_started(id, record, head) end
   if has_tracking then mark_items(arrivals_of({head}), 'x') end
   kill(merge, id, place, payload, error_of(errors, id) or '', progress, 'dead')
   dead = dead + 1
   if several and not was_started then box_remove(merge, box_prefix(id), place, payload) end
   if several and #page(box, id, '', 1, 1) > 0 then return false end
+  if not several then
+    local _, left = payloads.parted(record, function(entry) return entry == head end)
+    if left then call('HSET', jobs, id, left) end
+    if left then return false end
+  end
   forget_waiting(id)
   return true
 end

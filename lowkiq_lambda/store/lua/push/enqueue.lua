@@ -6,7 +6,7 @@
 --! with headers new_headers
 --! with journalling journalling
 --! with marks marks comes_before
---! rarely join_payloads
+--! rarely join_payloads payloads
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
 -- ARGV[5]    merge
@@ -20,13 +20,22 @@
 -- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
 --   were applied before and are passed over, and again of those that were superseded: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
---   id waiting (positions from 0), with the due time of the id. Or a refusal.
+--   id waiting (positions from 0), with the due time of the id. Or {'DEAR'}, and nothing is written, or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
+local MOST_DEAR = 250
 local token, merge, channel, message, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
 -- Before any refusal: jobs that were applied here must not be pushed to another shard because this one was closed since.
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
-if answered then return cmsgpack.unpack(answered) end
+if answered then
+  local reply = cmsgpack.unpack(answered)
+  for part = 4, #reply do
+    for i = 4, #reply[part], 2 do
+      if reply[part][i] == '' then reply[part][i] = reply[part][i - 2] end
+    end
+  end
+  return reply
+end
 local refused, fields, receiving =
   refusal(merge, true, 'generation', 'arrival', 'max_len', 'last_score', 'push_minute', 'push_turns')
 if refused then
@@ -55,7 +64,8 @@ local default_due, default_due_text = quiet_at or now, quiet_text or now_text
 local count, ids = math.floor((#ARGV - HEAD) / 2), {}
 for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
-local records, times, is_new, joining, repeated, superseded = {}, {}, {}, {}, {}, {}
+-- `place_of`: where in `records` that of a new id is; less than 0 once a payload of it does not simply go behind the others.
+local records, times, place_of, met, joining, repeated, superseded = {}, {}, {}, {}, {}, {}, {}
 local earliest, written = math.huge, 0
 local marks, refs = has_marks and marks_of(ids), has_tracking and refs_with_rows(HEAD + 2)
 -- No functions: two of them, for the parts of a job, made a push dearer by 3 %, as each local that a function reaches costs.
@@ -89,18 +99,29 @@ for i = 1, count do
   if has_journalling and not passed_over then trace('pushed', {id, score .. number}) end
   if passed_over then
     passed_over[#passed_over + 1] = {i - 1, id}
-  elseif waiting[i] or is_new[id] then
-    joining[#joining + 1] = {i - 1, id, score .. number .. payload, waiting[i], planned_at}
   else
-    is_new[id] = true
-    records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
-    times[written + 1], times[written + 2] = planned_at or default_due_text, id
-    written = written + 2
-    if (planned_at or default_due) < earliest then earliest = planned_at or default_due end
+    local entry, at = score .. number .. payload, place_of[id]
+    local appended = at and at > 0 and not (has_marks or has_debouncing) and rarely().payloads.appended(merge, records[at], entry)
+    if appended then
+      local due_at = times[at - 1]
+      records[at], met[#met + 1] = appended, i - 1
+      -- A number would lose its fraction in a reply.
+      met[#met + 1] = type(due_at) == 'number' and string.format('%.17g', due_at) or due_at
+    elseif waiting[i] or at then
+      if at then place_of[id] = -math.abs(at) end
+      joining[#joining + 1] = {i - 1, id, entry, waiting[i] or records[math.abs(at)], planned_at or false, false}
+    else
+      records[written + 1], records[written + 2] = id, 's' .. entry
+      times[written + 1], times[written + 2] = planned_at or default_due_text, id
+      written = written + 2
+      place_of[id] = written
+      if (planned_at or default_due) < earliest then earliest = planned_at or default_due end
+    end
   end
 end
 
-if #joining > 0 then rarely().check_joining(joining) end
+-- Too many that cost much: the caller sends fewer at a time.
+if #joining > 0 and rarely().check_joining(merge, joining) > MOST_DEAR then return {'DEAR'} end
 if has_debouncing then call('ZCARD', debouncing) end
 -- The first write must be one that a full Redis refuses: then the call writes nothing.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
@@ -110,6 +131,7 @@ if has_tracking then keep_items() end
 if has_headers then keep_headers() end
 if #superseded > 0 then call('HINCRBY', meta, 'superseded', #superseded) end
 local sooner, joined = put_payloads(merge, records, times, earliest, joining, superseded, channel, message, quiet_text)
+for i = 1, #met do joined[#joined + 1] = met[i] end
 local reply = {'OK', sooner, default_due_text, joined}
 if #repeated > 0 or #superseded > 0 then
   for part, passed_over in ipairs({repeated, #superseded > 0 and superseded or nil}) do
@@ -130,7 +152,17 @@ if minute > last_minute then
   turns = turns + 1
   call('UNLINK', turns % 2 == 0 and pushes_even or pushes_odd)
 end
-call('HSET', turns % 2 == 0 and pushes_even or pushes_odd, token, cmsgpack.pack(reply))
+-- Most due times are those of one earlier push: what is the same as before takes one byte, and not twenty.
+local kept = {'OK', sooner, default_due_text}
+for part = 4, #reply do
+  local due_times, last = {}, nil
+  for i = 1, #reply[part], 2 do
+    local due_at = reply[part][i + 1]
+    due_times[i], due_times[i + 1], last = reply[part][i], due_at == last and '' or due_at, due_at
+  end
+  kept[part] = due_times
+end
+call('HSET', turns % 2 == 0 and pushes_even or pushes_odd, token, cmsgpack.pack(kept))
 if minute > last_minute or minute < last_minute - 1 then
   call('HSET', meta, 'push_minute', minute, 'push_turns', turns)
 end

@@ -1,5 +1,5 @@
 --! keys due jobs box since retry errors flight morgue morgue_payloads morgue_errors
---! needs records failures put page texts flight started
+--! needs records payloads failures put page texts flight started
 -- Jobs as people look at them, read only.
 -- ARGV[4]     'waiting', 'flight' or 'morgue'
 -- ARGV[5]     payloads of one job that are shown
@@ -55,8 +55,7 @@ local function waiting(id)
   local record = call('HGET', jobs, id)
   if not record then return end
   local count, entries, progress
-  local kind = record:byte(1)
-  local given = kind == STARTED and started_of(id)
+  local given = record:byte(1) == STARTED and started_of(id)
   if given then
     local handed_over
     handed_over, progress = read_handed(given, 1)
@@ -64,11 +63,11 @@ local function waiting(id)
     count = #handed_over + call('ZLEXCOUNT', box, from, to)
     for _, entry in ipairs((page(box, id, '', most, bytes))) do handed_over[#handed_over + 1] = entry end
     entries = fitting(handed_over)
-  elseif kind == SEVERAL or kind == STARTED then
+  elseif is_in_box(record) then
     count, entries = paged(box, id)
   else
-    local place, payload = read_single(record)
-    count, entries = 1, fitting({place .. payload})
+    local all = entries_of(record)
+    count, entries = #all, fitting(all)
   end
   local due_at = call('ZSCORE', since, id) or call('ZSCORE', due, id)
   local error = error_of(errors, id)

@@ -43,8 +43,8 @@ if outcome == 'push' then
   if skips == '1' and (record or call('HEXISTS', flight, id) == 1) then
     outcome = 'busy'
   elseif record then
-    outcome, joining = 'merged', {{0, id, place .. payload, record, due_at}}
-    rarely().check_joining(joining)
+    outcome, joining = 'merged', {{0, id, place .. payload, record, due_at, false}}
+    rarely().check_joining(merge, joining)
   else
     outcome, records, times = 'pushed', {id, 's' .. place .. payload}, {due_at, id}
   end

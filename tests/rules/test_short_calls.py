@@ -1,0 +1,120 @@
+"""No script keeps the server long: what a call may carry goes by what it costs, shown by the worst cases.
+
+Times differ between machines, so the bound is of commands: one inside a script, with the Lua around it, takes some 2 µs
+on the machine of docs/benchmarks.md, and so 3,500 of them less than 10 ms.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, Lowkiq, Rate
+from lowkiq_lambda.engine.outcomes import MOST_NAMED
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Broken, Notes
+from tests.kit.servers import Server
+from tests.kit.servers.monitor import Monitor
+from tests.kit.workers import declare
+
+MANY: Final = 1_000
+MOST_COMMANDS: Final = 3_500
+
+
+def most_commands(monitor: Monitor) -> int:
+    """The most commands of one script."""
+    most = commands = 0
+    for asked in monitor.heard():
+        commands = commands + 1 if asked.by_script else 0
+        most = max(most, commands)
+    return most
+
+
+def fail_all(batch: Batch) -> None:
+    """Each by its own fault."""
+    for job_id in list(batch):
+        batch.fail(job_id, "broken")
+
+
+def break_off(_batch: Batch) -> None:
+    """All at once, and no id is named."""
+    raise Broken("all of them")
+
+
+WORST: Final[dict[str, tuple[dict[str, Any], Callable[[Batch], object] | None, Callable[[int], dict[str, Any]]]]] = {
+    "ids that fail for good": ({"max_retry_count": 0}, fail_all, lambda n: {"id": n}),
+    "ids that fail": ({"max_retry_count": 9}, fail_all, lambda n: {"id": n}),
+    "ids that fail in company": ({}, break_off, lambda n: {"id": n}),
+    "payloads of a hot id": ({}, None, lambda n: {"id": "hot", "payload": n}),
+    "payloads of a hot id that are kept": ({"merge": "never"}, None, lambda n: {"id": "hot", "payload": n}),
+    "tenants": ({"tenants": "spread"}, None, lambda n: {"id": f"tenant {n}:order"}),
+    "tenants with a rate": (
+        {"tenants": "home", "tenant_rate": Rate(9, per=60)},
+        None,
+        lambda n: {"id": f"tenant {n}:order"},
+    ),
+}
+
+
+@pytest.mark.parametrize("worst", WORST)
+def test_no_script_runs_thousands_of_commands(
+    own_server: Server, clock: ManualClock, queue_name: str, worst: str
+) -> None:
+    """A thousand of each are pushed in one call, drained, and tried again."""
+    fields, handler, job = WORST[worst]
+    app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
+    worker = declare(app, queue_name, handler or Notes(), shards_count=1, batch_size=MANY, **fields)
+
+    with Monitor(own_server) as monitor:
+        worker.push_many([job(number) for number in range(MANY)])
+        app.drain()
+        clock.advance(3_600.0)
+        app.drain()
+        commands = most_commands(monitor)
+
+    assert commands <= MOST_COMMANDS
+
+
+def test_ids_whose_records_overflow_at_once_keep_no_server_long(
+    own_server: Server, clock: ManualClock, queue_name: str
+) -> None:
+    """The ninth payload of an id takes all of them to the box; that of a thousand ids at once goes in several calls."""
+    app, notes = Lowkiq(Config(redis_url=own_server.url), clock=clock), Notes()
+    worker = declare(app, queue_name, notes, shards_count=1)
+
+    with Monitor(own_server) as monitor:
+        for payload in range(9):
+            worker.push_many([{"id": number, "payload": payload} for number in range(MANY)])
+        app.drain()
+        commands = most_commands(monitor)
+
+    assert commands <= MOST_COMMANDS
+    performed: dict[str, list[object]] = defaultdict(list)
+    for batch in notes.batches:
+        for job_id, payloads in batch.items():
+            performed[job_id] += payloads
+    assert {str(number): list(range(9)) for number in range(MANY)} == performed
+
+
+@pytest.mark.parametrize("calls", [1, 2, 5])
+def test_p2_outcomes_that_go_in_several_calls_are_written_or_recovered(
+    own_server: Server, clock: ManualClock, queue_name: str, calls: int
+) -> None:
+    """P2: a holder that dies between two of the calls has written the first ones; the next holder has the others."""
+    app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
+    worker = declare(app, queue_name, fail_all, shards_count=1, batch_size=MANY, max_retry_count=0)
+    worker.push_many([{"id": number} for number in range(MANY)])
+    mortal, left = Mortal(app), count(1)
+    mortal.dies_before = lambda name: name == "settle" and next(left) == calls
+
+    mortal.drain()
+    written = app.operate.stats()["total"]["morgue_length"]
+    for _ in range(3):
+        outlive(app, clock, worker)
+        app.drain()
+
+    assert (calls - 1) * MOST_NAMED == written
+    assert (MANY, 0) == (app.operate.stats()["total"]["morgue_length"], app.operate.stats()["total"]["length"])
