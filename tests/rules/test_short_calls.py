@@ -5,14 +5,16 @@ on the machine of docs/benchmarks.md, and so 3,500 of them less than 10 ms.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Final
 
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.outcomes import MOST_NAMED
+from lowkiq_lambda.store.shard.chunks import DEAR_JOBS
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes
@@ -118,3 +120,32 @@ def test_p2_outcomes_that_go_in_several_calls_are_written_or_recovered(
 
     assert (calls - 1) * MOST_NAMED == written
     assert (MANY, 0) == (app.operate.stats()["total"]["morgue_length"], app.operate.stats()["total"]["length"])
+
+
+@pytest.mark.parametrize("lost", [2, 3, 5])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_p2_p3_parts_of_a_dear_push_are_written_once_and_in_order(
+    own_server: Server, clock: ManualClock, queue_name: str, lost: int, *, is_written: bool
+) -> None:
+    """P2, P3: the call of a part gets no answer, written or not: no later part passes it, and none is applied twice."""
+    app, notes, turns = Lowkiq(Config(redis_url=own_server.url), clock=clock), Notes(), count(1)
+    worker = declare(app, queue_name, notes, shards_count=1, merge="never")
+    app.core.queues.agreed(worker)
+    backend = app.core.backend
+    run_each = backend.run_each
+
+    def run_or_lose(calls: Sequence[Any]) -> Any:
+        if next(turns) != lost:
+            return run_each(calls)
+        if is_written:
+            run_each(calls)
+        return [BackendUnavailable("no answer") for _ in calls]
+
+    backend.run_each = run_or_lose  # type: ignore[method-assign]  # that is the fault
+
+    pushed = worker.push_many([{"id": "hot", "payload": number} for number in range(MANY)])
+    app.drain()
+
+    assert [False] + [True] * (MANY - 1) == [one.merged for one in pushed]
+    assert list(range(MANY)) == [payload for batch in notes.batches for payload in batch["hot"]]
+    assert next(turns) > MANY // DEAR_JOBS
