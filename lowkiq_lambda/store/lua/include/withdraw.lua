@@ -1,6 +1,6 @@
 --! keys jobs box since retry trouble flight
 --! needs wait action trouble retry_counts forget_errors suspicion make_due put records payloads page started flight
---! gives forget_waiting begin_anew withdraw
+--! gives forget_waiting begin_anew part_record withdraw
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
 
@@ -43,13 +43,11 @@ local function withdraw_started(id, record, take)
   return true
 end
 
-local function withdraw_from_record(id, record, take)
-  charge(0, #record)
-  local _, touched = entries_of(record)
-  if touched_since(touched) then return false end
-  local old, left = payloads.parted(record, function(entry) return not newer(entry) end)
-  if #old == 0 then return false end
-  for _, entry in ipairs(old) do take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+-- Of an id whose payloads lie in its record those that `goes` is true of leave it, and `take` is given each.
+local function part_record(id, record, goes, take)
+  local gone, left = payloads.parted(record, goes)
+  if #gone == 0 then return false end
+  for _, entry in ipairs(gone) do take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
   if not left then
     forget_waiting(id)
   else
@@ -57,6 +55,13 @@ local function withdraw_from_record(id, record, take)
     begin_anew(id)
   end
   return true
+end
+
+local function withdraw_from_record(id, record, take)
+  charge(0, #record)
+  local _, touched = entries_of(record)
+  if touched_since(touched) then return false end
+  return part_record(id, record, function(entry) return not newer(entry) end, take)
 end
 
 -- Gives each payload that waited at the look to `take`, with the progress that is of it alone; with `failed_only` of an id that has failed. An id of which

@@ -59,16 +59,7 @@ local reply = act_on_each(11, function(id, after, again)
   local kind = record:byte(1)
   if not is_in_box(record) then
     charge(0, #record)
-    local gone, left = payloads.parted(record, take_off)
-    for _, entry in ipairs(gone) do enter('deleted', {id, entry:sub(1, PLACE)}) end
-    if #gone == 0 then return false end
-    if not left then
-      forget_waiting(id)
-    else
-      call('HSET', jobs, id, left)
-      begin_anew(id)
-    end
-    return true
+    return part_record(id, record, take_off, function(_, place) enter('deleted', {id, place}) end)
   end
   local changed = kind == STARTED and after == '' and cancel_started(id, record)
   local entries, bytes, more = page(box, id, after, math.max(1, payloads_left), math.max(1, bytes_left))
