@@ -319,6 +319,14 @@ def _counted(entry: bytes) -> bytes:
     return struct.pack(">I", len(entry)) + entry
 
 
+def _few(count: int, last: int, entries: bytes) -> bytes:
+    return b"f" + struct.pack(">BH", count, last) + entries
+
+
+def _touched(few: bytes) -> bytes:
+    return b"g" + bytes(6) + few[1:]
+
+
 _RECORDS: Final = {
     "garbage": GARBAGE,
     "empty": b"",
@@ -326,15 +334,17 @@ _RECORDS: Final = {
     "a truncated touched": b"t\x00\x00",
     "with an infinite score": b"s\xff\xf0" + bytes(12) + b'"x"',
     "few without a count": b"f",
-    "few without payloads": b"f\x02",
-    "few truncated in a length": b"f\x02" + _counted(ENTRY) + b"\x00\x00",
-    "few truncated in a payload": b"f\x02" + _counted(ENTRY) + struct.pack(">I", 99) + ENTRY,
-    "few truncated in a place": b"f\x02" + _counted(ENTRY) + _counted(b"\xc1\xda"),
-    "few with more than it counts": b"f\x02" + _counted(ENTRY) * 3,
-    "few with fewer than it counts": b"f\x03" + _counted(ENTRY) * 2,
-    "few with a single one": b"f\x01" + _counted(ENTRY),
+    "few without payloads": b"f\x02\x00\x09",
+    "few truncated in a length": _few(2, 99, _counted(ENTRY) + b"\x00\x00"),
+    "few truncated in a payload": _few(2, 9 + len(_counted(ENTRY)), _counted(ENTRY) + struct.pack(">I", 99) + ENTRY),
+    "few truncated in a place": _few(2, 9 + len(_counted(ENTRY)), _counted(ENTRY) + _counted(b"\xc1\xda")),
+    "few with more than it counts": _few(2, 9 + 2 * len(_counted(ENTRY)), _counted(ENTRY) * 3),
+    "few with fewer than it counts": _few(3, 9 + len(_counted(ENTRY)), _counted(ENTRY) * 2),
+    "few with a single one": _few(1, 9, _counted(ENTRY)),
+    "few that misses its last": _few(2, 9, _counted(ENTRY) * 2),
+    "few whose last lies behind its end": _few(2, 0xFFFF, _counted(ENTRY) * 2),
     "touched few and truncated": b"g\x00\x00",
-    "touched few with fewer than it counts": b"g" + bytes(6) + b"\x03" + _counted(ENTRY) * 2,
+    "touched few with fewer than it counts": _touched(_few(3, 15 + len(_counted(ENTRY)), _counted(ENTRY) * 2)),
 }
 _FLIGHTS: Final = {
     "garbage": GARBAGE,

@@ -152,8 +152,10 @@ def _waiting(
 
 def _few(record: bytes) -> list[Entry]:
     at = 1 if record[:1] == b"f" else 7
-    entries, _ = _handed(b"m" + record[at + 1 :])
-    assert 2 <= len(entries) == record[at]
+    entries, _ = _handed(b"m" + record[at + 3 :])
+    count, last = struct.unpack_from(">BH", record, at)
+    assert 2 <= len(entries) == count
+    assert entry_of(record[last - 1 :]) == entries[-1]
     assert entries == sorted(entries)
     return entries
 

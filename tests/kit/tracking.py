@@ -142,7 +142,7 @@ def _places(
         if record[:1] in {b"s", b"t"}:
             found.append((_arrival(record[1 if record[:1] == b"s" else 7 :]), "e", id_.decode()))
         elif record[:1] in {b"f", b"g"}:
-            found += [(at, "e", id_.decode()) for at in _handed(b"m" + record[2 if record[:1] == b"f" else 8 :])]
+            found += [(at, "e", id_.decode()) for at in _handed(b"m" + record[4 if record[:1] == b"f" else 10 :])]
     for status, members in (("e", box), ("x", morgue)):
         for member in members:
             size = int.from_bytes(member[:4])

@@ -101,6 +101,36 @@ def test_ids_whose_records_overflow_at_once_keep_no_server_long(
     assert {str(number): list(range(9)) for number in range(MANY)} == performed
 
 
+@pytest.mark.parametrize(
+    "fields", [{}, {"tenants": "spread"}, {"merge": "never"}], ids=["plain", "tenants", "merged never"]
+)
+@pytest.mark.parametrize("how", ["died", "evicted"])
+def test_recovery_of_a_full_batch_keeps_no_server_long(
+    own_server: Server, clock: ManualClock, queue_name: str, fields: dict[str, Any], how: str
+) -> None:
+    """The next holder takes back a thousand ids, of which all have got another payload since."""
+    app, notes = Lowkiq(Config(redis_url=own_server.url), clock=clock), Notes()
+    worker = declare(app, queue_name, notes, shards_count=1, batch_size=MANY, **fields)
+    jobs = [{"id": f"tenant {number % 9}:{number}"} for number in range(MANY)]
+    worker.push_many([job | {"payload": 1} for job in jobs])
+    mortal = Mortal(app)
+    mortal.die_before("settle")
+    mortal.drain()
+    notes.batches.clear()
+    worker.push_many([job | {"payload": 2} for job in jobs[::2]])
+
+    with Monitor(own_server) as monitor:
+        if how == "evicted":
+            app.operate(worker).in_flight.evict(everything=True)
+        outlive(app, clock, worker)
+        app.drain()
+        commands = most_commands(monitor)
+
+    assert commands <= MOST_COMMANDS
+    performed = [(job_id, payloads) for batch in notes.batches for job_id, payloads in batch.items()]
+    assert sorted((job["id"], [1] if index % 2 else [1, 2]) for index, job in enumerate(jobs)) == sorted(performed)
+
+
 @pytest.mark.parametrize("calls", [1, 2, 5])
 def test_p2_outcomes_that_go_in_several_calls_are_written_or_recovered(
     own_server: Server, clock: ManualClock, queue_name: str, calls: int

@@ -69,8 +69,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "recovery: every other id is lost": (
         "account",
-        "for i = 1, #left, 2 do\n    local id, record",
-        "for i = 1, #left, 4 do\n    local id, record",
+        "for i = 1, #left, 2 do ids[#ids + 1] = left[i] end",
+        "for i = 1, #left, 4 do ids[#ids + 1] = left[i] end",
     ),
     "acquire: tokens go back": (
         "tokens",

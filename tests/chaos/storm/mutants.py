@@ -16,7 +16,7 @@ from lowkiq_lambda.store.shard.scripts import Script, script
 SCRIPTS: dict[str, tuple[tuple[str, str], ...]] = {
     "lease ignored": (("if now < held_until or exists(lease) then", "if false then"),),
     "recovery loses some": (
-        ("for i = 1, #left, 2 do\n    local id, record", "for i = 1, #left, 4 do\n    local id, record"),
+        ("for i = 1, #left, 2 do ids[#ids + 1] = left[i] end", "for i = 1, #left, 4 do ids[#ids + 1] = left[i] end"),
     ),
     "wrong score": (("then score, at = packed_job:sub(2, 9), 10", "then at = 10"),),
     "nonce ignored": (

@@ -42,7 +42,7 @@ local function read_records(ids, bytes)
     for i, record in ipairs(call('HMGET', jobs, unpack(ids, from, to))) do
       -- Of a few payloads no more than the first may be taken.
       local kind = record and record:byte(1)
-      local at = kind == kinds.few and 3 or kind == kinds.few_touched and 9
+      local at = kind == kinds.few and 5 or kind == kinds.few_touched and 11
       size = size + (at and #record > at + 2 and struct.unpack('>I4', record, at) or record and #record or 0)
       records[from + i - 1] = record
     end
@@ -90,8 +90,8 @@ local function take(merge, ids, times, limits, first, plain)
       whole[#whole + 1] = id
     elseif plain and kind == kinds.few and record:byte(2) <= math.min(left, limits.chunk or left) and #record <= bytes then
       local taken = record:byte(2)
-      left, bytes = left - taken, bytes - (#record - 2 - 4 * taken)
-      value = struct.pack('>dd', due_at, count) .. 'm' .. record:sub(3)
+      left, bytes = left - taken, bytes - (#record - 4 - 4 * taken)
+      value = struct.pack('>dd', due_at, count) .. 'm' .. record:sub(5)
       whole[#whole + 1] = id
     else
       local taken, size, more

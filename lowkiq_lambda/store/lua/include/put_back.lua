@@ -1,15 +1,20 @@
 --! keys jobs since
---! needs wait records payloads retry_counts flight started
+--! needs wait records payloads retry_counts flight started exists
 --! with tracking mark_items
 --! with marks put_latest
 --! gives put_back give_back
+-- Asked once: a call writes `since` only of ids that it claims, behind all that it puts back.
+local any_since
+
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
--- `message`: for their items.
-local function put_back(merge, id, t, entries, due_at, retry_count, progress, message)
+-- `message`: for their items. `many`: of an id among many, its
+-- `record` in jobs, or false, and `times`, which gets {due_at, id}: the caller lets them all wait at once.
+local function put_back(merge, id, t, entries, due_at, retry_count, progress, message, many)
   -- Before they may join what waits.
   if has_tracking then mark_items(arrivals_of(entries), 'e', message) end
-  local record = call('HGET', jobs, id)
+  local record = many and many.record
+  if not many then record = call('HGET', jobs, id) end
   local counts = counts_of(id, t, record)
   if retry_count >= 0 then counts[number_of_arrival(entries[1])] = retry_count end
   if progress and has_marks then
@@ -27,14 +32,19 @@ local function put_back(merge, id, t, entries, due_at, retry_count, progress, me
     put_counted(counts, merge, id, entry, record)
     record = nil
   end
-  wait(id, due_at)
-  call('ZREM', since, id)
+  if many then
+    many.times[#many.times + 1], many.times[#many.times + 2] = due_at, id
+  else
+    wait(id, due_at)
+  end
+  if any_since == nil then any_since = exists(since) end
+  if any_since then call('ZREM', since, id) end
   if next(counts) then note_counts(id, t, counts) end
 end
 
--- As it was before the claim: the same time, the same counts.
-local function give_back(merge, id, t, record, message)
-  local due_at, retry_count, entries, progress = read_flight(record)
-  put_back(merge, id, t, entries, due_at, retry_count, progress, message)
+-- As it was before the claim: the same time, the same counts. `flown`: the record in flight.
+local function give_back(merge, id, t, flown, message, many)
+  local due_at, retry_count, entries, progress = read_flight(flown)
+  put_back(merge, id, t, entries, due_at, retry_count, progress, message, many)
   return due_at
 end

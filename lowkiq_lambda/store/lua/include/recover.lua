@@ -1,6 +1,7 @@
---! keys jobs errors groups flight meta
+--! keys jobs due errors groups flight meta trouble suspects lines
 --! needs note_failure morgue records suspicion put_back shard keep_error trouble flight dead_heads journal
 --! with tracking mark_items
+--! with tenants lanes
 --! gives recover
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk has a crash counted, under its holder's nonce, as that may be alive and say
@@ -75,16 +76,13 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   local kind, left, dead, named = call('HGET', meta, 'claim_kind'), call('HGETALL', flight), {}, {}
   local token, n, owner, since = unpack(call('HMGET', meta, 'token', 'call', 'owner', 'acquired_at'))
   local ids, crash_counted, dead_ids, trimmed = {}, {}, {}, 0
-  for i = 1, #left, 2 do
-    local id, record = left[i], left[i + 1]
-    local t = read_trouble(id)
+  for i = 1, #left, 2 do ids[#ids + 1] = left[i] end
+  local stored, records = call('HMGET', trouble, unpack(ids)), call('HMGET', jobs, unpack(ids))
+  local many, troubles = {times = {}}, {}
+  for i, id in ipairs(ids) do
+    local record, t = left[2 * i], stored[i] and cmsgpack.unpack(stored[i]) or {}
     if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
-    if #ids < MOST_IN_ENTRY then ids[#ids + 1] = id end
-    if abandoned then
-      give_back(merge, id, t, record, has_tracking and INTERRUPTED)
-      t.at_risk, t.abandoned = nil, true
-      write_trouble(id, t)
-    elseif kind == 'LONE' and t.at_risk then
+    if kind == 'LONE' and t.at_risk and not abandoned then
       crash_counted[#crash_counted + 1] = id
       local entry = count_crash(merge, id, record, t, crashed, holder, dead_head)
       if entry then
@@ -92,9 +90,23 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
         dead[#dead + 1] = entry
       end
     else
-      t.run_alone = t.run_alone or kind == 'TOGETHER' or nil
-      suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
+      many.record = records[i]
+      give_back(merge, id, t, record, has_tracking and (abandoned and INTERRUPTED or PROCESS_ENDED), many)
+      t.at_risk = nil
+      if abandoned then
+        t.abandoned = true
+      else
+        t.run_alone, t.group = t.run_alone or kind == 'TOGETHER' or nil, t.group or ''
+      end
+      troubles[#troubles + 1], troubles[#troubles + 2] = id, cmsgpack.pack(t)
     end
+  end
+  if #troubles > 0 then
+    if lines then line_up(many.times) end
+    call('ZADD', due, unpack(many.times))
+    if not abandoned then call('ZADD', suspects, unpack(many.times)) end
+    -- Last, as in `suspect`.
+    call('HSET', trouble, unpack(troubles))
   end
   call('DEL', flight)
   call('HDEL', meta, 'flight_since')
@@ -103,11 +115,11 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
     if not blocked then trimmed = trim_morgue(limits_at, #dead / 2 + followers()) end
     call('HINCRBY', meta, blocked and 'blocked' or 'dead', #dead / 2)
   end
-  call('HINCRBY', meta, 'recovered', #left / 2)
+  call('HINCRBY', meta, 'recovered', #ids)
   enter('recovered', {
-    owner = owner or '', since = since or '', how = how_it_ended(abandoned, holder or ''), count = #left / 2, ids = ids,
-    crash_counted = crash_counted, dead = dead_ids,
+    owner = owner or '', since = since or '', how = how_it_ended(abandoned, holder or ''), count = #ids,
+    ids = {unpack(ids, 1, math.min(#ids, MOST_IN_ENTRY))}, crash_counted = crash_counted, dead = dead_ids,
   })
   write_journal(token, n)
-  return #left / 2, dead, named, trimmed
+  return #ids, dead, named, trimmed
 end

@@ -73,9 +73,10 @@ local function entries_in(record)
     return is_entry(entry) and {entry} or {}, is_entry(entry)
   end
   local at = kind == kinds.few and 2 or 8
-  if #record < at then return {}, false end
-  local entries, all = handed_in('m' .. record:sub(at + 1))
-  return entries, all and #entries > 1 and #entries == record:byte(at)
+  if #record < at + 2 then return {}, false end
+  local entries, all = handed_in('m' .. record:sub(at + 3))
+  local count, last = struct.unpack('>BI2', record, at)
+  return entries, all and #entries > 1 and #entries == count and last == #record - #entries[#entries] + 1
 end
 
 local function is_record(record)

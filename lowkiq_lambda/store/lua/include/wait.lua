@@ -1,7 +1,7 @@
 --! keys due lines
 --! with tenants lanes leave_lines
 --! gives wait wait_no_more
--- The ids that wait, one at a time. Only enqueue.lua and `leave` (claim.lua), which have many at once, write `due` themselves.
+-- The ids that wait, one at a time. Only enqueue.lua, recover.lua and `leave` (claim.lua), which have many at once, write `due` themselves.
 local function wait(id, at)
   if lines then line_up({at, id}) end
   call('ZADD', due, at, id)

@@ -23,7 +23,7 @@
 --   id waiting (positions from 0), with the due time of the id. Or {'DEAR'}, and nothing is written, or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
-local MOST_DEAR = 250
+local MOST_DEAR = 150
 local token, merge, channel, message, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
 -- Before any refusal: jobs that were applied here must not be pushed to another shard because this one was closed since.
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
