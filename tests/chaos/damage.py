@@ -27,6 +27,8 @@ ALIEN: Final = b"alien\xff\xfe"
 GARBAGE: Final = b"\xc1garbage"
 PLACE: Final = b"\xc1\xda\xd2\x74\x80\x00\x00\x00\x00\x00\x00\x00\x00\x07"
 ENTRY: Final = PLACE + b'"alien"'
+FIRST: Final = struct.pack(">I", len(ENTRY)) + ENTRY
+"""As it lies in a record that has more of them."""
 PROGRESS: Final = b"p" + struct.pack(">I", 1) + b"1"
 HEAD: Final = struct.pack(">dd", 1_700_000_000.0, -1.0)
 IN_THE_BOX: Final = 9
@@ -315,16 +317,8 @@ def _alien_several(admin: redis.Redis, key: Callable[[str], str]) -> None:
     admin.zadd(key("box"), {_member(ALIEN): 0.0, _member(ALIEN, ENTRY + b"2"): 0.0})
 
 
-def _counted(entry: bytes) -> bytes:
-    return struct.pack(">I", len(entry)) + entry
-
-
 def _few(count: int, last: int, entries: bytes) -> bytes:
     return b"f" + struct.pack(">BH", count, last) + entries
-
-
-def _touched(few: bytes) -> bytes:
-    return b"g" + bytes(6) + few[1:]
 
 
 _RECORDS: Final = {
@@ -335,16 +329,16 @@ _RECORDS: Final = {
     "with an infinite score": b"s\xff\xf0" + bytes(12) + b'"x"',
     "few without a count": b"f",
     "few without payloads": b"f\x02\x00\x09",
-    "few truncated in a length": _few(2, 99, _counted(ENTRY) + b"\x00\x00"),
-    "few truncated in a payload": _few(2, 9 + len(_counted(ENTRY)), _counted(ENTRY) + struct.pack(">I", 99) + ENTRY),
-    "few truncated in a place": _few(2, 9 + len(_counted(ENTRY)), _counted(ENTRY) + _counted(b"\xc1\xda")),
-    "few with more than it counts": _few(2, 9 + 2 * len(_counted(ENTRY)), _counted(ENTRY) * 3),
-    "few with fewer than it counts": _few(3, 9 + len(_counted(ENTRY)), _counted(ENTRY) * 2),
-    "few with a single one": _few(1, 9, _counted(ENTRY)),
-    "few that misses its last": _few(2, 9, _counted(ENTRY) * 2),
-    "few whose last lies behind its end": _few(2, 0xFFFF, _counted(ENTRY) * 2),
+    "few truncated in a length": _few(2, 5 + 2, b"\x00\x00" + ENTRY),
+    "few truncated in a payload": _few(2, 5 + len(FIRST), struct.pack(">I", 99) + ENTRY + ENTRY),
+    "few truncated in a place": _few(2, 5 + len(FIRST), FIRST + b"\xc1\xda"),
+    "few with more than it counts": _few(2, 5 + 2 * len(FIRST), FIRST * 2 + ENTRY),
+    "few with fewer than it counts": _few(3, 5 + len(FIRST), FIRST + ENTRY),
+    "few with a single one": _few(1, 5, ENTRY),
+    "few that misses its last": _few(2, 5 + len(FIRST) - 4, FIRST + ENTRY),
+    "few whose last lies behind its end": _few(2, 0xFFFF, FIRST + ENTRY),
     "touched few and truncated": b"g\x00\x00",
-    "touched few with fewer than it counts": _touched(_few(3, 15 + len(_counted(ENTRY)), _counted(ENTRY) * 2)),
+    "touched few with fewer than it counts": b"g" + bytes(6) + _few(3, 11 + len(FIRST), FIRST + ENTRY)[1:],
 }
 _FLIGHTS: Final = {
     "garbage": GARBAGE,

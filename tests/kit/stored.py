@@ -150,12 +150,16 @@ def _waiting(
     return waiting
 
 
-def _few(record: bytes) -> list[Entry]:
+def as_handed(record: bytes) -> bytes:
+    """A record of a few payloads as it is handed over, where the last has its length, too."""
     at = 1 if record[:1] == b"f" else 7
-    entries, _ = _handed(b"m" + record[at + 3 :])
-    count, last = struct.unpack_from(">BH", record, at)
-    assert 2 <= len(entries) == count
-    assert entry_of(record[last - 1 :]) == entries[-1]
+    (last,) = struct.unpack_from(">H", record, at + 1)
+    return b"m" + record[at + 3 : last - 1] + struct.pack(">I", len(record) - last + 1) + record[last - 1 :]
+
+
+def _few(record: bytes) -> list[Entry]:
+    entries, _ = _handed(as_handed(record))
+    assert 2 <= len(entries) == record[1 if record[:1] == b"f" else 7]
     assert entries == sorted(entries)
     return entries
 

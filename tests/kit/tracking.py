@@ -12,6 +12,7 @@ import redis
 from lowkiq_lambda import Pushed, Worker
 from lowkiq_lambda.jobs.job import ItemRef
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
+from tests.kit.stored import as_handed
 
 REF: Final = 16
 TASK: Final = 12
@@ -142,7 +143,7 @@ def _places(
         if record[:1] in {b"s", b"t"}:
             found.append((_arrival(record[1 if record[:1] == b"s" else 7 :]), "e", id_.decode()))
         elif record[:1] in {b"f", b"g"}:
-            found += [(at, "e", id_.decode()) for at in _handed(b"m" + record[4 if record[:1] == b"f" else 10 :])]
+            found += [(at, "e", id_.decode()) for at in _handed(as_handed(record))]
     for status, members in (("e", box), ("x", morgue)):
         for member in members:
             size = int.from_bytes(member[:4])

@@ -14,7 +14,6 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq, Rate
 from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.outcomes import MOST_NAMED
-from lowkiq_lambda.store.shard.chunks import DEAR_JOBS
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes
@@ -24,6 +23,8 @@ from tests.kit.workers import declare
 
 MANY: Final = 1_000
 MOST_COMMANDS: Final = 3_500
+MOST_DEAR: Final = 150
+"""Jobs of a call that move payloads to the box."""
 
 
 def most_commands(monitor: Monitor) -> int:
@@ -131,6 +132,26 @@ def test_recovery_of_a_full_batch_keeps_no_server_long(
     assert sorted((job["id"], [1] if index % 2 else [1, 2]) for index, job in enumerate(jobs)) == sorted(performed)
 
 
+def test_a_push_goes_in_calls_by_what_joining_costs(app: Lowkiq, queue_name: str) -> None:
+    """1,500 new jobs are one call; those that join them are refused, and go by 1,000; none is lost or out of order."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, shards_count=1)
+    sizes: list[list[int]] = []
+    run_each = app.core.backend.run_each
+
+    def note_sizes(calls: Sequence[Any]) -> Any:
+        sizes.append([len(args) // 2 for name, _, args in calls if name == "enqueue"])
+        return run_each(calls)
+
+    app.core.backend.run_each = note_sizes  # type: ignore[method-assign]  # it is watched
+    for payload in (1, 2):
+        worker.push_many([{"id": number, "payload": payload} for number in range(1_500)])
+    app.drain()
+
+    assert [[1_502], [1_502], [1_002], [502]] == [each for each in sizes if each]
+    assert {str(number): [1, 2] for number in range(1_500)} == {k: v for each in notes.batches for k, v in each.items()}
+
+
 @pytest.mark.parametrize("calls", [1, 2, 5])
 def test_p2_outcomes_that_go_in_several_calls_are_written_or_recovered(
     own_server: Server, clock: ManualClock, queue_name: str, calls: int
@@ -178,4 +199,4 @@ def test_p2_p3_parts_of_a_dear_push_are_written_once_and_in_order(
 
     assert [False] + [True] * (MANY - 1) == [one.merged for one in pushed]
     assert list(range(MANY)) == [payload for batch in notes.batches for payload in batch["hot"]]
-    assert next(turns) > MANY // DEAR_JOBS
+    assert next(turns) > MANY // MOST_DEAR

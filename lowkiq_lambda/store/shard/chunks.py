@@ -10,12 +10,8 @@ from lowkiq_lambda.jobs.job import ItemRef, encode_score
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
-CHUNK_JOBS: Final = 1_000
-"""A job that joins another one in its record takes up to 8 µs, and no call may keep the server for 10 ms. A job has two
-arguments, and managed Valkey refuses a call with more than 3,999."""
-DEAR_JOBS: Final = 150
-"""Jobs of a call whose script has refused more, as too many of them join what lies in the box, or move payloads there:
-that takes up to 55 µs for each, and no call may keep the server for 10 ms."""
+CHUNK_JOBS: Final = 1_900
+"""Two arguments a job, and a few: managed Valkey refuses a call with more than 3,999."""
 CHUNK_BYTES: Final = 1024 * 1024
 HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
@@ -112,11 +108,10 @@ class Chunk(NamedTuple):
             args.append(debounce)
         return "enqueue", self.shard, args
 
-    def parts(self) -> list["Chunk"]:
-        """Smaller ones, in order, of a chunk that was refused as too dear."""
+    def parts(self, size: int) -> list["Chunk"]:
+        """Smaller ones, in order, of a chunk that was refused as too dear: of so many jobs."""
         jobs, origin = self.jobs, self.origin or self.token
-        starts = range(0, len(jobs), DEAR_JOBS)
-        return [Chunk(self.shard, os.urandom(12), jobs[at : at + DEAR_JOBS], origin) for at in starts]
+        return [Chunk(self.shard, os.urandom(12), jobs[at : at + size], origin) for at in range(0, len(jobs), size)]
 
     def named(self, positions: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
         """The jobs whose positions the answer tells, with the due_at behind each."""

@@ -191,7 +191,7 @@ class Pusher:
                 elif reply[0] == b"DEAR":
                     # The script looks at the token first: no earlier attempt has written the chunk.
                     errors.pop(chunk.token, None)
-                    left = [*chunk.parts(), *left]
+                    left = [*chunk.parts(reply[1]), *left]
                 else:
                     answered.append((chunk, reply))
         return answered

@@ -58,6 +58,13 @@ local function leave(ids, first, all, plain)
   if not plain then call('ZREM', since, unpack(ids)) end
 end
 
+-- Whether all the payloads of a record of several can be taken as they lie there.
+local function fits(record, most, bytes)
+  if #record > bytes or #record < 4 then return false end
+  local count, last = struct.unpack('>BI2', record, 2)
+  return count <= most and last + PLACE - 1 <= #record
+end
+
 -- Moves these ids (`first`: they are the first of due; else suspects) into flight; returns {id, record, ...} of those
 -- that fitted, and since when the oldest waited; nil where nothing was there. `plain`: nothing is known of any id but
 -- what waits under it.
@@ -88,10 +95,12 @@ local function take(merge, ids, times, limits, first, plain)
       end
       value = struct.pack('>dd', due_at, count) .. single
       whole[#whole + 1] = id
-    elseif plain and kind == kinds.few and record:byte(2) <= math.min(left, limits.chunk or left) and #record <= bytes then
-      local taken = record:byte(2)
-      left, bytes = left - taken, bytes - (#record - 4 - 4 * taken)
-      value = struct.pack('>dd', due_at, count) .. 'm' .. record:sub(5)
+    elseif plain and kind == kinds.few and fits(record, math.min(left, limits.chunk or left), bytes) then
+      local taken, last = struct.unpack('>BI2', record, 2)
+      left, bytes = left - taken, bytes - (#record - 4 * taken)
+      -- As it lies in the record, and the length of the last before it.
+      value = struct.pack('>dd', due_at, count) .. 'm' .. record:sub(5, last - 1)
+        .. struct.pack('>I4', #record - last + 1) .. record:sub(last)
       whole[#whole + 1] = id
     else
       local taken, size, more

@@ -28,10 +28,9 @@ function payloads.layout(record)
     return first, 1, first
   end
   local head = touched and 8 or 2
-  if #record < head + 2 + LENGTH + PLACE then error('DAMAGED waiting record') end
+  if #record < head + 2 + LENGTH + 2 * PLACE then error('DAMAGED waiting record') end
   local count, last = struct.unpack('>BI2', record, head)
-  if count < 2 or last < head + 3 + LENGTH or last + PLACE - 1 > #record then error('DAMAGED waiting record') end
-  if struct.unpack('>I4', record, last - LENGTH) ~= #record - last + 1 then error('DAMAGED waiting record') end
+  if count < 2 or last < head + 3 + LENGTH + PLACE or last + PLACE - 1 > #record then error('DAMAGED waiting record') end
   return head + 3 + LENGTH, count, last
 end
 
@@ -41,34 +40,31 @@ local function entries_of(record)
   local kind, entries = record:byte(1), {}
   local touched = (kind == kinds.touched or kind == kinds.few_touched) and record:sub(2, 7) or UNTOUCHED
   if count == 1 then return {record:sub(at)}, touched end
-  for i = 1, count do
-    if at > last then error('DAMAGED waiting record') end
+  for i = 1, count - 1 do
+    if at >= last then error('DAMAGED waiting record') end
     local size = struct.unpack('>I4', record, at - LENGTH)
     entries[i] = record:sub(at, at + size - 1)
     if size < PLACE then error('DAMAGED waiting record') end
-    at = at + size + LENGTH
+    at = at + size + (i < count - 1 and LENGTH or 0)
   end
-  if at ~= #record + 1 + LENGTH then error('DAMAGED waiting record') end
+  if at ~= last then error('DAMAGED waiting record') end
+  entries[count] = record:sub(last)
   return entries, touched
-end
-
--- The head of a record of several: how many, and where the last begins, which lies so many bytes behind the head.
-function payloads.head_of(touched, count, before_last)
-  if touched == UNTOUCHED then return struct.pack('>c1BI2', 'f', count, before_last + 5) end
-  return struct.pack('>c1c6BI2', 'g', touched, count, before_last + 11)
 end
 
 -- The record that has these entries, or nil if they belong in the box.
 local function record_of(entries, touched)
-  if #entries == 1 then return (touched == UNTOUCHED and 's' or 't' .. touched) .. entries[1] end
-  if #entries > payloads.most_in_record then return nil end
-  local parts, size = {}, 0
+  local count = #entries
+  if count == 1 then return (touched == UNTOUCHED and 's' or 't' .. touched) .. entries[1] end
+  if count > payloads.most_in_record then return nil end
+  local parts, size = {touched == UNTOUCHED and 'f' or 'g' .. touched, ''}, 0
   for i, entry in ipairs(entries) do
-    parts[2 * i], parts[2 * i + 1], size = struct.pack('>I4', #entry), entry, size + #entry
+    if i < count then parts[#parts + 1] = struct.pack('>I4', #entry) end
+    parts[#parts + 1], size = entry, size + #entry
   end
-  if size > MOST_BYTES_IN_RECORD then return nil end
-  parts[1] = payloads.head_of(touched, #entries, size + LENGTH * #entries - #entries[#entries])
-  return table.concat(parts)
+  local last = #parts[1] + 4 + size - #entries[count] + LENGTH * (count - 1)
+  parts[2] = struct.pack('>BI2', count, last)
+  return size <= MOST_BYTES_IN_RECORD and table.concat(parts) or nil
 end
 
 -- As comes_before, of places that have their 14 bytes, in a third of its time.
@@ -88,17 +84,18 @@ function payloads.appended(merge, record, entry)
   if size > PLACE and record:byte(1) == kinds.single then
     if not precedes(record, 2, entry) then return nil end
     if merge ~= 'never' and size == #entry + 1 and record:sub(PLACE + 2) == entry:sub(PLACE + 1) then return nil end
-    return struct.pack('>c1BI2I4', 'f', 2, size + 12, size - 1) .. record:sub(2) .. struct.pack('>I4', #entry) .. entry
+    return struct.pack('>c1BI2I4', 'f', 2, size + 8, size - 1) .. record:sub(2) .. entry
   end
   local first, count, last = payloads.layout(record)
   if count == payloads.most_in_record or not precedes(record, last, entry) then return nil end
   -- Bytes of a place or a length may look like the payload: then a closer look is taken elsewhere.
   if merge ~= 'never' and record:find(entry:sub(PLACE + 1), first + PLACE, true) then return nil end
   if count == 1 then
-    return struct.pack('>c1c6BI2I4', 'g', record:sub(2, 7), 2, size + 12, size - 7) .. record:sub(8) .. struct.pack('>I4', #entry) .. entry
+    return struct.pack('>c1c6BI2I4', 'g', record:sub(2, 7), 2, size + 8, size - 7) .. record:sub(8) .. entry
   end
   local head = first - LENGTH - 3
-  return record:sub(1, head - 1) .. struct.pack('>BI2', count + 1, size + LENGTH + 1) .. record:sub(head + 3) .. struct.pack('>I4', #entry) .. entry
+  return record:sub(1, head - 1) .. struct.pack('>BI2', count + 1, size + LENGTH + 1) .. record:sub(head + 3, last - 1)
+    .. struct.pack('>I4', size - last + 1) .. record:sub(last) .. entry
 end
 
 -- The payloads of a record that `goes` is true of, and the record of the others, or nil if none is left.

@@ -74,9 +74,10 @@ local function entries_in(record)
   end
   local at = kind == kinds.few and 2 or 8
   if #record < at + 2 then return {}, false end
-  local entries, all = handed_in('m' .. record:sub(at + 3))
   local count, last = struct.unpack('>BI2', record, at)
-  return entries, all and #entries > 1 and #entries == count and last == #record - #entries[#entries] + 1
+  -- As handed over: there the last has its length, too.
+  local entries, all = handed_in('m' .. record:sub(at + 3, last - 1) .. struct.pack('>I4', math.max(0, #record - last + 1)) .. record:sub(last))
+  return entries, all and #entries > 1 and #entries == count
 end
 
 local function is_record(record)

@@ -20,10 +20,12 @@
 -- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
 --   were applied before and are passed over, and again of those that were superseded: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
---   id waiting (positions from 0), with the due time of the id. Or {'DEAR'}, and nothing is written, or a refusal.
+--   id waiting (positions from 0), with the due time of the id. Or {'DEAR', how many jobs
+--   to send at a time}, and nothing is written, or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
-local MOST_DEAR = 150
+-- A job that joins others costs up to 8 µs in their record, and up to 55 in the box or on its way there.
+local MOST_JOINING, MOST_DEAR = 1000, 150
 local token, merge, channel, message, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
 -- Before any refusal: jobs that were applied here must not be pushed to another shard because this one was closed since.
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
@@ -121,7 +123,8 @@ for i = 1, count do
 end
 
 -- Too many that cost much: the caller sends fewer at a time.
-if #joining > 0 and rarely().check_joining(merge, joining) > MOST_DEAR then return {'DEAR'} end
+if #joining > MOST_JOINING then return {'DEAR', MOST_JOINING} end
+if #joining > 0 and rarely().check_joining(merge, joining) > MOST_DEAR then return {'DEAR', MOST_DEAR} end
 if has_debouncing then call('ZCARD', debouncing) end
 -- The first write must be one that a full Redis refuses: then the call writes nothing.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
