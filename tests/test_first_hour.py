@@ -139,7 +139,7 @@ def test_without_a_server_the_first_push_says_what_to_set(newcomer: Newcomer) ->
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", mostly_nightly(sorted(FOLLOWED), "docs/testing.md", "docs/tutorial.md"))
+@pytest.mark.parametrize("page", mostly_nightly(sorted(FOLLOWED), "docs/tutorial.md"))
 def test_a_page_works_to_the_letter(installed_for_pages: Path, tmp_path: Path, page: str) -> None:
     """From an empty folder: its files are written, its commands run in their order, and what it shows is what comes."""
     with Follower(tmp_path, installed_for_pages) as newcomer:

@@ -45,7 +45,11 @@ class Built(NamedTuple):
 
 
 Build = Callable[..., Built]
-OTHER_TARGETS: Final = (f"python3.{OTHER_MINOR}-{MACHINE}", HERE.replace(MACHINE, OTHER_MACHINE))
+OTHER_TARGETS: Final = (
+    f"python3.{OTHER_MINOR}-{OTHER_MACHINE}",
+    f"python3.{OTHER_MINOR}-{MACHINE}",
+    HERE.replace(MACHINE, OTHER_MACHINE),
+)
 
 
 @pytest.fixture
@@ -100,9 +104,11 @@ def built_with_library(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(scope="module")
 def built_for_another_python(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """The package for another version of Python, on a machine that does not have it."""
+    """The package for another version of Python and another processor, on a machine that does not have them."""
     folder = tmp_path_factory.mktemp("another-python")
-    return build_package(new_app(folder), OTHER_TARGETS[0], PATH=str(folder), PYENV_ROOT=str(folder))
+    app = new_app(folder)
+    (app / "requirements.txt").write_text("markupsafe\n")
+    return build_package(app, OTHER_TARGETS[0], PATH=str(folder), PYENV_ROOT=str(folder))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -173,14 +179,24 @@ def test_a_package_is_small(packages: Path, function: str) -> None:
     assert 0 < size < MOST_BYTES
 
 
-def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app: Path) -> None:
+def test_a_package_is_for_its_target_and_not_for_this_machine(built_for_another_python: Built) -> None:
     """What is native in it runs on the function's processor and Python, also what the app asked for."""
+    assert_is_for_its_target(built_for_another_python)
+
+
+@pytest.mark.nightly("the same without bytecode is part of each check")
+def test_a_package_for_another_python_has_its_bytecode(build: Build, app: Path) -> None:
+    """Where the machine that builds has that Python; the package is refused here all the same."""
     (app / "requirements.txt").write_text("markupsafe\n")
 
-    target = f"python3.{OTHER_MINOR}-{OTHER_MACHINE}"
+    built = build(OTHER_TARGETS[0])
 
-    built = build(target)
+    assert_is_for_its_target(built)
+    assert_refused_here(built, OTHER_TARGETS[0])
 
+
+def assert_is_for_its_target(built: Built) -> None:
+    """All that is native in it is, the app's requirements are there, and their list is not."""
     assert 0 == built.code, built.said
     processor = {"arm64": "aarch64", "x86_64": "x86_64"}[OTHER_MACHINE]
     native = [path.name for path in built.folder.rglob("*.so")]
@@ -188,8 +204,6 @@ def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app:
     assert [] == [name for name in native if f"cpython-3{OTHER_MINOR}-{processor}" not in name]
     assert (built.folder / "markupsafe").exists()
     assert [] == built.names("requirements.txt")
-    # Also with bytecode of that Python, where the machine that builds has it.
-    assert_refused_here(built, target)
 
 
 def test_an_app_that_is_a_package_keeps_its_name(built_with_library: Built) -> None:
@@ -245,10 +259,11 @@ def test_a_package_for_another_python_says_so(built_for_another_python: Built) -
     assert_refused_here(built_for_another_python, OTHER_TARGETS[0])
 
 
-@pytest.mark.nightly("a package for another Python is refused in each check")
-def test_a_package_for_another_processor_says_so(build: Build) -> None:
-    """As for another Python."""
-    assert_refused_here(build(OTHER_TARGETS[1]), OTHER_TARGETS[1])
+@pytest.mark.nightly("a package for another Python and processor is refused in each check")
+@pytest.mark.parametrize("target", OTHER_TARGETS[1:])
+def test_a_package_for_another_python_or_processor_says_so(build: Build, target: str) -> None:
+    """As for both."""
+    assert_refused_here(build(target), target)
 
 
 def assert_refused_here(built: Built, target: str) -> None:

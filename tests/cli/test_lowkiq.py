@@ -13,6 +13,7 @@ from lowkiq_lambda.cli import catalog, main
 from tests.kit.daemons import clean_environment
 
 ROOT: Final = Path(__file__).parents[2]
+ANOTHER: Final = pytest.mark.nightly("another of the list is part of each check")
 COMMANDS: Final = (*catalog.every_command(),)
 
 WITHOUT: Final = """
@@ -186,7 +187,14 @@ def test_a_shell_completes_without_a_package_of_aws() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", [["--help"], ["stack", "costs", "--jobs", "0"], ["completion", "bash"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        pytest.param(["stack", "costs", "--jobs", "0"], marks=ANOTHER),
+        pytest.param(["completion", "bash"], marks=ANOTHER),
+    ],
+)
 def test_an_output_that_is_full_is_told(words: list[str], unbuffered: str) -> None:
     """A sentence and no traceback, whether the output is written line by line or at the end."""
     with Path("/dev/full").open("w") as full:

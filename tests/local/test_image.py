@@ -31,6 +31,7 @@ def note(batch: Batch) -> None:
     Path("{told}").write_text("done")
 """
 HEARTBEAT: Final = 0.2
+IMPORTED: Final = "import redis, lowkiq_lambda.cli.doctor, lowkiq_lambda.cli.push, lowkiq_lambda.local.daemon"
 
 pytestmark = pytest.mark.xdist_group("first_hour")  # which builds the wheel too
 
@@ -51,7 +52,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of the image: the wheel, with the extra that the image installs."""
     (extra,) = re.findall(r"lowkiq-lambda\[(\w+)\]", DAEMON.read_text())
     wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
-    return install(wheel, tmp_path_factory.mktemp("image") / "environment", extra).parent
+    python = install(wheel, tmp_path_factory.mktemp("image") / "environment", extra)
+    # With bytecode of what its programs import, as an image has it: each start would compile all of it again.
+    warm = {name: value for name, value in clean_environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([python, "-c", IMPORTED], cwd=python.parent, env={**warm, "PYTHONPATH": ""}, check=True)
+    return python.parent
 
 
 @pytest.fixture

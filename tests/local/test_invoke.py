@@ -12,15 +12,18 @@ from local.replay.jobs import ApplyChanges
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.events import selected
 from tests.kit.daemons import clean_environment
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 from tests.local.programs import Project, environment
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "local" / "events"
+INGEST_EVENTS = sorted(EVENTS.glob("ingest-*.json"))
 
 APP = """
 import threading
 from lowkiq_lambda import Lowkiq
+from tests.kit.examples import mostly_nightly
 
 app = Lowkiq()
 
@@ -117,7 +120,7 @@ def test_the_sample_events_name_shards_of_the_sample_app(path: Path) -> None:
     assert selected(json.loads(path.read_text()), app.core.drains.drainer.shards())
 
 
-@pytest.mark.parametrize("path", sorted(EVENTS.glob("ingest-*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", mostly_nightly(INGEST_EVENTS, *INGEST_EVENTS[:2]), ids=lambda path: path.stem)
 def test_the_sample_events_of_sources_become_jobs_of_the_sample_app(shop: Shop, path: Path, server: Server) -> None:
     """What SQS, EventBridge, S3 and DynamoDB send is mapped and pushed by the ingest function."""
     completed = shop.invoke(

@@ -16,6 +16,7 @@ from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.engine.outcomes import MOST_NAMED
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
+from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import Broken, Notes
 from tests.kit.servers import Server
 from tests.kit.servers.monitor import Monitor
@@ -152,7 +153,7 @@ def test_a_push_goes_in_calls_by_what_joining_costs(app: Lowkiq, queue_name: str
     assert {str(number): [1, 2] for number in range(1_500)} == {k: v for each in notes.batches for k, v in each.items()}
 
 
-@pytest.mark.parametrize("calls", [1, 2, 5])
+@pytest.mark.parametrize("calls", mostly_nightly([1, 2, 5], 2))
 def test_p2_outcomes_that_go_in_several_calls_are_written_or_recovered(
     own_server: Server, clock: ManualClock, queue_name: str, calls: int
 ) -> None:

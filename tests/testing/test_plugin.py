@@ -13,6 +13,7 @@ import redis
 from lowkiq_lambda import Config, ConfigError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.daemons import clean_environment
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers import Server
 
 PROJECT = Path(__file__).parent / "project"
@@ -89,7 +90,9 @@ def test_without_an_app_the_fixture_says_what_to_write(project: Path) -> None:
     assert 'write it as app = "shop.jobs:app" into [tool.lowkiq] of pyproject.toml' in said
 
 
-@pytest.mark.parametrize("arguments", ['ap="shop:app"', '"shop:app", "shop:other"', ""])
+@pytest.mark.parametrize(
+    "arguments", mostly_nightly(['ap="shop:app"', '"shop:app", "shop:other"', ""], 'ap="shop:app"')
+)
 def test_a_mark_that_names_no_app_is_told(project: Path, arguments: str) -> None:
     """A misspelt argument does not test another app than the test says."""
     (project / "test_shop.py").write_text(
