@@ -159,6 +159,7 @@ def test_a_selection_that_no_address_can_keep_is_not_sent_again(
     assert (100, 0) == lengths(app, worker)
 
 
+@pytest.mark.nightly("another action is not sent again in each check")
 def test_a_pause_is_not_sent_again(app: Lowkiq, worker: Any, visit: Visit) -> None:
     """Who goes back after pausing is asked again, and nothing more: a queue that was resumed since stays so."""
     page = visit(f"shards?queue={worker.queue_name}")

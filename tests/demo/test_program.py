@@ -163,4 +163,4 @@ def test_what_the_demo_cannot_do_is_refused(program: Program, words: str) -> Non
     code, _, errors = program.run(*words.split())
 
     assert 2 == code
-    assert words.split()[-1] in errors.splitlines()[-1]
+    assert words.rsplit(maxsplit=1)[-1] in errors.splitlines()[-1]

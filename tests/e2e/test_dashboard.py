@@ -80,6 +80,7 @@ def test_files_are_fetched_once(stack: Stack) -> None:
     assert "max-age=31536000" in packed.headers["cache-control"]
 
 
+@pytest.mark.nightly("a failed job is looked for after signing in, and strangers are refused, in each check")
 def test_one_signs_in_looks_around_and_signs_out(stack: Stack, open_window: OpenWindow, complaints: list[str]) -> None:
     """A wrong password is told, the right one leads to the numbers of the queue, and signing out ends it."""
     page = open_window()
@@ -120,6 +121,7 @@ def elsewhere(stack: Stack) -> Iterator[str]:
         yield served.origin
 
 
+@pytest.mark.nightly("tests/browser forges them at a dashboard of this machine in each check")
 def test_forged_requests_are_refused(stack: Stack, open_window: OpenWindow, elsewhere: str) -> None:
     """What another site's page sends changes nothing, nor does a request of our own page without the form's token."""
     page = open_window()

@@ -171,6 +171,7 @@ def test_an_event_becomes_a_job(stack: Stack, sources: Sources, wait_for: Callab
     wait_for(path, 5)
 
 
+@pytest.mark.nightly("another event of EventBridge becomes a job in each check")
 def test_an_object_becomes_a_job(sources: Sources, wait_for: Callable[[str, int], None]) -> None:
     """A bucket that tells EventBridge needs no more than the source aws.s3; its key comes as it is."""
     sources.put_object(OBJECT)

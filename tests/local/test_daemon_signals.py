@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from tests.kit.examples import mostly_nightly
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
 
@@ -106,7 +107,7 @@ def test_s12_a_job_that_was_given_back_has_not_failed(stage: Stage) -> None:
     assert {"recovered": 1} == {outcome: number for outcome, number in counts.items() if number and outcome != "done"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", mostly_nightly([signal.SIGINT, signal.SIGTERM], signal.SIGTERM))
 def test_ln14_a_second_signal_ends_the_process_at_once(stage: Stage, number: signal.Signals) -> None:
     """LN-14: who asks twice need not wait for the deadline, and what ran is given back all the same."""
     daemon = stage.daemon(shutdown_timeout=NEVER, lease_ttl=600)

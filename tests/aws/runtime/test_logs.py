@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.aws.runtime.function_stage import DASHBOARD, DRAIN, PLENTY, TICK, FunctionStage, web_event
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers.lambda_outcome import Outcome
 
 TOKEN: Final = "t" * 20
@@ -23,7 +24,7 @@ def lines_of(outcome: Outcome, message: str | None = None) -> list[dict[str, Any
     return [line for line in lines if "_aws" not in line and message in (None, line["message"])]
 
 
-@pytest.mark.parametrize("log_format", LAMBDA_LOGS)
+@pytest.mark.parametrize("log_format", mostly_nightly(LAMBDA_LOGS, "JSON"))
 def test_what_people_change_stands_in_the_dashboards_log(stage: FunctionStage, log_format: str) -> None:
     """The activity log's line, with the invocation's id, as docs/dashboard.md promises; once."""
     environment = stage.environment(
@@ -45,7 +46,7 @@ def test_what_people_change_stands_in_the_dashboards_log(stage: FunctionStage, l
     assert TOKEN not in paused.log
 
 
-@pytest.mark.parametrize("log_format", LAMBDA_LOGS)
+@pytest.mark.parametrize("log_format", mostly_nightly(LAMBDA_LOGS, "JSON"))
 def test_each_sign_in_stands_in_the_dashboards_log(stage: FunctionStage, log_format: str) -> None:
     """A wrong password and the right one leave a line each, with the address, and never what was typed."""
     password = "the right password"  # noqa: S105 - of a page that only this test sees
@@ -65,7 +66,10 @@ def test_each_sign_in_stands_in_the_dashboards_log(stage: FunctionStage, log_for
     assert not [outcome for outcome in outcomes if "guessed" in outcome.log or password in outcome.log]
 
 
-@pytest.mark.parametrize(("event", "message"), [({}, "drained"), (TICK, "ticked")])
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [({}, "drained"), pytest.param(TICK, "ticked", marks=pytest.mark.nightly("a drain does so in each check"))],
+)
 def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(
     stage: FunctionStage, event: dict[str, Any], message: str
 ) -> None:

@@ -4,13 +4,14 @@ import pytest
 
 from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
 from tests.aws.runtime.function_stage import PLENTY, FunctionStage
+from tests.kit.examples import mostly_nightly
 from tests.kit.servers.lambda_outcome import Crashed, Error, Outcome, Result
 
 HEALTHY = "abcdefghijkl"
 MAX_CRASHES = 3
 
 
-@pytest.mark.parametrize("do", ["leave", "shoot"])
+@pytest.mark.parametrize("do", mostly_nightly(["leave", "shoot"], "shoot"))
 def test_a_job_that_kills_its_process_dies_alone_and_soon(stage: FunctionStage, do: str) -> None:
     """One crash with company, three alone, and it is in the morgue; all others are done, and none is blamed."""
     stage.push(HEALTHY[:4])
