@@ -1,6 +1,5 @@
 """The first answer of a fresh process tells the truth of a queue that is to move, moves, or has moved."""
 
-import itertools
 import math
 import re
 import sys
@@ -21,7 +20,7 @@ from lowkiq_lambda.store.shard.moving import MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import MakeApp
-from tests.kit.examples import mostly_nightly
+from tests.kit.examples import crossed
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare, jobs_of
@@ -116,18 +115,8 @@ LOOKS: Final[Mapping[str, tuple[Look, object]]] = {
     ),
 }
 
-STAGES: Final = ("before", "in the middle", "after", "after two")
-"""Of a move: see below."""
 
-
-@pytest.mark.parametrize(
-    ("look", "stage"),
-    mostly_nightly(
-        itertools.product(LOOKS, STAGES),
-        # Each look once, and each stage with a fourth of them.
-        *[(look, STAGES[place % len(STAGES)]) for place, look in enumerate(LOOKS)],
-    ),
-)
+@pytest.mark.parametrize(("look", "stage"), crossed(LOOKS, ["before", "in the middle", "after", "after two"]))
 def test_p9_the_first_look_of_a_process_counts_all_ids(  # noqa: PLR0913, PLR0917 - all of them fixtures
     make_app: MakeApp,
     queue_name: str,

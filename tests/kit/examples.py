@@ -1,5 +1,6 @@
 """How many examples a property is tried on, and which values of a matrix: few in each check, the others at night."""
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -24,6 +25,15 @@ def register_profiles() -> None:
 def examples(usual: int) -> int:
     """How many a property with a number of its own gets: a sixth of it in each check, twice as many at night."""
     return max(1, usual * settings().max_examples // 100)
+
+
+def crossed(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
+    """All pairs of two lists, for `parametrize`: each check has each value in some pair, the night has all pairs."""
+    firsts, seconds = list(first), list(second)
+    pairs = itertools.product(firsts, seconds)
+    most = max(len(firsts), len(seconds))
+    kept = {(firsts[place % len(firsts)], seconds[place % len(seconds)]) for place in range(most)}
+    return mostly_nightly(pairs, *kept)
 
 
 def mostly_nightly(values: Iterable[Any], *kept: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
+from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.looks import left_behind, look
 from tests.kit.workers import declare, jobs_of
@@ -191,7 +192,7 @@ def test_p7_what_an_operator_requeues_has_all_of_its_chances_again(
     assert {16: 3, 17: 3, 18: 3} == handler.counts
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_nightly(range(4), 0, 1))
 def test_p7_holds_whatever_comes_between(make_app: MakeApp, clock: ManualClock, queue_name: str, seed: int) -> None:
     """P7: late payloads, chunks, stops, deaths and what ends its thread change no payload's number of chances."""
     app, rng, handler = make_app(claim_payloads=2 if seed % 2 else 1_000), Random(seed), Oldest()

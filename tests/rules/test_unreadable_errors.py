@@ -19,6 +19,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.beside import Crowd, declare_threads, wait_for
 from tests.kit.deaths import outlive, outlive_gone
+from tests.kit.examples import crossed
 from tests.kit.looks import left_behind
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of
@@ -114,8 +115,7 @@ class Injected(RuntimeError):
     """A fault of the engine."""
 
 
-@pytest.mark.parametrize("way", ["batch", "jobs", "coroutine", "threads"])
-@pytest.mark.parametrize("odd_kind", ODD_KINDS)
+@pytest.mark.parametrize(("odd_kind", "way"), crossed(ODD_KINDS, ["batch", "jobs", "coroutine", "threads"]))
 def test_p6_an_error_that_cannot_be_read_is_blamed_on_its_id_alone(
     app: Lowkiq, clock: ManualClock, queue_name: str, odd_kind: str, way: str
 ) -> None:
@@ -151,8 +151,10 @@ def test_p6_an_error_that_cannot_be_read_is_blamed_on_its_id_alone(
     assert {} == left_behind(app, worker)
 
 
-@pytest.mark.parametrize("hook", ["retry_in", "format_error", "dump_error", "load_error", "load_payload"])
-@pytest.mark.parametrize("odd_kind", ODD_KINDS)
+@pytest.mark.parametrize(
+    ("odd_kind", "hook"),
+    crossed(ODD_KINDS, ["retry_in", "format_error", "dump_error", "load_error", "load_payload"]),
+)
 def test_p6_a_hook_that_raises_what_cannot_be_read_costs_no_other_id_a_run(
     make_app: MakeApp, clock: ManualClock, queue_name: str, odd_kind: str, hook: str
 ) -> None:
