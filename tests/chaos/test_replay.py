@@ -133,6 +133,7 @@ def replay(server: Server, queue_name: str, tmp_path: Path, request: pytest.Fixt
         made.close()
 
 
+@pytest.mark.nightly("the history is replayed while its queue moves in each check")
 @pytest.mark.parametrize("replay", [(1.5,)], indirect=True)
 def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Replay) -> None:
     """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is dead."""

@@ -116,6 +116,7 @@ def test_its_template_is_valid(shop: Path) -> None:
     assert (0, "") == (done.returncode, done.stdout)
 
 
+@pytest.mark.nightly("tests/e2e has a stack that drains in each check")
 def test_its_stack_works_on_this_machine(shop: Path) -> None:
     """`make cloud` deploys it from its own files: a tick drains a job that was pushed, and the dashboard answers."""
     lowkiq = shop / ".venv/bin/lowkiq"
