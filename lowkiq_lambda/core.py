@@ -192,6 +192,11 @@ class Housekeeping:
         return self.declares_schedules if setting is None else setting
 
     @property
+    def verifies(self) -> bool:
+        """Whether housekeeping verifies the queues by their journals."""
+        return self._core.config.verify > 0
+
+    @property
     def follows_tasks(self) -> bool:
         """Whether there are tasks to look after: this process has made one, or has seen their items in a queue."""
         return self._core.connections.has_made_task or self._core.connections.uses(TASKS)

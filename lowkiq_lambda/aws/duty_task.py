@@ -7,12 +7,14 @@ from typing import Any, Final
 from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
 from lowkiq_lambda.base.error_text import cut, headline
-from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS
+from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS, VERIFY
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
 
 MISSED: Final = "schedules_missed"
 SCHEDULE_METRICS: Final[Mapping[str, str]] = {MISSED: "missed", "schedules_late": "late"}
 """What is published of schedule entries, and how their summary calls it."""
+VIOLATIONS: Final = "verify_violations"
+"""What is published of the verification."""
 LONGEST_RESULT: Final = 10_000
 """Characters of what a duty returned that the summary has: Lambda takes no answer of more than six megabytes."""
 SHARE: Final = 0.5
@@ -55,6 +57,19 @@ def go_on_with_moves(tick: Tick) -> dict[str, str] | None:
     ran = move_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(MOVES)
+
+
+def verify_queues(tick: Tick) -> dict[str, int] | None:
+    """Run the duty that verifies queues by their journals, if it is due; its result."""
+    from lowkiq_lambda.operate.verify.duty import verify_runner  # noqa: PLC0415 - only if it is asked for
+
+    keep = tick.remaining() * (1 - SHARE)
+    ran = verify_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
+    note_errors(tick, ran)
+    result: dict[str, int] | None = ran.results.get(VERIFY)
+    if result and tick.settings.metrics != "none" and (result["violations"] or tick.settings.metrics == "queues"):
+        publish(tick.settings.metrics_namespace, tick.function_name, None, {VIOLATIONS: result["violations"]})
+    return result
 
 
 def note_errors(tick: Tick, ran: DutiesRun) -> None:

@@ -171,6 +171,11 @@ METRICS: Final = {
         "Planned times of schedule entries that nobody looked at in time; a summary has it above 0.",
         level="summary",
     ),
+    "verify_violations": CloudMetric(
+        _TICK,
+        "Violated promises that the verification of sampled shards has found; a summary has it above 0.",
+        level="summary",
+    ),
     "schedules_late": CloudMetric(_TICK, "How late the latest firing of an entry was.", "Seconds"),
     "records_failed": CloudMetric(
         _INGEST,

@@ -15,7 +15,14 @@ TASKS: Final = "tasks"
 """That of the duty that looks after tasks."""
 MOVES: Final = "moves"
 """That of the duty that goes on with moves of queues to other shards."""
-OWN: Final = {SCHEDULES: "fires schedule entries", TASKS: "looks after tasks", MOVES: "goes on with moves of queues"}
+VERIFY: Final = "verify"
+"""That of the duty that verifies a share of the queues' time."""
+OWN: Final = {
+    SCHEDULES: "fires schedule entries",
+    TASKS: "looks after tasks",
+    MOVES: "goes on with moves of queues",
+    VERIFY: "verifies queues by their journals",
+}
 """Names that no duty of a user has, and what those do."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 

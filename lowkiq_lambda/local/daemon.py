@@ -254,6 +254,12 @@ class Daemon:
 
             for runner in runners_of(self._app.core, lambda: self._app.schedules, self._clock):
                 yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
+        if self._app.core.housekeeping.verifies:
+            from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - as above
+            from lowkiq_lambda.operate.verify.duty import verify_runner  # noqa: PLC0415 - only if it is asked for
+
+            verifier = verify_runner(self._app.core, self._clock)
+            yield verifier.name, DutyThread(verifier, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         """Duties that are needed once a task takes pushes or a queue moves: no declaration shows that before."""

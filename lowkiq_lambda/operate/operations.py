@@ -160,6 +160,10 @@ class Operations:
             from lowkiq_lambda.reshard.duty import ReshardDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((ReshardDuty.name, ReshardDuty.every))
+        if core.housekeeping.verifies:
+            from lowkiq_lambda.operate.verify.duty import VerifyDuty  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((VerifyDuty.name, VerifyDuty.every))
         states = duty_states(core.backend, core.queues, periods, core.config.redis_retry_for)
         return [*states, *self.schedules.duty_states()] if core.housekeeping.fires_schedules else states
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.reader import ShardReader
     from lowkiq_lambda.views.journal import Biography, Recovered
     from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
+    from lowkiq_lambda.views.verification import Verified
 
 Unblocking: TypeAlias = Literal["retry", "skip"]
 
@@ -195,6 +196,21 @@ class QueueOperations:
         from lowkiq_lambda.operate.verify.verifier import Verifier  # noqa: PLC0415 - for those that verify alone
 
         return Verifier(self.reader).report()
+
+    def verified(self) -> "Verified | None":
+        """What housekeeping has verified within the last day (`Config(verify=0.01)`); None if it never came to it."""
+        from lowkiq_lambda.operate.verify.record import read_verified  # noqa: PLC0415 - for those that verify alone
+
+        return read_verified(self.reader)
+
+    def acknowledge_violations(self) -> int:
+        """Have the doctor, the pages and the command line forget the violations that were found; how many they were.
+
+        The evidence stays until its month is over.
+        """
+        from lowkiq_lambda.operate.verify.record import acknowledge  # noqa: PLC0415 - for those that verify alone
+
+        return acknowledge(self.reader)
 
     def damaged(self, largest: int = 64 * 1024) -> list["DamagedRecord"]:
         """Records that were set aside as unreadable, by shard, the oldest first: `largest` bytes of each."""

@@ -142,6 +142,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     schedules: bool | None = None
     """Whether this process fires schedule entries; None fires them if the app's code declares any."""
 
+    verify: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """The share of the shards' time that housekeeping records and verifies, such as 0.01; 0 verifies nothing."""
+
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""
     settle_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05

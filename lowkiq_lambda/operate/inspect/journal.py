@@ -24,10 +24,14 @@ class PlacesReply(ReplyShape, frozen=True):
 
 
 class JournalUntil(NamedTuple):
-    """Until when all is written into a journal (Unix seconds, 0: it is not), and whether its shard is closed."""
+    """Until when all is written into a journal (Unix seconds, 0: it is not), and whether its shard is closed.
+
+    `written`: the number of the last entry that was written.
+    """
 
     until: float
     is_closed: bool
+    written: int
 
 
 UNREADABLE: Final = "unreadable"
@@ -53,8 +57,12 @@ def read_journals(
 
 def read_levels(reader: ShardReader, shards: Sequence[ShardRef]) -> list[JournalUntil]:
     """How much each shard writes into its journal. Raises BackendError."""
-    answers = asked(reader, [(shard, ("HMGET", shard.key("meta"), "journal_until", "closed")) for shard in shards])
-    return [JournalUntil(float(until or 0), is_closed=closed is not None) for until, closed in answers]
+    fields = ("journal_until", "closed", "journal_seq")
+    answers = asked(reader, [(shard, ("HMGET", shard.key("meta"), *fields)) for shard in shards])
+    return [
+        JournalUntil(float(until or 0), is_closed=closed is not None, written=int(number or 0))
+        for until, closed, number in answers
+    ]
 
 
 def read_places(reader: ShardReader, shard: ShardRef, ids: Sequence[str]) -> dict[str, PlacesReply]:

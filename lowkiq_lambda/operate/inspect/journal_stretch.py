@@ -13,12 +13,14 @@ class Stretch(NamedTuple):
 
     `known_from`: payloads with a larger arrival number were pushed in it. `is_open`: it goes on, so that the shard's
     content is what its end says. `since`: when it begins, Unix seconds; None of a journal that has no such part.
+    `has_begin`: whether the journal still has the entry that it began with.
     """
 
     entries: list[JournalEntry]
     known_from: float
     is_open: bool
     since: float | None
+    has_begin: bool = False
 
 
 def last_stretch(entries: Sequence[JournalEntry], *, is_on: bool) -> Stretch:
@@ -39,8 +41,12 @@ def last_stretch(entries: Sequence[JournalEntry], *, is_on: bool) -> Stretch:
             if part is None or entry.items[0]["was"] != "all":
                 part, known_from, since = [], entry.items[0]["arrival"], entry.at
         elif part is not None:
-            last, part = Stretch(part, _known_from(part, known_from), is_open=False, since=since), None
-    return last if part is None else Stretch(part, _known_from(part, known_from), is_open=is_on, since=since)
+            last, part = _stretch(part, known_from, is_open=False, since=since), None
+    return last if part is None else _stretch(part, known_from, is_open=is_on, since=since)
+
+
+def _stretch(part: list[JournalEntry], start: float | None, *, is_open: bool, since: float | None) -> Stretch:
+    return Stretch(part, _known_from(part, start), is_open=is_open, since=since, has_begin=start is not None)
 
 
 def _begins_on(entries: Sequence[JournalEntry], *, is_on: bool) -> bool:

@@ -35,6 +35,11 @@ class Ledger:
     def __iter__(self) -> Iterator[str]:
         return iter(self._states)
 
+    @property
+    def payloads(self) -> int:
+        """How many payloads the entries have named."""
+        return sum(map(len, self._states.values()))
+
     def state(self, job_id: str, place: Place) -> str | None:
         """Where the payload is, the word for its end, or None if no entry has named it."""
         return self._states[job_id].get(place)
