@@ -15,6 +15,7 @@ from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.journal_level import LONGEST
 from lowkiq_lambda.operate.verify.verifier import VerificationReport, Verifier
+from lowkiq_lambda.views.verification import Verified
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -47,6 +48,11 @@ RECORDING
   --record the present journals are verified, such as after
   app.operate(Worker).journal("all", seconds=600).
 
+HOUSEKEEPING
+  With Config(verify=0.01), or LOWKIQ_VERIFY=0.01, housekeeping records and
+  verifies 1 % of the time of the shards. The last line is what it has verified
+  within a day. A violation that it found stays until --acknowledge.
+
 EXIT CODES
   0  No rule is violated.
   1  A rule is violated, or nothing was recorded.
@@ -56,6 +62,8 @@ EXIT CODES
 EXAMPLES
   Ten minutes of a queue:
     lowkiq verify SyncOrder --app shop.jobs:app --record 600
+  A violation that housekeeping found is understood, and mended:
+    lowkiq verify SyncOrder --app shop.jobs:app --acknowledge
 """
 _LOOK: Final = 0.5
 """Seconds between two looks: a shard keeps 2,000 events."""
@@ -72,17 +80,31 @@ def verify(
     record: Annotated[
         float, Parameter(help="Seconds for which all events are recorded first.", converter=number(0, LONGEST))
     ] = 0.0,
+    acknowledge: Annotated[bool, flag("Forget the violations that housekeeping has found, and end.")] = False,
     json: Annotated[bool, flag("Write the report as JSON; times are Unix seconds.")] = False,
 ) -> int:
     """Record, verify, and say so; the exit code."""
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
+    if acknowledge:
+        return _acknowledged(loaded, worker, as_json=json)
     report = _recorded(loaded, worker, record) if record else loaded.operate(worker).verify()
+    verified = loaded.operate(worker).verified()
     if json:
-        sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(report)).decode()}\n")
+        fields = {**msgspec.structs.asdict(report), "verified": verified}
+        sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(fields)).decode()}\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(report)))
-    return DONE if report.since is not None and not report.violations else FAILED
+        sys.stdout.write("".join(f"{line}\n" for line in (*_lines(report), *_sampled(verified))))
+    is_verified = report.since is not None or (verified is not None and verified.looked_at is not None)
+    is_violated = report.violations or (verified is not None and verified.found)
+    return DONE if is_verified and not is_violated else FAILED
+
+
+def _acknowledged(app: "Lowkiq", worker: type[Worker[Any]], *, as_json: bool) -> int:
+    count = app.operate(worker).acknowledge_violations()
+    text = msgspec.json.encode({"acknowledged": count}).decode() if as_json else f"acknowledged: {count}"
+    sys.stdout.write(f"{text}\n")
+    return DONE
 
 
 def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> VerificationReport:
@@ -102,7 +124,18 @@ def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> Verif
         queue.journal("trouble")
 
 
+def _sampled(verified: Verified | None) -> Iterator[str]:
+    """What housekeeping has verified."""
+    if verified is not None:
+        yield f"housekeeping has verified {verified.says}"
+        for violation in verified.violations:
+            yield f"  {violation}"
+            yield f"    the entries that were judged: {violation.evidence}"
+
+
 def _lines(report: VerificationReport) -> Iterator[str]:
+    for shard in report.deleted:
+        yield f"shard {shard}: its journal, or the older part of it, was deleted, and is not verified"
     if report.since is None:
         yield "nothing was recorded: give --record SECONDS"
         return

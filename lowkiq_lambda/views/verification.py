@@ -19,6 +19,10 @@ class KeptViolation(msgspec.Struct, frozen=True):
     what: str
     evidence: str
 
+    def __str__(self) -> str:
+        where = f"entry {self.number}" if self.number else "at the end"
+        return f"{self.rule}: id {self.id!r}, shard {self.shard} of {self.shards_count}, {where}: {self.what}"
+
 
 class DeletedJournal(msgspec.Struct, frozen=True):
     """A journal that was deleted while it was recorded, so that it proves nothing."""

@@ -9,7 +9,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction
 
 TICK: Final[Mapping[str, object]] = {"tick": True}
-METRICS: Final = ("oldest_due_age", "dead", "blocked", "schedules_missed")
+METRICS: Final = ("oldest_due_age", "dead", "blocked", "schedules_missed", "verify_violations")
 INVOCATIONS: Final = "Invocations"
 ERRORS: Final = "errors"
 """Lambda's own count of invocations that failed; zeros of others."""

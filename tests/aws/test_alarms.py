@@ -23,7 +23,7 @@ Alarms = dict[str, dict[str, Any]]
 QUIET = ("FailureAlarm", "SilenceAlarm", "OldestDueAlarm", "DeadAlarm")
 DEPLOYED = {"HasAlarmTopic": True, "PublishesMetrics": True}
 """A stack with a topic, with metrics, and with a standard inbox."""
-WATCHED = ("SilenceAlarm", "OldestDueAlarm", "DeadAlarm", "BlockedIdsAlarm", "MissedScheduleAlarm")
+WATCHED = ("SilenceAlarm", "OldestDueAlarm", "DeadAlarm", "BlockedIdsAlarm", "MissedScheduleAlarm", "ViolationAlarm")
 """The alarms on one metric, of a stack that takes nothing from elsewhere."""
 
 
@@ -464,3 +464,26 @@ def test_e79_blocked_ids_ring_until_they_are_unblocked(
 
     assert [None] * 4 == minutes["blocked"][:4]
     assert ["OK", "ALARM", "OK"] == told(alarms, minutes)["BlockedIdsAlarm"]
+
+
+def test_a_violation_rings_once(alarms: Alarms) -> None:
+    """It is published by the run that finds it; runs without one publish nothing, or zeros with all metrics."""
+    minutes = [None] * 10 + [0.0] * 10 + [2.0] + [0.0] * 19 + [1.0] + [None] * 29
+
+    assert ["OK", "ALARM", "OK", "ALARM", "OK"] == rings(alarms, "ViolationAlarm", minutes)
+
+
+def test_p2_a_payload_that_is_lost_rings(alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str) -> None:
+    """P2: behind the engine's back, while its shard is recorded: the run of the next minute finds it."""
+    app = make_app(verify=1.0)
+    worker = declare(app, queue_name, Notes(), shards_count=1)
+    minutes.install(app)
+    minutes.go_on(3)
+    worker.push("a", due_at=minutes.clock.time() + 3_600)
+    shard = app.operate(worker).reader.shards[0]
+    for key in ("jobs", "due"):
+        app.core.backend.client.delete(shard.key(key))
+    minutes.go_on(10)
+
+    assert [1.0] == [value for value in minutes["verify_violations"] if value]
+    assert {"ViolationAlarm": ["OK", "ALARM", "OK"]} == told(alarms, minutes)

@@ -374,6 +374,7 @@ def test_alarms_watch_metrics_that_there_are(
         ticking.DEAD,
         ticking.TRIMMED,
         *duty_task.SCHEDULE_METRICS,
+        duty_task.VIOLATIONS,
         *telemetry._COUNTED,
         *ELSEWHERE,
         FAILED_RECORDS,
@@ -382,7 +383,7 @@ def test_alarms_watch_metrics_that_there_are(
     ours = [one for one in watched(resources) if one["Namespace"] == {"Ref": "MetricsNamespace"}]
     shown = [metrics_shown(templates["cloudwatch-dashboard"], with_queues) for with_queues in (False, True)]
 
-    assert {"oldest_due_age", "dead", "blocked", "schedules_missed", FAILED_RECORDS} == {
+    assert {"oldest_due_age", "dead", "blocked", "schedules_missed", "verify_violations", FAILED_RECORDS} == {
         one["MetricName"] for one in ours
     }
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
@@ -416,7 +417,7 @@ def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> 
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
     lambdas = {"Errors", "Throttles", "AsyncEventsDropped", "IteratorAge"}
-    ours = {"oldest_due_age", "dead", "blocked", "schedules_missed", FAILED_RECORDS}
+    ours = {"oldest_due_age", "dead", "blocked", "schedules_missed", "verify_violations", FAILED_RECORDS}
     of_queues = {
         "NumberOfMessagesSent",
         "NumberOfMessagesDeleted",

@@ -53,6 +53,7 @@ def show(context: RequestContext) -> Response:
         span_links=span_links(context, "queue", queue=name),
         here=context.link("queue", queue=name, span=span),
         far=f"{FAR:.0f}",
+        verified=context.app.operate(worker).verified() if context.app.core.housekeeping.verifies else None,
     )
 
 

@@ -15,6 +15,7 @@ from lowkiq_lambda.operate.doctor.promises import promise_views
 from lowkiq_lambda.operate.doctor.queue_state import read_queues
 from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings
 from lowkiq_lambda.operate.doctor.server import memory_findings, memory_views, server_findings
+from lowkiq_lambda.operate.doctor.verification import verify_findings
 from lowkiq_lambda.operate.doctor.work import work_findings
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes
@@ -46,6 +47,7 @@ def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
         now = own[0].now
         findings += _unless_refused("work", "duties", lambda: duty_findings(operations, now))
         findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))
+        findings += _unless_refused("work", "verify", lambda: verify_findings(core, own))
     findings += move_findings(own)
     findings += more
     return CheckUp(

@@ -41,7 +41,11 @@ class Verifier:
     """A verification of the queue that the reader is of, or of some of its shards. Each method raises BackendError."""
 
     def __init__(self, reader: ShardReader, after: Mapping[ShardRef, int] | None = None) -> None:
-        """`after`: the shards to verify, each from the entry on that follows this number; None: all of all shards."""
+        """`after`: the shards to verify, each from the entry on that follows this number, and not if that is deleted.
+
+        None: all that the journals of all shards have.
+        """
+        self._is_strict = after is not None
         self._reader = reader
         self._shards: Sequence[ShardRef] = reader.shards.with_left() if after is None else [*after]
         self._last = dict(after or {})
@@ -75,8 +79,7 @@ class Verifier:
         judges = {
             shard: judged(stretch.entries, None, stretch.known_from)
             for shard, stretch in stretches.items()
-            # What is left of a deleted journal is no proof: nobody knows from when on it has everything.
-            if stretch.since is not None and (stretch.has_begin or shard.number not in self._deleted)
+            if stretch.since is not None and (stretch.has_begin or not self._is_spoilt(shard))
         }
         self._compare({shard: judge for shard, judge in judges.items() if stretches[shard].is_open}, stretches)
         return VerificationReport(
@@ -89,6 +92,10 @@ class Verifier:
             seconds=sum(_seconds(stretches[shard], now[shard]) for shard in judges),
             deleted=sorted(self._deleted),
         )
+
+    def _is_spoilt(self, shard: ShardRef) -> bool:
+        """Whether a recording that was to be whole has lost its beginning: what is left is no proof of it."""
+        return self._is_strict and shard.number in self._deleted
 
     def _compare(self, judges: Mapping[ShardRef, Judge], stretches: Mapping[ShardRef, Stretch]) -> None:
         contents = {shard: self._content(shard, [*judge.ledger]) for shard, judge in judges.items()}
