@@ -478,12 +478,14 @@ def test_p2_a_payload_that_is_lost_rings(alarms: Alarms, minutes: Minutes, make_
     app = make_app(verify=1.0)
     worker = declare(app, queue_name, Notes(), shards_count=1)
     minutes.install(app)
-    minutes.go_on(3)
-    worker.push("a", due_at=minutes.clock.time() + 3_600)
+    minutes.go_on(30)
     shard = app.operate(worker).reader.shards[0]
+    while app.core.backend.client.hget(shard.key("meta"), "journal_until") is None:
+        minutes.go_on()
+    worker.push("a", due_at=minutes.clock.time() + 3_600)
     for key in ("jobs", "due"):
         app.core.backend.client.delete(shard.key(key))
-    minutes.go_on(10)
+    minutes.go_on(30)
 
     assert [1.0] == [value for value in minutes["verify_violations"] if value]
     assert {"ViolationAlarm": ["OK", "ALARM", "OK"]} == told(alarms, minutes)
