@@ -125,7 +125,7 @@ def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> Verif
 
 
 def _sampled(verified: Verified | None) -> Iterator[str]:
-    """What housekeeping has verified."""
+    """Lines about the verification by housekeeping."""
     if verified is not None:
         yield f"housekeeping has verified {verified.says}"
         for violation in verified.violations:

@@ -198,16 +198,13 @@ class QueueOperations:
         return Verifier(self.reader).report()
 
     def verified(self) -> "Verified | None":
-        """What housekeeping has verified within the last day (`Config(verify=0.01)`); None if it never came to it."""
+        """The verification by housekeeping within the last day (`Config(verify=0.01)`); None if it has not begun."""
         from lowkiq_lambda.operate.verify.record import read_verified  # noqa: PLC0415 - for those that verify alone
 
         return read_verified(self.reader)
 
     def acknowledge_violations(self) -> int:
-        """Have the doctor, the pages and the command line forget the violations that were found; how many they were.
-
-        The evidence stays until its month is over.
-        """
+        """Forget the violations that housekeeping has found; how many they were. The evidence stays for its month."""
         from lowkiq_lambda.operate.verify.record import acknowledge  # noqa: PLC0415 - for those that verify alone
 
         return acknowledge(self.reader)

@@ -1,4 +1,4 @@
-"""What the verification of sampled shards has found so far, for people."""
+"""The verdicts of housekeeping on sampled shards, for people."""
 
 import msgspec
 
@@ -33,7 +33,7 @@ class DeletedJournal(msgspec.Struct, frozen=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What the duty has verified of a queue within the last day. Times are Unix seconds.
+    """The verification of a queue by housekeeping within the last day. Times are Unix seconds.
 
     `share`: of the time of all shards, the part that was judged, and `span`, the seconds that it is of: a day, or those
     since the first run; `payloads` and `events`: how many were judged in it.

@@ -13,9 +13,8 @@ from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Section, wor
 from lowkiq_lambda.operate.doctor.health import process_findings
 from lowkiq_lambda.operate.doctor.promises import promise_views
 from lowkiq_lambda.operate.doctor.queue_state import read_queues
-from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings
+from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings, verify_findings
 from lowkiq_lambda.operate.doctor.server import memory_findings, memory_views, server_findings
-from lowkiq_lambda.operate.doctor.verification import verify_findings
 from lowkiq_lambda.operate.doctor.work import work_findings
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes

@@ -1,17 +1,20 @@
-"""Recurring work: duties, schedule entries, and moves to another number of shards."""
+"""Recurring work: duties, their verdicts on queues, schedule entries, and moves to another number of shards."""
 
 from collections.abc import Iterator, Sequence
 
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
-from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
+from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
 from lowkiq_lambda.operate.doctor.words import LATE, several, time
 from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.operate.verify.record import read_records
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.records import ScheduleView, views
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
 from lowkiq_lambda.store.shard.timetables import with_timetable
+from lowkiq_lambda.views.verification import Verified
 
 
 def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
@@ -38,6 +41,37 @@ def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
                 "Start the daemon, or deploy the function that does housekeeping.",
                 duty.name,
             )
+
+
+def verify_findings(core: Core, states: Sequence[QueueState]) -> Iterator[Finding]:
+    """A finding for each queue that housekeeping verifies. Raises BackendError."""
+    if not core.housekeeping.verifies:
+        return
+    names = [state.name for state in states]
+    for state, record in zip(states, read_records(core.backend, names, core.config.redis_retry_for), strict=True):
+        # A queue without a record: the finding about duties says whether the duty comes.
+        if record is not None:
+            yield _of_verified(state.name, record.verified(state.now))
+
+
+def _of_verified(name: str, verified: Verified) -> Finding:
+    mark: Mark = "broken" if verified.found else "warning" if verified.deleted else "ok"
+    sentence, advice = verified.says, ""
+    if verified.violations:
+        last = verified.violations[-1]
+        sentence = f"{sentence}; the last violation: {last}"
+        advice = f"See docs/runbooks/violations.md; the journal is kept in {last.evidence}."
+    elif verified.deleted:
+        advice = "Find out who deletes keys on this server: a deleted journal proves nothing."
+    return Finding(
+        section="work",
+        check="verify",
+        mark=mark,
+        says=sentence,
+        advice=advice,
+        about=name,
+        promises=DATA if verified.found else (),
+    )
 
 
 def schedule_findings(operations: Operations, states: Sequence[QueueState], backend: Backend) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from lowkiq_lambda.declare.duty import VERIFY
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.inspect.journal import read_levels
 from lowkiq_lambda.operate.inspect.journal_level import set_journal_level
-from lowkiq_lambda.operate.verify.record import Record, Recording, keep_evidence, read_records, write_record
+from lowkiq_lambda.operate.verify.record import Recording, VerifyRecord, keep_evidence, read_records, write_record
 from lowkiq_lambda.operate.verify.rules import Violation
 from lowkiq_lambda.operate.verify.verifier import Verifier
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -80,12 +80,12 @@ class _Running(NamedTuple):
 class _QueueRun:
     """One run for one queue."""
 
-    def __init__(self, name: str, reader: ShardReader, record: Record | None, share: float, rng: Random) -> None:
+    def __init__(self, name: str, reader: ShardReader, record: VerifyRecord | None, share: float, rng: Random) -> None:
         self._name, self._reader, self._rng, self._share = name, reader, rng, share
         self._live = [reader.shards[number] for number in reader.shards.layout.live]
         self._now = reader.backend.now(self._live[0])
         self._is_new = record is None
-        self._record = Record(self._now) if record is None else record
+        self._record = VerifyRecord(self._now) if record is None else record
 
     def go(self, verdict: Verdict) -> None:
         """Judge, draw, and store what came of it, if anything did."""

@@ -46,7 +46,7 @@ class Hour(msgspec.Struct):
     events: int = 0
 
 
-class Record(msgspec.Struct):
+class VerifyRecord(msgspec.Struct):
     """`credit`: the shard-seconds that may be recorded still, as of `credited_at`."""
 
     credited_at: float
@@ -102,7 +102,7 @@ class Record(msgspec.Struct):
         )
 
 
-_decode: Final = msgspec.json.Decoder(Record).decode
+_decode: Final = msgspec.json.Decoder(VerifyRecord).decode
 
 
 def record_key(queue_name: str, prefix: str) -> str:
@@ -110,14 +110,14 @@ def record_key(queue_name: str, prefix: str) -> str:
     return queue_key(queue_name, "verified", prefix)
 
 
-def read_records(backend: Backend, queue_names: Sequence[str], retry_for: float) -> list[Record | None]:
+def read_records(backend: Backend, queue_names: Sequence[str], retry_for: float) -> list[VerifyRecord | None]:
     """The record of each queue, None if it has none that can be read. Raises BackendError."""
     keys = [record_key(name, backend.prefix) for name in queue_names]
     answers = _asked(backend, [(key, ("GET", key)) for key in keys], retry_for)
     return [_record(answer) for answer in answers]
 
 
-def write_record(backend: Backend, queue_name: str, record: Record, retry_for: float) -> None:
+def write_record(backend: Backend, queue_name: str, record: VerifyRecord, retry_for: float) -> None:
     """Store it. Raises BackendError."""
     key = record_key(queue_name, backend.prefix)
     _asked(backend, [(key, ("SET", key, msgspec.json.encode(record), "EX", KEPT_FOR))], retry_for)
@@ -151,7 +151,7 @@ def keep_evidence(
     return key
 
 
-def _record(stored: bytes | None) -> Record | None:
+def _record(stored: bytes | None) -> VerifyRecord | None:
     try:
         return None if stored is None else _decode(stored)
     except msgspec.MsgspecError:

@@ -20,7 +20,7 @@ class VerificationReport(msgspec.Struct, frozen=True):
     `since`: the time (Unix seconds) from which on nothing is missing in any of them, None if nothing was recorded;
     `shards`: how many of them have been recorded, `seconds`: how long all of them together; `events`, `ids` and
     `payloads`: how much was judged. `deleted`: the numbers of shards of which the journal, or its older part, was
-    deleted: a deletion is no violation, and what was in it is not verified.
+    deleted: a deletion is not a violation, and the deleted part is not verified.
     """
 
     violations: list[Violation]
@@ -94,7 +94,7 @@ class Verifier:
         )
 
     def _is_spoilt(self, shard: ShardRef) -> bool:
-        """Whether a recording that was to be whole has lost its beginning: what is left is no proof of it."""
+        """Whether a recording that was to be whole has lost its beginning: the rest does not prove it."""
         return self._is_strict and shard.number in self._deleted
 
     def _compare(self, judges: Mapping[ShardRef, Judge], stretches: Mapping[ShardRef, Stretch]) -> None:
