@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.aws.ticking import tasks_of
 from lowkiq_lambda.declare.duty import VERIFY
 from lowkiq_lambda.operate.verify.duty import LENGTH, VerifyDuty, verify_runner
 from lowkiq_lambda.operate.verify.record import record_key
 from lowkiq_lambda.operate.verify.verifier import FEWEST_LEFT
+from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.verification import Verified
@@ -250,6 +252,23 @@ def test_what_was_cut_off_is_not_judged(app: Lowkiq, clock: ManualClock, queue_n
     assert FEWEST_LEFT <= seen.payloads == seen.events < pushes
 
 
+def test_a_run_without_time_judges_nothing(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Its recordings end and count with nothing, so that no run lasts for longer than a duty may."""
+    app = make_app(verify=1.0)
+    worker = declare(app, queue_name, Notes(), shards_count=4)
+    drawn = 0
+    while not drawn:
+        clock.advance(60.0)
+        drawn = run(app)["drawn"]
+    clock.advance(60.0)
+    # The first is asked for before the queue, and the second before its first shard.
+    times = iter([1.0, 1.0])
+    judged = VerifyDuty(app.core).run(lambda: next(times, 0.0))
+
+    assert drawn > 1 == judged["judged"]
+    assert (0, 0) == (verified(app, worker).found, len(verified(app, worker).deleted))
+
+
 def test_an_app_that_does_not_ask_for_it_has_no_duty(make_app: MakeApp, queue_name: str) -> None:
     """And no key: housekeeping is as it was."""
     off, on = make_app(), make_app(verify=0.01)
@@ -257,6 +276,7 @@ def test_an_app_that_does_not_ask_for_it_has_no_duty(make_app: MakeApp, queue_na
     declare(on, queue_name, Notes())
 
     assert (False, True) == (off.core.housekeeping.verifies, on.core.housekeeping.verifies)
+    assert {VERIFY} == tasks_of(on, Settings()).keys() - tasks_of(off, Settings()).keys()
     assert ([], [VERIFY]) == ([duty.name for duty in off.operate.duties()], [duty.name for duty in on.operate.duties()])
     assert off.operate(worker).verified() is None
     assert not off.core.backend.client.exists(record_key(queue_name, off.core.backend.prefix))

@@ -2,6 +2,7 @@
 
 import threading
 
+from lowkiq_lambda.declare.duty import VERIFY
 from lowkiq_lambda.local.daemon import Daemon
 from tests.kit.apps import MakeApp
 from tests.kit.duties import Noted, with_queue
@@ -42,6 +43,17 @@ def test_a_daemon_without_duties_has_no_thread_for_them(make_app: MakeApp, queue
     with Daemon(app) as daemon:
         daemon.quiet()
         assert set() == threads()
+
+
+def test_a_daemon_verifies_its_queues_if_it_is_asked_to(make_app: MakeApp, queue_name: str) -> None:
+    """In a thread of its own, which no other duty keeps waiting."""
+    app = with_queue(make_app(verify=0.5), queue_name)
+    with Daemon(app):
+        eventually(lambda: app.operate.duties()[0].last_seconds is not None, timeout=20.0)
+    (state,) = app.operate.duties()
+
+    assert (VERIFY, None) == (state.name, state.last_error)
+    assert app.operate(app.workers[0]).verified() is not None
 
 
 def test_a_run_that_is_under_way_when_the_daemon_stops_has_no_time_left(make_app: MakeApp, queue_name: str) -> None:

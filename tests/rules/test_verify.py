@@ -1,5 +1,6 @@
 """The verification by journals: a sound queue has no violation, and each seeded fault has one (P1, P2, P3, P4)."""
 
+import math
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,11 +15,13 @@ import pytest
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, LowkiqError, Rejected, Worker
 from lowkiq_lambda.operate.inspect import journal
 from lowkiq_lambda.operate.verify import verifier
+from lowkiq_lambda.operate.verify.duty import VerifyDuty
 from lowkiq_lambda.operate.verify.rules import violations
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.journal import JournalEntry
+from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT, move_until, wait_for
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
@@ -162,6 +165,34 @@ def test_a_sound_queue_has_no_violation(
     assert [] == [*map(str, report.violations)]
     assert report.events > 30
     assert report.since is not None
+
+
+@pytest.mark.parametrize("merge", ["min", "latest", "never"])
+@pytest.mark.parametrize("seed", range(2))
+def test_housekeeping_finds_nothing_in_a_sound_queue(  # noqa: PLR0913, PLR0917 - fixtures and cases
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, merge: str, seed: int
+) -> None:
+    """P1, P2, P3, P4: its recordings begin and end amid visits and deaths, and are judged wherever they stand."""
+    app, verdicts, advance = make_app(verify=1.0), list[dict[str, int]](), clock.advance
+    rng, mortal = Random(seed), Mortal(app)
+    worker = declare(app, queue_name, disturbed(rng), merge=merge, batch_size=2, max_retry_count=1)
+    duty = VerifyDuty(app.core, Random(seed))
+
+    def advance_and_verify(seconds: float) -> None:
+        minute = clock.time() // 60
+        advance(seconds)
+        if clock.time() // 60 > minute:
+            verdicts.append(duty.run(lambda: math.inf))
+
+    monkeypatch.setattr(clock, "advance", advance_and_verify)
+    for _ in range(2):
+        live(app, clock, worker, mortal, rng)
+
+    seen = app.operate(worker).verified()
+    assert seen is not None
+    assert (0, (), ()) == (seen.found, seen.violations, seen.deleted)
+    assert 30 < sum(verdict["payloads"] for verdict in verdicts)
+    assert 2 < sum(verdict["judged"] for verdict in verdicts)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

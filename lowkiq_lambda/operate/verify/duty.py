@@ -32,7 +32,7 @@ _DAY: Final = 86_400.0
 _LONGEST_PAUSE: Final = 3_600.0
 """Seconds without a run that count at most: the first run after a night does not record for all of it."""
 _LOGGED: Final = 10
-"""So many violations of a run have a line of the log each."""
+"""So many violations of a shard have a line of the log each."""
 _SAME_TIME: Final = 1.0
 """Seconds by which two ends of one recording may differ."""
 
@@ -66,7 +66,7 @@ class VerifyDuty:
             if remaining() <= 0:
                 break
             reader = ShardReader(backend, retry_for, queues[name].shards)
-            _QueueRun(name, reader, record, core.config.verify, self._rng).go(verdict)
+            _QueueRun(name, reader, record, core.config.verify, self._rng).go(verdict, remaining)
         return msgspec.structs.asdict(verdict)
 
 
@@ -87,7 +87,7 @@ class _QueueRun:
         self._is_new = record is None
         self._record = VerifyRecord(self._now) if record is None else record
 
-    def go(self, verdict: Verdict) -> None:
+    def go(self, verdict: Verdict, remaining: Callable[[], float]) -> None:
         """Judge, draw, and store what came of it, if anything did."""
         record, elapsed = self._record, max(0.0, self._now - self._record.credited_at)
         allowed = record.credit + self._share * len(self._live) * min(elapsed, _LONGEST_PAUSE)
@@ -95,7 +95,7 @@ class _QueueRun:
             return
         record.credit, record.credited_at = allowed, self._now
         record.hour(self._now).passed += min(elapsed, _DAY) * len(self._live)
-        self._judge(verdict)
+        self._judge(verdict, remaining)
         drawn = self._drawn()
         # Written before it begins: a process that dies between the two has recorded less than it may.
         until = self._now + LENGTH
@@ -108,23 +108,33 @@ class _QueueRun:
             set_journal_level(self._reader, "all", LENGTH, [*drawn])
         verdict.drawn += len(drawn)
 
-    def _judge(self, verdict: Verdict) -> None:
-        """Judge what is recorded, and end that. The rest of its time is recorded elsewhere."""
-        record, running = self._record, self._running()
-        if not running:
-            return
-        shards = [each.shard for each in running]
-        verifier = Verifier(self._reader, {each.shard: each.recording.after for each in running})
+    def _judge(self, verdict: Verdict, remaining: Callable[[], float]) -> None:
+        """Judge what is recorded, one shard after the other, and end that.
+
+        The rest of its time is recorded elsewhere. Shards that no time is left for count as not recorded.
+        """
+        running = self._running()
+        for each in running:
+            if remaining() > 0:
+                self._judge_one(each, verdict)
+        if running:
+            self._end(running)
+
+    def _judge_one(self, running: _Running, verdict: Verdict) -> None:
+        record, shard = self._record, running.shard
+        verifier = Verifier(self._reader, {shard: running.recording.after})
         report = verifier.report()
-        self._end(running)
         hour = record.hour(self._now)
         hour.judged += report.seconds
         hour.payloads += report.payloads
         hour.events += report.events
         record.looked_at = self._now
-        self._note_deleted(shards, report.deleted)
+        if report.deleted:
+            record.deleted.append(DeletedJournal(self._now, shard.number, shard.shards_count))
+            text = "a journal was deleted while it was recorded: the time before that cannot be verified"
+            logger.warning(text, extra={"queue": self._name, "shard": shard.number})
         if report.violations:
-            self._tell(shards, verifier, report.violations)
+            self._tell(shard, verifier, report.violations)
         verdict.judged += report.shards
         verdict.payloads += report.payloads
         verdict.violations += len(report.violations)
@@ -162,22 +172,10 @@ class _QueueRun:
         pairs = zip(shards, levels, strict=True)
         return {shard: level.written for shard, level in pairs if level.until <= self._now}
 
-    def _note_deleted(self, shards: Sequence[ShardRef], deleted: Sequence[int]) -> None:
-        for shard in shards:
-            if shard.number in deleted:
-                self._record.deleted.append(DeletedJournal(self._now, shard.number, shard.shards_count))
-                text = "a journal was deleted while it was recorded: the time before that cannot be verified"
-                logger.warning(text, extra={"queue": self._name, "shard": shard.number})
-
-    def _tell(self, shards: Sequence[ShardRef], verifier: Verifier, violations: Sequence[Violation]) -> None:
-        keys, backend = {}, self._reader.backend
-        at_fault = {(one.shards_count, one.shard) for one in violations}
-        for shard in shards:
-            place = (shard.shards_count, shard.number)
-            if place in at_fault:
-                entries = verifier.entries_of(shard)
-                keys[place] = keep_evidence(backend, shard, self._now, entries, self._reader.retry_for)
-        self._record.note(self._now, violations, keys)
+    def _tell(self, shard: ShardRef, verifier: Verifier, violations: Sequence[Violation]) -> None:
+        backend, entries = self._reader.backend, verifier.entries_of(shard)
+        key = keep_evidence(backend, shard, self._now, entries, self._reader.retry_for)
+        self._record.note(self._now, violations, key)
         for one in violations[:_LOGGED]:
             fields = {
                 "queue": self._name,
@@ -185,7 +183,7 @@ class _QueueRun:
                 "id": one.id,
                 "shard": one.shard,
                 "entry": one.number,
-                "evidence": keys.get((one.shards_count, one.shard), ""),
+                "evidence": key,
             }
             logger.critical("a promise of the queue was violated: %s", one, extra=fields)
 

@@ -4,7 +4,7 @@ It is one key of the queue, which the duty alone writes, but for an operator's a
 without a duty, and evidence outlives no month at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -67,8 +67,8 @@ class VerifyRecord(msgspec.Struct):
             self.hours.append(Hour(number))
         return self.hours[-1]
 
-    def note(self, now: float, violations: Sequence[Violation], evidence: Mapping[tuple[int, int], str]) -> None:
-        """Keep these, which were found now; `evidence`: the key of it by the number of a shard and their count."""
+    def note(self, now: float, violations: Sequence[Violation], evidence: str) -> None:
+        """Keep these, which were found now in a shard; `evidence`: the key of it."""
         self.found += len(violations)
         kept = [
             KeptViolation(
@@ -79,7 +79,7 @@ class VerifyRecord(msgspec.Struct):
                 shards_count=one.shards_count,
                 number=one.number,
                 what=one.what,
-                evidence=evidence.get((one.shards_count, one.shard), ""),
+                evidence=evidence,
             )
             for one in violations
         ]
