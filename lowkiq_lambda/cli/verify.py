@@ -130,7 +130,8 @@ def _sampled(verified: Verified | None) -> Iterator[str]:
         yield f"housekeeping has verified {verified.says}"
         for violation in verified.violations:
             yield f"  {violation}"
-            yield f"    the entries that were judged: {violation.evidence}"
+            if violation.evidence:
+                yield f"    the entries that were judged: {violation.evidence}"
 
 
 def _lines(report: VerificationReport) -> Iterator[str]:

@@ -7,7 +7,7 @@ class KeptViolation(msgspec.Struct, frozen=True):
     """A violation, `at` Unix seconds, that is kept until somebody acknowledges it.
 
     `number` is that of the journal entry that shows it, 0 for the shard's content; `evidence` is the key of Redis with
-    the entries that were judged.
+    the entries that were judged, empty if the server had no room for them.
     """
 
     at: float

@@ -2,12 +2,13 @@
 
 import logging
 import math
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda import Batch, Lowkiq, LowkiqError, Worker
 from lowkiq_lambda.aws.ticking import tasks_of
 from lowkiq_lambda.declare.duty import VERIFY
 from lowkiq_lambda.operate.verify.duty import LENGTH, VerifyDuty, verify_runner
@@ -19,6 +20,7 @@ from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.verification import Verified
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
+from tests.kit.servers import Server
 from tests.kit.workers import declare, jobs_of
 
 CYCLE = 4
@@ -131,6 +133,32 @@ def test_p2_a_job_that_is_dropped_in_flight_is_found_by_the_next_run(
 
     assert (1, [1]) == (run(app)["violations"], dropped)
     assert ["a"] == [one.id for one in verified(app, worker).violations]
+
+
+def test_a_server_without_room_for_the_evidence_keeps_no_violation_secret(
+    make_app: MakeApp, own_server: Server, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has it, though the run fails then, as it cannot write its record."""
+    app = make_app(redis_url=own_server.url, redis_timeout=0.2, verify=1.0)
+    lose(app, clock, queue_name)
+    own_server.admin.config_set("maxmemory", 1)
+    with caplog.at_level(logging.CRITICAL, "lowkiq_lambda"), suppress(LowkiqError):
+        run(app)
+
+    assert [(logging.CRITICAL, "")] == [(record.levelno, vars(record)["evidence"]) for record in caplog.records]
+
+
+def test_a_clock_that_was_set_back_lets_it_go_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """What was earned by the time that was wrong is spent, and no more than that."""
+    worker = declare(app, queue_name, Notes())
+    run(app)
+    clock.advance(-86_400.0)
+    run(app)
+    run_until_drawn(app, clock)
+    worker.push_many(jobs_of("a"))
+    clock.advance(60.0)
+
+    assert 1 == run(app)["judged"]
 
 
 def test_a_violation_stays_until_somebody_acknowledges_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

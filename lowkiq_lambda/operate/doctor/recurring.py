@@ -60,7 +60,8 @@ def _of_verified(name: str, verified: Verified) -> Finding:
     if verified.violations:
         last = verified.violations[-1]
         sentence = f"{sentence}; the last violation: {last}"
-        advice = f"See docs/runbooks/violations.md; the journal is kept in {last.evidence}."
+        kept = f"; the journal is kept in {last.evidence}" if last.evidence else ""
+        advice = f"See docs/runbooks/violations.md{kept}."
     elif verified.deleted:
         advice = "Find out who deletes keys on this server: a deleted journal proves nothing."
     return Finding(

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.declare.duty import VERIFY
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.inspect.journal import read_levels
@@ -89,9 +91,11 @@ class _QueueRun:
 
     def go(self, verdict: Verdict, remaining: Callable[[], float]) -> None:
         """Judge, draw, and store what came of it, if anything did."""
-        record, elapsed = self._record, max(0.0, self._now - self._record.credited_at)
+        record, passed = self._record, self._now - self._record.credited_at
+        elapsed = max(0.0, passed)
         allowed = record.credit + self._share * len(self._live) * min(elapsed, _LONGEST_PAUSE)
-        if not (self._is_new or record.recordings or allowed >= LENGTH or elapsed >= _REST):
+        # A clock that was set back would earn nothing until it is there again.
+        if not (self._is_new or record.recordings or allowed >= LENGTH or elapsed >= _REST or passed < 0):
             return
         record.credit, record.credited_at = allowed, self._now
         record.hour(self._now).passed += min(elapsed, _DAY) * len(self._live)
@@ -173,8 +177,10 @@ class _QueueRun:
         return {shard: level.written for shard, level in pairs if level.until <= self._now}
 
     def _tell(self, shard: ShardRef, verifier: Verifier, violations: Sequence[Violation]) -> None:
-        backend, entries = self._reader.backend, verifier.entries_of(shard)
-        key = keep_evidence(backend, shard, self._now, entries, self._reader.retry_for)
+        backend, entries, key = self._reader.backend, verifier.entries_of(shard), ""
+        # A server without room for it must not keep the violation secret.
+        with suppress(BackendError):
+            key = keep_evidence(backend, shard, self._now, entries, self._reader.retry_for)
         self._record.note(self._now, violations, key)
         for one in violations[:_LOGGED]:
             fields = {
