@@ -35,7 +35,7 @@ RETRY_FOR = 5.0
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
-class Recorder(Backend):
+class RecordingBackend(Backend):
     """Remembers the calls of the last push, so that they can reach the server once more."""
 
     pushed: tuple[Sequence[Call], list[Reply | LowkiqError]] = ((), [])
@@ -61,7 +61,7 @@ class Shard:
         self, client: Client, url: str, merge: str, ttl: float, morgue: MorgueLimits, **fields: object
     ) -> None:
         self.clock = ManualClock()
-        self.backend = Recorder(client, self.clock, partial(GivenTime, self.clock), self.clock.sleep, Random(0))
+        self.backend = RecordingBackend(client, self.clock, partial(GivenTime, self.clock), self.clock.sleep, Random(0))
         self._app = Lowkiq(Config(redis_url=url), clock=self.clock)
         self._app.core.connections._backend = self.backend
         fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge, **fields}

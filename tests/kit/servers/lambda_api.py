@@ -16,7 +16,7 @@ _FUNCTION_ARN: Final = "arn:aws:lambda:eu-central-1:123456789012:function"
 
 
 @dataclass(frozen=True)
-class Event:
+class LambdaEvent:
     """What a process is given: its deadline is in Unix seconds."""
 
     request_id: str
@@ -39,7 +39,7 @@ class Event:
 class Listener(Protocol):
     """Whom the API speaks for; called from its threads."""
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> LambdaEvent | None:
         """The process asks for an event: waits for one; None where none will come."""
 
     def posted(self, request_id: str, what: str, body: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.awake import AwakeTimer
-from tests.kit.servers.lambda_api import Event, RuntimeApi
+from tests.kit.servers.lambda_api import LambdaEvent, RuntimeApi
 from tests.kit.servers.lambda_outcome import Crashed, Facts, Invocation, Killed, Outcome, outcome_of
 
 _EXIT_TIMEOUT: Final = 10.0
@@ -106,7 +106,7 @@ class LambdaProcess:
         self.kill()
         self._watcher.join()
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> LambdaEvent | None:
         """For the API: what came before is over, and until there is something to do it is frozen."""
         self._started.set()
         with self._lock:
@@ -122,7 +122,7 @@ class LambdaProcess:
             self._deadline = AwakeTimer(invocation.timeout, self._kill_if_late, [invocation])
             self._deadline.start()
         deadline_at = time.time() + invocation.timeout
-        return Event(invocation.request_id, self._function_name, invocation.body, deadline_at)
+        return LambdaEvent(invocation.request_id, self._function_name, invocation.body, deadline_at)
 
     def posted(self, request_id: str, what: str, body: bytes) -> None:
         """For the API: an answer counts when the process asks for the next event, or ends."""

@@ -1,0 +1,1 @@
+"""The proof: what was tried to break the engine, and what judges it."""

@@ -1,0 +1,136 @@
+"""P3: a newer payload before an older one."""
+
+import heapq
+from collections.abc import Iterator
+from typing import Final
+
+from tests.proof.history.claims import Claim, Terms, Violation
+from tests.proof.history.events import Event
+from tests.proof.history.runs import MAYBE_DONE, HandlerRun, IdStory, RunHistory
+
+CLAIM: Final = Claim(
+    "P3",
+    "Payloads of an id are handed over by score, also on retry and recovery.",
+    "For each run r of an id: its numbers ascend; each number below its last whose push was answered before r.begin, "
+    "or which the same push sent before that last one, is in r or left (a run that had it ended done or stale). A "
+    "number that was left comes again only with all numbers of its run, and not behind the begin of a run whose "
+    "numbers are all larger, unless r stood still before it began.",
+    "Ids that always fail, or died with their processes, and numbers that are pushed behind larger ones.",
+)
+
+
+class WaitingLine:
+    """The payloads of one id that wait, as far as pushes and runs tell.
+
+    Undone numbers are in a heap, so that each run looks at no more of them than it has.
+    """
+
+    def __init__(self) -> None:
+        self.undone: set[int] = set()
+        self._heap: list[int] = []
+        self._highest = -1
+        self._before: dict[int, tuple[int, ...]] = {}
+        """What an open push sent before a number, and is lower."""
+        self.left: dict[int, HandlerRun | None] = {}
+        """By number: the last run that has left it, None for a write."""
+        self.passed = 0
+        """The largest first number of all runs."""
+
+    def push(self, numbers: list[int]) -> None:
+        """They are sent. A number below an earlier one comes late: no order is asked of it."""
+        lower: list[int] = []
+        for number in numbers:
+            if number > self._highest:
+                self._before[number] = tuple(lower)
+                lower.append(number)
+        self._highest = max(self._highest, *numbers)
+
+    def answer(self, numbers: list[int]) -> None:
+        """They are written."""
+        for number in numbers:
+            if self._before.pop(number, None) is not None and number not in self.left:
+                self.wait(number)
+
+    def wait(self, number: int) -> None:
+        """It is to come."""
+        self.undone.add(number)
+        heapq.heappush(self._heap, number)
+
+    def skipped(self, numbers: list[int]) -> list[int]:
+        """What should have come before the last of these."""
+        last, mine, found, kept = numbers[-1], {*numbers}, list[int](), list[int]()
+        while self._heap and self._heap[0] < last:
+            number = heapq.heappop(self._heap)
+            if number in self.undone and (not kept or kept[-1] != number):
+                kept.append(number)
+                if number not in mine:
+                    found.append(number)
+                    break
+        for number in kept:
+            heapq.heappush(self._heap, number)
+        sent = (each for each in self._before.get(last, ()) if each not in self.left and each not in mine)
+        return [*found, *sent]
+
+    def leave(self, run: HandlerRun) -> None:
+        """These need not come again."""
+        self.undone -= {*run.numbers}
+        self.left.update(dict.fromkeys(run.numbers, run))
+
+    def write(self, numbers: list[int]) -> None:
+        """These are written somewhere."""
+        self.undone -= {*numbers}
+        self.left.update(dict.fromkeys(numbers))
+
+    def come_again(self, run: HandlerRun) -> None:
+        """What an earlier run had left with one of these was not done either, so it is to come."""
+        for number in run.numbers:
+            before = self.left.get(number)
+            for other in before.numbers if before else ():
+                if other > run.numbers[-1] and self.left.get(other) is before:
+                    del self.left[other]
+                    self.wait(other)
+
+
+def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
+    """Runs that come out of order, id by id."""
+    for job_id, story in history.stories.items():
+        deaths = sum(not run.outcome for run in story.runs)
+        is_bound = deaths < terms.crashes and not terms.always_fails(job_id)
+        for event, words in _disorder(story, ended=terms.ended):
+            if is_bound or words.endswith("ascend"):
+                yield Violation(CLAIM.id, job_id, words, event.at)
+
+
+def _disorder(story: IdStory, *, ended: bool) -> Iterator[tuple[Event, str]]:
+    line = WaitingLine()
+    for event, run in story.events:
+        if event.what == "push-begin" and event.numbers:
+            line.push(event.numbers)
+        elif event.what == "push-end" and event.outcome == "ok":
+            line.answer(event.numbers)
+        elif event.what == "begin" and run and run.numbers:
+            for words in _of_run(line, run):
+                yield event, words
+        elif event.what == "end" and run and run.outcome in MAYBE_DONE:
+            line.leave(run)
+    for event, _ in story.events[-1:] if ended else ():
+        if missing := sorted(line.undone & _numbers_of_runs(story)):
+            yield event, f"{missing[:20]} did not come again with others of their run"
+
+
+def _of_run(line: WaitingLine, run: HandlerRun) -> Iterator[str]:
+    numbers = run.numbers
+    if numbers != sorted({*numbers}):
+        yield f"{numbers} do not ascend"
+    if skipped := line.skipped(numbers):
+        yield f"{numbers} were handed over before {skipped[:20]}"
+    again = [number for number in numbers if number in line.left and number < line.passed]
+    if again and not run.outlived:
+        yield f"{again[:20]} came again behind larger ones"
+    line.passed = max(line.passed, numbers[0])
+    if run.outcome != "stale" and not run.outlived:
+        line.come_again(run)
+
+
+def _numbers_of_runs(story: IdStory) -> set[int]:
+    return {number for run in story.runs if run.outcome in MAYBE_DONE for number in run.numbers}
