@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 import lowkiq_lambda
-from tests.chaos.storm.actors import RETRIES, Scene
-from tests.chaos.storm.checker import violations
+from tests.chaos.storm.actors import Scene
 from tests.chaos.storm.mutants import NAMES, SCRIPTS
-from tests.chaos.storm.notes import Note
 from tests.chaos.storm.weather import Storm
 from tests.kit.examples import mostly_nightly
 from tests.kit.servers import MakeServer
 from tests.kit.servers.fault_proxy import FaultProxy
+from tests.proof.history import Event, Terms, check
 
 Brew = Callable[..., Storm]
 LEASE = 1.0
@@ -33,7 +32,7 @@ def brew(make_server: MakeServer, queue_name: str, tmp_path: Path) -> Iterator[B
     with FaultProxy(server) as proxy:
 
         def start(mutant: str = "") -> Storm:
-            scene = Scene(proxy.url, queue_name, tmp_path / "notes", LEASE, mutant)
+            scene = Scene(proxy.url, queue_name, tmp_path / "history", LEASE, mutant)
             return Storm(scene, server, proxy, SEED)
 
         yield start
@@ -52,15 +51,15 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
 @pytest.mark.parametrize(("outcome", "is_wrong"), [("", False), ("stale", False), ("done", True), ("failed", True)])
 def test_a_process_that_stood_still_is_judged_by_what_it_tells(outcome: str, is_wrong: bool) -> None:  # noqa: FBT001 - a parameter
     """P1: before it goes on nobody knows whether it outlived its lease; an outcome says that it had its lease still."""
-    notes = [
-        Note(1.0, "begin", 1, "a", [1]),
-        Note(1.1, "frozen", 1),
-        Note(2.5, "begin", 2, "a", [1]),
-        Note(2.6, "thawed", 1),
-        *([Note(2.7, outcome, 1, "a")] if outcome else []),
+    events = [
+        Event(1.0, "begin", 1, "a", [1]),
+        Event(1.1, "frozen", 1),
+        Event(2.5, "begin", 2, "a", [1]),
+        Event(2.6, "thawed", 1),
+        *([Event(2.7, "end", 1, "a", outcome=outcome)] if outcome else []),
     ]
 
-    found = violations(notes, retries=RETRIES, settling=LEASE, ended=False)
+    found = check(events, Terms(settling=LEASE, ended=False)).words
 
     assert is_wrong == any("began in process 2 while process 1 ran" in each for each in found)
 
@@ -74,28 +73,27 @@ def test_payloads_that_were_done_come_again_only_to_a_process_that_stood_still(
     is_wrong: bool,  # noqa: FBT001 - a case
 ) -> None:
     """P3: it may have looked at its lease before it stood still, and it says at the end that the lease is lost."""
-    notes = [
-        Note(0.1, "pushing", 9, "a", [1]),
-        Note(0.2, "pushed", 9, "a", [1]),
-        *([Note(1.0, "frozen", 1)] if stood_still else []),
-        Note(2.5, "begin", 2, "a", [1]),
-        Note(2.6, "done", 2, "a"),
-        Note(3.8, "begin", 1, "a", [1]),
-        Note(3.9, outcome, 1, "a"),
+    events = [
+        Event(0.1, "push-begin", 9, "a", [1]),
+        Event(0.2, "push-end", 9, "a", [1], outcome="ok"),
+        *([Event(1.0, "frozen", 1)] if stood_still else []),
+        Event(2.5, "begin", 2, "a", [1]),
+        Event(2.6, "end", 2, "a", outcome="done"),
+        Event(3.8, "begin", 1, "a", [1]),
+        Event(3.9, "end", 1, "a", outcome=outcome),
     ]
 
-    found = violations(notes, retries=RETRIES, settling=0.1, ended=False)
+    found = check(events, Terms(settling=0.1, ended=False)).words
 
     assert is_wrong == any("again after they were done" in each for each in found)
 
 
 def test_a_process_that_runs_is_judged_before_it_tells() -> None:
     """P1: one that never stood still has its lease, so that two at once are wrong whatever comes."""
-    found = violations(
-        [Note(1.0, "begin", 1, "a", [1]), Note(1.5, "begin", 2, "a", [1])], retries=RETRIES, settling=LEASE, ended=False
-    )
+    events = [Event(1.0, "begin", 1, "a", [1]), Event(1.5, "begin", 2, "a", [1])]
+    found = check(events, Terms(settling=LEASE, ended=False)).words
 
-    assert ["a: [1] began in process 2 while process 1 ran [1]"] == [each for each in found if "began" in each]
+    assert ["P1: a: [1] began in process 2 while process 1 ran [1]"] == [each for each in found if "began" in each]
 
 
 @pytest.mark.parametrize("mutant", SCRIPTS)

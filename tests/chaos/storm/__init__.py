@@ -1,1 +1,1 @@
-"""A storm: processes that push and drain, faults at random, and a checker that reads only what they noted."""
+"""A storm: processes that push and drain, faults at random, judged by the history of what they noted."""

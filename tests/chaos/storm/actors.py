@@ -11,9 +11,10 @@ from redis import RedisError
 
 from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
 from tests.chaos.storm import mutants
-from tests.chaos.storm.checker import BAD
-from tests.chaos.storm.notes import Notebook
+from tests.proof.history import Recorder
 
+BAD = "bad"
+"""How the ids begin that always fail."""
 RETRIES = 2
 GOOD_IDS = [f"good-{number}" for number in range(16)]
 BAD_IDS = [f"{BAD}-{number}" for number in range(3)]
@@ -29,7 +30,7 @@ class Scene(msgspec.Struct, frozen=True):
 
     url: str
     queue_name: str
-    notebook: Path
+    history: Path
     lease_ttl: float
     mutant: str = ""
 
@@ -49,7 +50,7 @@ class Scene(msgspec.Struct, frozen=True):
 
     def declare(self, app: Lowkiq, seed: int) -> type[Worker]:
         """The worker; its handler takes some milliseconds, and notes what it is given."""
-        scene, notes, rng = self, Notebook(self.notebook), random.Random(seed)
+        scene, history, rng = self, Recorder(self.history), random.Random(seed)
 
         class Noting(Worker):
             queue_name = scene.queue_name
@@ -62,7 +63,7 @@ class Scene(msgspec.Struct, frozen=True):
 
             def perform(self, batch: Batch) -> None:
                 for job_id, payloads in batch.items():
-                    notes.write("begin", job_id, payloads)
+                    history.write("begin", job_id, payloads, token=batch.token)
                 _pause.wait(rng.expovariate(100))
                 for job_id in batch:
                     is_bad = job_id.startswith(BAD)
@@ -70,7 +71,8 @@ class Scene(msgspec.Struct, frozen=True):
                         batch.fail(job_id, "always")
                     # If it has its lease still, it had it at that time; it may have lost it once this is written.
                     at = time.monotonic()
-                    notes.write("stale" if batch.stopping else "failed" if is_bad else "done", job_id, at=at)
+                    outcome = "stale" if batch.stopping else "failed" if is_bad else "done"
+                    history.write("end", job_id, at=at, outcome=outcome, token=batch.token)
 
         return app.worker(Noting)
 
@@ -90,7 +92,7 @@ def drain(scene: Scene, seed: int) -> None:
 
 def push(scene: Scene, seed: int) -> None:
     """Push runs of numbers in no order, each run of an id in one call; a later pusher has higher numbers."""
-    app, notes, rng = scene.app(), Notebook(scene.notebook), random.Random(seed)
+    app, history, rng = scene.app(), Recorder(scene.history), random.Random(seed)
     worker = scene.declare(app, seed)
     first = 1_000_000 * seed
     while True:
@@ -111,12 +113,14 @@ def push(scene: Scene, seed: int) -> None:
         if rng.random() < BAD_SHARE:
             runs[rng.choice(BAD_IDS)] = range(first, first + rng.randint(1, 2))
         first += 20
-        jobs = [{"id": job_id, "payload": number, "score": number} for job_id, run in runs.items() for number in run]
-        rng.shuffle(jobs)
-        for job_id, run in runs.items():
-            notes.write("pushing", job_id, list(run))
-        # What broke off may be written: the next runs follow it either way.
+        pairs = [(job_id, number) for job_id, run in runs.items() for number in run]
+        rng.shuffle(pairs)
+        jobs = [{"id": job_id, "payload": number, "score": number} for job_id, number in pairs]
+        sent = {job_id: [number for one, number in pairs if one == job_id] for job_id in runs}
+        for job_id, numbers in sent.items():
+            history.write("push-begin", job_id, numbers)
+        # What broke off may be written: the next runs follow it either way, and its push stays open.
         with suppress(LowkiqError):
             worker.push_many(jobs)
-            for job_id, run in runs.items():
-                notes.write("pushed", job_id, list(run))
+            for job_id, numbers in sent.items():
+                history.write("push-end", job_id, numbers, outcome="ok")

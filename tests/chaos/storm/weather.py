@@ -14,12 +14,11 @@ from typing import Any, Final, Self
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.storm import actors
-from tests.chaos.storm.actors import RETRIES, Scene
-from tests.chaos.storm.checker import violations
+from tests.chaos.storm.actors import BAD, RETRIES, Scene
 from tests.chaos.storm.mutants import scripts_of
-from tests.chaos.storm.notes import Notebook
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
+from tests.proof.history import Recorder, Terms, check
 
 DRAINS: Final = 3
 _processes: Final = multiprocessing.get_context("forkserver")
@@ -35,7 +34,7 @@ class Storm:
         self._server = server
         self._proxy = proxy
         self._rng = random.Random(seed)
-        self._notes = Notebook(scene.notebook)
+        self._history = Recorder(scene.history)
         self._started = 0
         self._drains = [self._start(actors.drain) for _ in range(DRAINS)]
         self._pusher = self._start(actors.push)
@@ -66,8 +65,9 @@ class Storm:
         eventually(lambda: not self._server.admin.exists(*keys), timeout=timeout, what="the end of all jobs")
 
     def found(self, *, ended: bool) -> list[str]:
-        """What the notes show that must not be."""
-        return violations(self._notes.read(), retries=RETRIES, settling=self._scene.lease_ttl, ended=ended)
+        """What the history shows that must not be."""
+        terms = Terms(ended=ended, settling=self._scene.lease_ttl, failing=BAD, retries=RETRIES)
+        return check(self._history.read(), terms).words
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +76,7 @@ class Storm:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with ExitStack() as stack:
-            stack.callback(self._notes.close)
+            stack.callback(self._history.close)
             for process in (self._pusher, *self._drains):
                 stack.callback(self._kill, process)
 
@@ -119,22 +119,22 @@ class Storm:
         if not drain.is_alive():
             return
         pid = drain.pid or 0
-        self._notes.write("frozen", pid=pid)
+        self._history.write("frozen", process=pid)
         os.kill(pid, signal.SIGSTOP)
         self._frozen, self._thaws_at = pid, time.monotonic() + self._rng.uniform(0.1, 1.3) * self._scene.lease_ttl
 
     def _thaw(self) -> None:
         if self._frozen:
             os.kill(self._frozen, signal.SIGCONT)
-            self._notes.write("thawed", pid=self._frozen)
+            self._history.write("thawed", process=self._frozen)
             self._frozen = 0
 
     def _cut(self) -> None:
-        self._notes.write("cut", pid=0)
+        self._history.write("fault", process=0)
         self._proxy.cut()
 
     def _lose_a_reply(self) -> None:
-        self._notes.write("cut", pid=0)
+        self._history.write("fault", process=0)
         self._proxy.drop_reply_after(scripts_of(self._scene.mutant)("settle").sha.encode())
 
     def _evict_leases(self) -> None:
@@ -150,8 +150,9 @@ class Storm:
         return process
 
     def _kill(self, process: ForkServerProcess) -> None:
+        self._history.write("fault", process=process.pid)
         process.kill()
         # A machine that stands still may let others take its shards before this has heard of its end.
         at = time.monotonic()
         process.join()
-        self._notes.write("killed", pid=process.pid, at=at)
+        self._history.write("died", process=process.pid, at=at)

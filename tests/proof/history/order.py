@@ -29,8 +29,8 @@ class WaitingLine:
         self.undone: set[int] = set()
         self._heap: list[int] = []
         self._highest = -1
-        self._before: dict[int, tuple[int, ...]] = {}
-        """What an open push sent before a number, and is lower."""
+        self._open: dict[int, tuple[list[int], int]] = {}
+        """The numbers of the open push of each number, and its place among them."""
         self.left: dict[int, HandlerRun | None] = {}
         """By number: the last run that has left it, None for a write."""
         self.passed = 0
@@ -38,17 +38,13 @@ class WaitingLine:
 
     def push(self, numbers: list[int]) -> None:
         """They are sent. A number below an earlier one comes late: no order is asked of it."""
-        lower: list[int] = []
-        for number in numbers:
-            if number > self._highest:
-                self._before[number] = tuple(lower)
-                lower.append(number)
+        self._open |= {number: (numbers, at) for at, number in enumerate(numbers) if number > self._highest}
         self._highest = max(self._highest, *numbers)
 
     def answer(self, numbers: list[int]) -> None:
         """They are written."""
         for number in numbers:
-            if self._before.pop(number, None) is not None and number not in self.left:
+            if self._open.pop(number, None) is not None and number not in self.left:
                 self.wait(number)
 
     def wait(self, number: int) -> None:
@@ -68,7 +64,8 @@ class WaitingLine:
                     break
         for number in kept:
             heapq.heappush(self._heap, number)
-        sent = (each for each in self._before.get(last, ()) if each not in self.left and each not in mine)
+        push, at = self._open.get(last, ([], 0))
+        sent = (each for each in push[:at] if each < last and each not in self.left and each not in mine)
         return [*found, *sent]
 
     def leave(self, run: HandlerRun) -> None:
