@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from tests.chaos.race.notes import RaceNote, RaceNotes
+from tests.proof.history import Recorder
 
 MOMENTS: Final = 5
 _pause = threading.Event()
-_notes = RaceNotes(Path(os.environ["LIMITED_NOTES"]))
+_history = Recorder(Path(os.environ["LIMITED_HISTORY"]))
 
 app = Lowkiq(Config.from_env(os.environ))
 
@@ -29,9 +29,12 @@ app = Lowkiq(Config.from_env(os.environ))
 )
 def note_the_run(batch: Batch) -> None:
     """Note each moment at which it may run."""
-    (job_id,) = batch
+    ((job_id, payloads),) = batch.items()
+    _history.write("begin", job_id, payloads, token=batch.token)
     for _ in range(MOMENTS):
         at = time.monotonic()
-        _notes.write(RaceNote(at, "runs", os.getpid(), job_id, token=batch.token, stopping=batch.stopping))
+        if not batch.stopping:
+            _history.write("holds", job_id, at=at, token=batch.token)
         _pause.wait(0.004)
-    _notes.tell("done", job_id=job_id, token=batch.token)
+    at = time.monotonic()
+    _history.write("end", job_id, at=at, outcome="stale" if batch.stopping else "done", token=batch.token)

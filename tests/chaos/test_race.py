@@ -36,20 +36,20 @@ def test_p1_p2_p3_hold_in_a_race(make_race: MakeRace, kind: str) -> None:
     """P1, P2, P3: no id beside itself, none out of order, nothing lost, and nothing again that was acknowledged."""
     with make_race(kind) as race:
         race.run(SECONDS)
-        judge = race.finish(timeout=120.0)
+        verdict = race.finish(timeout=120.0)
 
-    assert [] == judge.found + judge.losses(), f"seed {SEED}, {race.faults} faults"
-    assert judge.runs > judge.most > 1
+    assert [] == verdict.words, f"seed {SEED}, {race.faults} faults"
+    assert verdict.runs > verdict.most > 1
 
 
 @pytest.mark.unverified("the engine is broken")
 @pytest.mark.parametrize("mutant", mostly_nightly(CHANGES, next(iter(CHANGES))))
 def test_a_race_finds_a_broken_engine(make_race: MakeRace, mutant: str) -> None:
-    """The judge sees each of these faults: what it does not find is not there."""
+    """The checker sees each of these faults: what it does not find is not there."""
     with make_race("threads", mutant) as race:
 
         def is_found() -> bool:
             race.run(1.0)
-            return bool(race.judge().found)
+            return bool(race.judge().words)
 
         eventually(is_found, timeout=60.0, what=f"a finding with seed {SEED}")

@@ -1,1 +1,1 @@
-"""A race: processes that drain two shards with many batches at once, and a judge that reads only what they noted."""
+"""A race: processes that drain two shards with many batches at once, judged by the history of what they noted."""

@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard import backend
 from tests.chaos.race.mutants import scripts_of
-from tests.chaos.race.notes import RaceNote, RaceNotes
+from tests.proof.history import Recorder
 
 SHARDS = 2
 ITEMS = 3
@@ -40,9 +41,9 @@ class Track(msgspec.Struct, frozen=True):
         if self.mutant:
             vars(backend)["script"] = scripts_of(self.mutant)
         app = Lowkiq(Config(redis_url=self.url, lease_ttl=self.lease_ttl, claim_payloads=40, settle_interval=0.02))
-        notes = RaceNotes(self.path)
-        app.observers.append(Acknowledged(notes))
-        handlers: dict[str, Any] = Handlers(notes, random.Random(os.getpid())).of(self.kind)
+        history = Recorder(self.path)
+        app.observers.append(Acknowledged(history))
+        handlers: dict[str, Any] = Handlers(history, random.Random(os.getpid()), self.lease_ttl / 2).of(self.kind)
         fields = {
             "queue_name": self.queue_name,
             "shards_count": SHARDS,
@@ -56,24 +57,30 @@ class Track(msgspec.Struct, frozen=True):
 
 
 class Acknowledged:
-    """RaceNotes what Redis has acknowledged."""
+    """Records what Redis has acknowledged."""
 
-    def __init__(self, notes: RaceNotes) -> None:
-        self._notes = notes
+    def __init__(self, history: Recorder) -> None:
+        self._history = history
 
     def settled(self, event: SettledEvent) -> None:
         """Note each id that is done."""
         for job_id, outcome in event.name_outcomes():
             if outcome == "done":
-                self._notes.tell("settled", job_id=job_id, token=event.token)
+                self._history.write("settled", job_id, token=event.token)
 
 
 class Handlers:
-    """Of each kind. Most end well after some milliseconds, a few take long, fail, or exit."""
+    """Of each kind. Most end well after some milliseconds, a few take long, fail, or exit.
 
-    def __init__(self, notes: RaceNotes, rng: random.Random) -> None:
-        self._notes = notes
+    One that is told to stop has lost its lease if it has run for longer than `longest`, in seconds; before that it may
+    be told for other reasons.
+    """
+
+    def __init__(self, history: Recorder, rng: random.Random, longest: float) -> None:
+        self._history = history
         self._rng = rng
+        self._longest = longest
+        self._began: dict[tuple[str, int], float] = {}
 
     def of(self, kind: str) -> dict[str, Any]:
         """What the worker is made of."""
@@ -100,7 +107,7 @@ class Handlers:
         try:
             await asyncio.sleep(self._seconds())
         except asyncio.CancelledError:
-            self._note("left", batch)
+            self._note("failed", batch)
             raise
         self._end(batch)
 
@@ -116,7 +123,7 @@ class Handlers:
                 yield item + 1
             is_done = True
         finally:
-            self._note("done" if is_done else "left", given, job)
+            self._note("done" if is_done else "failed", given, job)
 
     def _seconds(self) -> float:
         return self._rng.expovariate(100) if self._rng.random() < 0.98 else 0.3
@@ -127,7 +134,7 @@ class Handlers:
     def _end(self, batch: Batch) -> None:
         fate = self._rng.random()
         if fate < 0.01:
-            self._note("left", batch)
+            self._note("failed", batch)
             raise SystemExit
         if fate < 0.02:
             self._note("failed", batch)
@@ -142,8 +149,17 @@ class Handlers:
         # First the time: what happens to the lease behind it says nothing of what was before.
         at, context = time.monotonic(), context or given
         stopping, token = context.stopping, context.token
+        if stopping and what != "begin":
+            # What it has done may not be settled, without any other harm.
+            self._history.write("fault", at=at)
         for job_id, numbers in given.items():
-            self._notes.write(RaceNote(at, what, os.getpid(), job_id, [*numbers], token, stopping))
+            if what == "begin":
+                self._began[job_id, token] = at
+                scope = str(shard_for(job_id, SHARDS))
+                self._history.write("begin", job_id, numbers, at=at, token=token, scope=scope)
+                continue
+            is_late = stopping and at - self._began[job_id, token] > self._longest
+            self._history.write("end", job_id, at=at, outcome="stale" if is_late else what, token=token)
 
 
 def drain(track: Track) -> None:

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import math
 import multiprocessing
 import os
 import random
@@ -20,16 +21,14 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.race import actors
 from tests.chaos.race.actors import SHARDS, Track
-from tests.chaos.race.judge import Judge
 from tests.chaos.race.mutants import CHANGES
-from tests.chaos.race.notes import RaceNotes
 from tests.kit.apps import close_app
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
+from tests.proof.history import Recorder, Terms, Verdict, check
 
 KINDS: Final = ("threads", "coroutines", "items")
 BACKLOG: Final = 150
@@ -45,7 +44,7 @@ class Race:
         self._track = track
         self._server = server
         self._rng = random.Random(seed)
-        self._notes = RaceNotes(track.path)
+        self._history = Recorder(track.path)
         self._app = msgspec.structs.replace(track, mutant="").app()
         self._worker = self._app.workers[0]
         self._shards = [ShardRef(track.queue_name, SHARDS, index) for index in range(SHARDS)]
@@ -68,7 +67,7 @@ class Race:
                 self.faults += 1
                 disturbs_at = time.monotonic() + self._rng.uniform(0.1, 0.6)
 
-    def finish(self, timeout: float) -> Judge:
+    def finish(self, timeout: float) -> Verdict:
         """Wait until all is worked off, and judge it."""
         keys = [shard.key(name) for shard in self._shards for name in ("due", "flight")]
         queue = self._app.operate(self._worker)
@@ -80,11 +79,11 @@ class Race:
         eventually(is_worked_off, timeout=timeout, what="the end of all jobs")
         # What was settled last is noted by those who go on to look for more.
         self._pause.wait(0.2)
-        return self.judge()
+        return self.judge(ended=True)
 
-    def judge(self) -> Judge:
-        """What the notes say until now."""
-        return Judge(self._notes.read(), self._track.lease_ttl)
+    def judge(self, *, ended: bool = False) -> Verdict:
+        """What the history shows until now. What is done, and not acknowledged, comes again only after some harm."""
+        return check(self._history.read(), Terms(ended=ended, settling=math.inf))
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +94,7 @@ class Race:
         for process in self._drains:
             process.kill()
             process.join()
-        self._notes.close()
+        self._history.close()
         close_app(self._app)
 
     def _start(self) -> ForkServerProcess:
@@ -116,11 +115,11 @@ class Race:
                 number = self._pushed[job_id] = self._pushed.get(job_id, 0) + 1
                 jobs.append({"id": job_id, "payload": number, "score": number})
                 numbers.setdefault(job_id, []).append(number)
-        for what in ("pushing", "pushed"):
-            for job_id, given in numbers.items():
-                self._notes.tell(what, job_id=job_id, numbers=given)
-            if what == "pushing":
-                self._app.push_many(self._worker, jobs)
+        for job_id, given in numbers.items():
+            self._history.write("push-begin", job_id, given)
+        self._app.push_many(self._worker, jobs)
+        for job_id, given in numbers.items():
+            self._history.write("push-end", job_id, given, outcome="ok")
 
     def _harms(self) -> list[Callable[[], None]]:
         """One after the other, in any order."""
@@ -136,16 +135,18 @@ class Race:
     def _end(self, number: signal.Signals) -> None:
         at = self._rng.randrange(len(self._drains))
         pid = self._drains[at].pid or 0
-        self._notes.tell("killing", pid=pid)
+        self._history.write("fault", process=pid)
         os.kill(pid, number)
+        # Others may take its shards before this has heard of its end.
+        died_at = time.monotonic()
         self._drains[at].join(10.0)
+        self._history.write("died", process=pid, at=died_at)
         self._drains[at] = self._start()
 
     def _evict(self) -> None:
         shard = self._rng.choice(self._shards)
         token: Any = self._server.admin.hget(shard.key("meta"), "token")
-        job_id = next(f"id{number}" for number in range(99) if shard_for(f"id{number}", SHARDS) == shard.index)
-        self._notes.tell("evicting", job_id=job_id, token=int(token or 0))
+        self._history.write("evicted", scope=str(shard.index), token=int(token or 0))
         self._app.operate(self._worker).in_flight.evict_holder(shard, int(token or 0))
 
     def _hold(self) -> None:
@@ -169,9 +170,11 @@ def main(arguments: list[str] | None = None) -> None:
         track = Track(server.url, "race", Path(folder) / "notes", options.kind, options.ttl, options.mutant)
         with Race(track, server, options.processes, options.seed) as race:
             race.run(options.seconds)
-            judge = race.finish(timeout=300.0)
-        found = judge.found + judge.losses()
-        told = f"{options}: {judge.runs} runs, at most {judge.most} at once, {race.faults} faults, {len(found)} found"
+            verdict = race.finish(timeout=300.0)
+        found = verdict.words
+        told = (
+            f"{options}: {verdict.runs} runs, at most {verdict.most} at once, {race.faults} faults, {len(found)} found"
+        )
         sys.stdout.write("\n".join([told, *found[:20]]) + "\n")
 
 

@@ -18,12 +18,16 @@ CLAIMS: Final = tuple(_CHECKS)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a history shows. `operations` counts its events by kind, `most` is how many holders ran at once at most."""
+    """What a history shows. `operations` counts its events by kind, `most` is how many runs there were at once at most.
+
+    `holders` is how many holders had runs at once at most.
+    """
 
     violations: dict[str, list[Violation]]
     operations: dict[str, int]
     runs: int
     most: int
+    holders: int
 
     @property
     def sound(self) -> bool:
@@ -43,4 +47,5 @@ def check(events: Iterable[Event], terms: Terms | None = None) -> Verdict:
     for event in history.events:
         operations[event.what] = operations.get(event.what, 0) + 1
     found = {claim.id: [*judge(history, terms)] for claim, judge in _CHECKS.items()}
-    return Verdict(found, operations, sum(1 for _ in history.runs()), limits.most_at_once(history))
+    most, holders = (limits.most_at_once(history, by_holder=by_holder) for by_holder in (False, True))
+    return Verdict(found, operations, sum(1 for _ in history.runs()), most, holders)

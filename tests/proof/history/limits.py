@@ -21,19 +21,19 @@ CLAIM: Final = Claim(
 def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
     """Both limits, if there are any."""
     if terms.running < math.inf:
-        most, at, job_id = _most(history)
+        most, at, job_id = _most(history, by_holder=True)
         if most > terms.running:
             yield Violation(CLAIM.id, job_id, f"{most} holders at once, of {terms.running}", at)
     if terms.rate < math.inf:
         yield from _crowded(history, terms)
 
 
-def most_at_once(history: RunHistory) -> int:
-    """How many holders had runs at once at most."""
-    return _most(history)[0]
+def most_at_once(history: RunHistory, *, by_holder: bool) -> int:
+    """How many runs there were at once at most, or how many holders that had some."""
+    return _most(history, by_holder=by_holder)[0]
 
 
-def _most(history: RunHistory) -> tuple[int, float, str]:
+def _most(history: RunHistory, *, by_holder: bool) -> tuple[int, float, str]:
     edges: list[tuple[float, int, int, int, str]] = []
     for run in history.runs():
         last = _last_moment(run)
@@ -45,8 +45,9 @@ def _most(history: RunHistory) -> tuple[int, float, str]:
         open_runs[process, token] += change
         if not open_runs[process, token]:
             del open_runs[process, token]
-        if len(open_runs) > most:
-            most, when, who = len(open_runs), at, job_id
+        count = len(open_runs) if by_holder else sum(open_runs.values())
+        if count > most:
+            most, when, who = count, at, job_id
     return most, when, who
 
 
