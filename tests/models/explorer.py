@@ -21,14 +21,25 @@ class Explored(NamedTuple):
     """The first promise that was broken; the search stops there."""
     trace: tuple[str, ...]
     """The fewest steps that lead to the fault."""
+    depth: int
+    """The most steps that any state needs: all of them were taken, unless there is a fault."""
     labels: frozenset[str]
     """What was done in any order."""
 
 
-def explore(first: State, steps: Steps[State], fault: Fault[State], fault_of_end: Fault[State]) -> Explored:
-    """Look at all states that can be reached. Those from which nothing leads on must please `fault_of_end`, too."""
+def explore(
+    first: State,
+    steps: Steps[State],
+    fault: Fault[State],
+    fault_of_end: Fault[State],
+    forget: Callable[[State], State] = lambda state: state,
+) -> Explored:
+    """Look at all states that can be reached. Those from which nothing leads on must please `fault_of_end`, too.
+
+    `forget` takes from a state all that makes no difference any more, so that equal ones are looked at once.
+    """
     came_by: dict[State, tuple[State, str] | None] = {first: None}
-    todo, ends, labels = deque([first]), 0, set[str]()
+    todo, ends, labels, state = deque([first]), 0, set[str](), first
     while todo:
         state = todo.popleft()
         is_end = True
@@ -36,6 +47,7 @@ def explore(first: State, steps: Steps[State], fault: Fault[State], fault_of_end
         for label, after in steps(state):
             is_end = False
             labels.add(label)
+            after = forget(after)  # noqa: PLW2901 - the same state, without what no longer counts
             if after not in came_by:
                 came_by[after] = (state, label)
                 todo.append(after)
@@ -43,8 +55,10 @@ def explore(first: State, steps: Steps[State], fault: Fault[State], fault_of_end
             ends += 1
             broken = broken or fault_of_end(state)
         if broken:
-            return Explored(len(came_by), ends, broken, _trace(came_by, state), frozenset(labels))
-    return Explored(len(came_by), ends, None, (), frozenset(labels))
+            trace = _trace(came_by, state)
+            return Explored(len(came_by), ends, broken, trace, len(trace), frozenset(labels))
+    # States are looked at in the order of their steps, so the last one needs the most.
+    return Explored(len(came_by), ends, None, (), len(_trace(came_by, state)), frozenset(labels))
 
 
 def _trace(came_by: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:

@@ -123,7 +123,9 @@ def answer(
     if is_another and without != "nonce and token":
         return shard, None
     if call.number == shard.call and without != "call number":
-        return shard, shard.flight
+        # A repeat renews, unless the shard was let go.
+        held = shard._replace(until=max(shard.until, now + TTL), key=world.time + TTL)
+        return held if shard.until else shard, shard.flight
     if call.number != shard.call + 1 and without not in ("call number", "nonce and token"):
         return shard, None
     settled = shard._replace(call=call.number, done=shard.done + shard.flight, flight=shard.waiting, waiting=())
@@ -137,7 +139,8 @@ def _acquired(
 ) -> tuple[LeaseShard, tuple[int, ...] | None]:
     shard = world.shard
     if shard.nonce == call.nonce:
-        return shard, shard.flight if shard.call == 0 and shard.flight else None
+        is_first = shard.call == 0 and now < shard.until
+        return shard, shard.flight if is_first and shard.flight else None
     is_free = (now >= shard.until or without == "until") and (world.time >= shard.key or without == "key")
     if not is_free and without != "lease":
         return shard, None
