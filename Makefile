@@ -65,6 +65,10 @@ format: $(VENV)/.dev ## put the code in form and mend what can be mended
 reference: $(VENV)/.dev ## write the pages of docs/reference anew, from the code
 	$(BIN)/python -m lint.reference
 
+.PHONY: proof
+proof: $(VENV)/.dev ## try to break the engine for some minutes, and write docs/proof.md (HOURS=8 goes on that long)
+	$(BIN)/python -m tests.proof --hours $(or $(HOURS),0) $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/.dev ## measure, and print the table
 	$(BIN)/python -m bench $(ARGS)

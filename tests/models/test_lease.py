@@ -1,14 +1,12 @@
 """P1, P2, P3: a lease in every order of steps, within bounds; and each of its guards is needed."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 import pytest
 
 from tests.kit.examples import mostly_nightly
-from tests.models.explorer import Explored, explore
-from tests.models.lease import Guard, LeaseWorld, fault, fault_of_end
-from tests.models.lease_steps import steps
+from tests.models.catalog import LEASE, lease_explored
 
 ACTIONS: Final = {
     *("a push", "time goes by", "the key is evicted"),
@@ -21,11 +19,7 @@ ACTIONS: Final = {
 pytestmark = pytest.mark.xdist_group("lease_model")
 
 
-@cache
-def explored(end: int, payloads: int, without: Guard | None = None) -> Explored:
-    """All orders of steps, with one session of each of the two processes."""
-    bounded = partial(steps, end=end, payloads=payloads, sessions=1, without=without)
-    return explore(LeaseWorld(), bounded, fault, fault_of_end)
+explored = cache(lease_explored)
 
 
 @pytest.mark.timeout(120)
@@ -39,34 +33,14 @@ def test_p1_p2_p3_no_order_of_steps_of_a_lease_breaks_a_promise(end: int, payloa
 
 
 @pytest.mark.timeout(120)
+# Each promise, and each number of ends.
 @pytest.mark.parametrize(
-    ("guard", "end", "payloads", "promise"),
-    mostly_nightly(
-        [
-            ("lease", 4, 1, "P1"),
-            ("until", 4, 1, "P1"),
-            ("key", 4, 1, "P1"),
-            ("nonce and token", 2, 2, "P2"),
-            ("token", 0, 3, "P2"),
-            ("call number", 2, 2, "P2"),
-            ("recovery", 2, 2, "P2"),
-            ("recovery in order", 2, 2, "P3"),
-            ("margin", 4, 1, "P1"),
-            ("trust from the sending", 4, 1, "P1"),
-        ],
-        # Each promise, and each number of ends.
-        ("lease", 4, 1, "P1"),
-        ("until", 4, 1, "P1"),
-        ("key", 4, 1, "P1"),
-        ("recovery", 2, 2, "P2"),
-        ("recovery in order", 2, 2, "P3"),
-    ),
+    "guard", mostly_nightly(LEASE.guards, "lease", "until", "key", "recovery", "recovery in order")
 )
-def test_p1_p2_p3_without_any_of_its_guards_a_lease_breaks_a_promise(
-    guard: Guard, end: int, payloads: int, promise: str
-) -> None:
+def test_p1_p2_p3_without_any_of_its_guards_a_lease_breaks_a_promise(guard: str) -> None:
     """The model finds what each guard prevents, and tells the steps that lead there."""
-    found = explored(end, payloads, without=guard)
+    promise, bounds = LEASE.guards[guard]
+    found = bounds.explored(guard)
 
     assert promise == found.fault
     assert found.trace

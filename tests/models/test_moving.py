@@ -1,26 +1,11 @@
 """P1, P2, P3: a group of shards moves, and walks back, in every order of steps; and each guard is needed."""
 
-from functools import partial
-from typing import Final
-
 import pytest
 
 from tests.kit.examples import mostly_nightly
-from tests.models.explorer import Explored, explore
-from tests.models.moving import Guard, Mover, at_first, fault, fault_of_end
-from tests.models.moving_steps import steps
-
-FORTH: Final = (Mover(1), Mover(1))
-TURNED: Final = (*FORTH, Mover(2, "turn"))
-"""Movers of the second epoch turn the move round while those of the first may still stall somewhere."""
-TURNED_TWICE: Final = (*TURNED, Mover(2, "turn"))
-FORTH_AGAIN: Final = (Mover(1), Mover(2, "turn"), Mover(3, "again"))
-
-
-def explored(movers: tuple[Mover, ...], without: Guard | None = None) -> Explored:
-    """All orders of steps with these movers."""
-    return explore(at_first(movers), partial(steps, without=without), fault, fault_of_end)
-
+from tests.models.catalog import FORTH, FORTH_AGAIN, MOVING, TURNED_TWICE, moving_explored
+from tests.models.explorer import explore
+from tests.models.moving import Mover
 
 OTHERS = [
     pytest.param(movers, marks=pytest.mark.nightly("one mover in each check")) for movers in (TURNED_TWICE, FORTH_AGAIN)
@@ -30,38 +15,20 @@ OTHERS = [
 @pytest.mark.parametrize("movers", [FORTH, *OTHERS])
 def test_p1_p2_p3_no_order_of_steps_of_a_move_breaks_a_promise(movers: tuple[Mover, ...]) -> None:
     """Whoever stalls or dies, and however late a push arrives: one holder, nothing lost or repeated, order kept."""
-    found = explored(movers)
+    found = moving_explored(movers)
 
     assert (None, ()) == (found.fault, found.trace)
     assert found.ends > 0
 
 
+# Each promise, and each kind of movers.
 @pytest.mark.parametrize(
-    ("guard", "movers", "promise"),
-    mostly_nightly(
-        [
-            ("token before role", FORTH, "P3"),
-            ("receiving rests", FORTH, "P3"),
-            ("seal waits", FORTH, "P1"),
-            ("receive fenced", FORTH, "P3"),
-            ("open waits", FORTH, "P3"),
-            ("drop fenced", TURNED, "P3"),
-            ("epochs", FORTH_AGAIN, "P2"),
-            ("late pushes", FORTH_AGAIN, "P3"),
-            ("reopening noted", FORTH_AGAIN, "P2"),
-        ],
-        # Each promise, and each kind of movers.
-        ("token before role", FORTH, "P3"),
-        ("seal waits", FORTH, "P1"),
-        ("drop fenced", TURNED, "P3"),
-        ("epochs", FORTH_AGAIN, "P2"),
-    ),
+    "guard", mostly_nightly(MOVING.guards, "token before role", "seal waits", "drop fenced", "epochs")
 )
-def test_p1_p2_p3_without_any_of_its_guards_a_move_breaks_a_promise(
-    guard: Guard, movers: tuple[Mover, ...], promise: str
-) -> None:
+def test_p1_p2_p3_without_any_of_its_guards_a_move_breaks_a_promise(guard: str) -> None:
     """The model finds what each guard prevents, and tells the steps that lead there."""
-    found = explored(movers, without=guard)
+    promise, bounds = MOVING.guards[guard]
+    found = bounds.explored(guard)
 
     assert promise == found.fault
     assert found.trace

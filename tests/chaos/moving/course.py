@@ -77,7 +77,7 @@ class Course:
         self.worker = moving_worker(self.app, queue_name, self._records, COUNTS[0])
         self._push_sleepers()
         self.movers = Movers(queue_name, environment, folder, self._rng)
-        self._daemons = MovingDaemons(2, environment, folder)
+        self.daemons = MovingDaemons(2, environment, folder)
         self._producers = [
             ProducerProcess("live", size.ids - size.ids // 10, size.rate, environment, folder),
             ProducerProcess("stale", size.ids // 10, size.rate / 10, environment, folder),
@@ -155,7 +155,7 @@ class Course:
 
     @contextmanager
     def _dying_daemons(self) -> Iterator[None]:
-        with repeating(lambda: self._daemons.kill(self._rng.randrange(2)), lambda: self._rng.uniform(1.0, 2.0)):
+        with repeating(lambda: self.daemons.kill(self._rng.randrange(2)), lambda: self._rng.uniform(1.0, 2.0)):
             yield
 
     def finish(self) -> None:
@@ -196,7 +196,7 @@ class Course:
     ) -> None:
         for producer in self._producers:
             producer.close()
-        self._daemons.close()
+        self.daemons.close()
         close_app(self.app)
 
 

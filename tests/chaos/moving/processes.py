@@ -77,9 +77,11 @@ class MovingDaemons:
         self._environment = environment
         self._folder = folder
         self._running = [self._start() for _ in range(count)]
+        self.killed = 0
 
     def kill(self, at: int) -> None:
         """SIGKILL for one, and another in its place."""
+        self.killed += 1
         self._running[at % len(self._running)].close()
         self._running[at % len(self._running)] = self._start()
 
@@ -104,6 +106,7 @@ class Movers:
         self._folder = folder
         self._rng = rng
         self._pause = threading.Event()
+        self.killed = 0
 
     def run(self, *options: str, at_once: int = 1) -> None:
         """With these options, so many at once, to their end."""
@@ -121,6 +124,7 @@ class Movers:
             eventually(lambda: when() or mover.poll() is not None, timeout=TIMEOUT, what="the moment to kill a mover")
             self._pause.wait(self._rng.uniform(0.0, longest))
         finally:
+            self.killed += mover.poll() is None
             _end(mover)
 
     @property

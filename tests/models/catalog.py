@@ -1,0 +1,126 @@
+"""The models, with the bounds in which all orders of steps are gone through, and the bounds that each guard needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from lowkiq_lambda.store.shard.moving import MARGIN, SLOT
+from tests.models import lease, lease_steps, moving, moving_steps, spans
+from tests.models.explorer import Explored, explore
+from tests.models.moving import Mover
+
+FORTH: Final = (Mover(1), Mover(1))
+TURNED: Final = (*FORTH, Mover(2, "turn"))
+"""Movers of the second epoch turn the move round while those of the first may still stall somewhere."""
+TURNED_TWICE: Final = (*TURNED, Mover(2, "turn"))
+FORTH_AGAIN: Final = (Mover(1), Mover(2, "turn"), Mover(3, "again"))
+A_MOVE: Final = MARGIN + SLOT
+"""Numbers that a move may take up at most, besides what is carried."""
+
+
+class Bounds(NamedTuple):
+    """How far a model goes: in words, and all orders of steps within that, without a guard if one is named."""
+
+    words: str
+    explored: Callable[[Any], Explored]
+
+
+class ModelCase(NamedTuple):
+    """A model. `quick`: bounds of seconds. `guards`: what breaks, and in which bounds, once one is left out."""
+
+    name: str
+    words: str
+    quick: Sequence[Bounds]
+    long: Sequence[Bounds]
+    guards: Mapping[str, tuple[str, Bounds]]
+
+
+def lease_explored(end: int, payloads: int, without: lease.Guard | None = None) -> Explored:
+    """All orders of steps, with one session of each of the two processes."""
+    bounded = partial(lease_steps.steps, end=end, payloads=payloads, sessions=1, without=without)
+    return explore(lease.LeaseWorld(), bounded, lease.fault, lease.fault_of_end)
+
+
+def moving_explored(movers: tuple[Mover, ...], without: moving.Guard | None = None) -> Explored:
+    """All orders of steps with these movers."""
+    steps = partial(moving_steps.steps, without=without)
+    return explore(moving.at_first(movers), steps, moving.fault, moving.fault_of_end)
+
+
+def spans_explored(moves: int, pushes: int, without: spans.Guard | None = None) -> Explored:
+    """All orders of pushes, drains and moves."""
+
+    def fault(world: spans.SpanWorld) -> str | None:
+        if spans.room_taken(world) > world.moves * A_MOVE + spans.IDS * pushes:
+            return "moves take up more and more room"
+        return spans.fault(world)
+
+    steps = partial(spans.steps, moves=moves, pushes=pushes, without=without)
+    return explore(spans.SpanWorld(), steps, fault, lambda _: None)
+
+
+def _lease(end: int, payloads: int) -> Bounds:
+    words = f"{payloads} payload{'s' * (payloads > 1)}, {end / lease.TTL:g} leases of time"
+    return Bounds(words, partial(lease_explored, end, payloads))
+
+
+def _moving(words: str, movers: tuple[Mover, ...]) -> Bounds:
+    return Bounds(words, partial(moving_explored, movers))
+
+
+def _spans(moves: int, pushes: int) -> Bounds:
+    return Bounds(f"{moves} moves, {pushes} pushes between two", partial(spans_explored, moves, pushes))
+
+
+_FORTH: Final = _moving("two movers", FORTH)
+_TURNED: Final = _moving("two movers, and one that turns round", TURNED)
+_TURNED_TWICE: Final = _moving("two movers, and two that turn round", TURNED_TWICE)
+_FORTH_AGAIN: Final = _moving("forth, back and forth again", FORTH_AGAIN)
+
+LEASE: Final = ModelCase(
+    "lease",
+    "Two processes acquire, perform, settle, die and stand still; calls and answers are late, doubled or lost; a clock "
+    "is slow, a key is evicted, a time runs ahead.",
+    [_lease(2, 1)],
+    [_lease(1, 2), _lease(0, 3)],
+    {
+        "lease": ("P1", _lease(4, 1)),
+        "until": ("P1", _lease(4, 1)),
+        "key": ("P1", _lease(4, 1)),
+        "nonce and token": ("P2", _lease(2, 2)),
+        "token": ("P2", _lease(0, 3)),
+        "call number": ("P2", _lease(2, 2)),
+        "recovery": ("P2", _lease(2, 2)),
+        "recovery in order": ("P3", _lease(2, 2)),
+        "margin": ("P1", _lease(4, 1)),
+        "trust from the sending": ("P1", _lease(4, 1)),
+    },
+)
+MOVING: Final = ModelCase(
+    "move",
+    "A group of shards moves and walks back; movers stall or die anywhere, a push arrives as late as it likes.",
+    [_FORTH],
+    [_TURNED_TWICE, _FORTH_AGAIN],
+    {
+        "token before role": ("P3", _FORTH),
+        "receiving rests": ("P3", _FORTH),
+        "seal waits": ("P1", _FORTH),
+        "receive fenced": ("P3", _FORTH),
+        "open waits": ("P3", _FORTH),
+        "drop fenced": ("P3", _TURNED),
+        "epochs": ("P2", _FORTH_AGAIN),
+        "late pushes": ("P3", _FORTH_AGAIN),
+        "reopening noted": ("P2", _FORTH_AGAIN),
+    },
+)
+SPANS: Final = ModelCase(
+    "arrival numbers",
+    "Shards move again and again, with pushes and drains between: no number is given twice, later ones are larger.",
+    [_spans(8, 1), _spans(3, 2)],
+    [],
+    {
+        "bases": ("a number is given twice", _spans(8, 1)),
+        "kin": ("moves take up more and more room", _spans(8, 1)),
+    },
+)
+MODELS: Final = (LEASE, MOVING, SPANS)

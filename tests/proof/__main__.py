@@ -1,0 +1,93 @@
+"""`python -m tests.proof` tries to break the engine, and writes docs/proof.md from what it found.
+
+The short form takes some minutes; `--hours 8` goes on that long, with a seed of its own for each run. `--only` names
+parts. It ends with 1 if a claim is broken, or if what must be found is not found.
+"""
+
+import argparse
+import random
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Final
+
+from tests.proof.models import prove_models
+from tests.proof.mutants import prove_mutants
+from tests.proof.page import KINDS, write_page
+from tests.proof.results import Models, Mutants, Runs, keep, kept, scene
+from tests.proof.runs import RUNS
+
+PARTS: Final = ("models", *KINDS, "mutants")
+HOUR: Final = 3_600.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the parts, write the page; the exit code."""
+    options = _options(arguments)
+    rng, began = random.Random(options.seed), monotonic()
+    _tell(f"seed {options.seed}")
+    keep("scene", scene(datetime.now(UTC).date().isoformat()))
+    for name in options.only or PARTS:
+        is_long = options.hours > 0
+        if name == "models":
+            keep(name, prove_models(is_long=is_long, tell=_tell))
+        elif name == "mutants":
+            keep(name, prove_mutants(is_long=is_long, tell=_tell))
+        else:
+            _make_runs(name, rng, until=began + options.hours * HOUR * _share(name, options.only), add=options.add)
+    write_page()
+    found = faults()
+    _tell(*(found or ["No claim was broken, and each planted fault was found. docs/proof.md has the figures."]))
+    return 1 if found else 0
+
+
+def _make_runs(kind: str, rng: random.Random, *, until: float, add: bool) -> None:
+    """One run at least, and more until that time; each is kept as soon as it is over."""
+    before = kept(kind, Runs) if add else None
+    made = list(before.runs) if before else []
+    while True:
+        seed = rng.randrange(2**32)
+        _tell(f"{kind} with seed {seed}")
+        made.append(RUNS[kind](seed))
+        keep(kind, Runs(kind, made))
+        if monotonic() >= until:
+            return
+
+
+def _share(name: str, only: Sequence[str] | None) -> float:
+    """The part of the hours at whose end this kind of run is over."""
+    kinds = [kind for kind in KINDS if kind in (only or KINDS)]
+    return (kinds.index(name) + 1) / len(kinds)
+
+
+def faults() -> list[str]:
+    """A line for all that is wrong in what is kept."""
+    models, mutants = kept("models", Models), kept("mutants", Mutants)
+    runs = [(kind, made) for kind in KINDS if (made := kept(kind, Runs))]
+    explored, guards = (models.results, models.guards) if models else ([], [])
+    return [
+        *(f"{one.model} ({one.bounds}) breaks {one.fault}" for one in explored if one.fault),
+        *(f"{one.model} without {one.guard!r} breaks nothing" for one in guards if not one.fault),
+        *(f"{kind} {run.seed}: {words}" for kind, made in runs for run in made.runs for words in run.violations),
+        *(f"{one.name} was not found" for one in (mutants.results if mutants else ()) if not one.is_seen),
+    ]
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m tests.proof", description=__doc__)
+    parser.add_argument("--hours", type=float, default=0.0, help="how long runs go on; a short proof by default")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="repeats a proof")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone; the others stay as they are")
+    parser.add_argument("--add", action="store_true", help="keep the runs that an earlier proof of this commit made")
+    return parser.parse_args(arguments)
+
+
+def _tell(*lines: str) -> None:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Writes what the parts of a proof found between the markers of docs/proof.md; the prose around them is by hand."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from lowkiq_lambda.cli.output import markdown
+from tests.models.catalog import MODELS
+from tests.proof.history import CLAIMS
+from tests.proof.results import ROOT, Models, Mutants, Runs, Scene, kept
+
+PAGE: Final = ROOT / "docs" / "proof.md"
+KINDS: Final[Mapping[str, str]] = {
+    "storm": "Processes that push and drain are killed, frozen and cut off, each for itself.",
+    "race": "Processes that perform many batches side by side are killed, stopped, evicted and paused.",
+    "move": "A queue moves to other numbers of shards and back, while its movers and daemons are killed.",
+    "failover": "The primary is killed while jobs are pushed, and a replica takes its place.",
+}
+"""Runs, and what is done in them."""
+_BLOCK: Final = re.compile(r"(<!-- proof: (?P<name>[a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def write_page(path: Path = PAGE) -> None:
+    """Fill each block whose part was made; the others stay as they are."""
+    path.write_text(filled(path.read_text()))
+
+
+def filled(text: str) -> str:
+    """The text of the page with what was found."""
+    return _BLOCK.sub(lambda match: f"{match[1]}{_block(match['name']) or match[3]}{match[4]}", text)
+
+
+def _block(name: str) -> str:
+    lines = [*BLOCKS[name]()]
+    return "".join(f"{line}\n" for line in ["", *lines, ""]) if lines else ""
+
+
+def _scene() -> Iterator[str]:
+    if scene := kept("scene", Scene):
+        yield (
+            f"lowkiq_lambda {scene.version} at `{scene.commit}`, {scene.server}, Python {scene.python}, {scene.system} "
+            f"with {scene.cores} cores and {scene.gigabytes:.0f} GB of memory, on {scene.day}."
+        )
+
+
+def _claims() -> Iterator[str]:
+    for claim in CLAIMS:
+        yield f"**{claim.id}.** {claim.words}"
+        yield ""
+        yield f"- *Evaluated:* {claim.sentence}"
+        yield f"- *Ends at:* {claim.ends}"
+        yield ""
+
+
+def _models() -> Iterator[str]:
+    if models := kept("models", Models):
+        for case in MODELS:
+            yield f"- **{case.name}**: {case.words}"
+        yield ""
+        rows = [
+            (one.model, one.bounds, f"{one.states:,}", f"{one.ends:,}", one.fault or "none") for one in models.results
+        ]
+        yield markdown(("model", "bounds", "states", "ends", "broken"), rows)
+        yield ""
+        yield "Each guard of the protocol is left out once, and the model finds what it prevents:"
+        yield ""
+        guards = [
+            (one.model, one.guard, one.fault or "**nothing**", f"{one.states:,}", f"{one.steps}")
+            for one in models.guards
+        ]
+        yield markdown(("model", "without", "breaks", "states until found", "steps"), guards)
+
+
+def _faults() -> Iterator[str]:
+    rows = [
+        (kind, harm, f"{count:,}")
+        for kind, runs in _runs()
+        for harm, count in sorted(runs.harm.items(), key=lambda item: -item[1])
+    ]
+    if rows:
+        yield markdown(("run", "harm", "how often"), rows)
+
+
+def _results() -> Iterator[str]:
+    rows = [
+        (
+            kind,
+            f"{len(runs.runs)}",
+            f"{runs.seconds / 60:.0f}",
+            f"{runs.done.get('payloads', 0):,}",
+            f"{runs.done.get('handler runs', 0):,}",
+            f"{sum(runs.harm.values()):,}",
+            f"{sum(len(run.violations) for run in runs.runs)}",
+        )
+        for kind, runs in _runs()
+    ]
+    if rows:
+        head = ("kind", "runs", "minutes", "payloads", "handler runs", "faults", "violations")
+        yield markdown(head, rows)
+        yield ""
+        for kind, runs in _runs():
+            yield f"- **{kind}**: {KINDS[kind]} Seeds: {', '.join(str(run.seed) for run in runs.runs[:SEEDS])}"
+            if len(runs.runs) > SEEDS:
+                yield f"  and {len(runs.runs) - SEEDS} more, which `build/proof/{kind}.json` names"
+        if failovers := dict(_runs()).get("failover"):
+            done, killed = failovers.done, failovers.harm["primary killed"]
+            yield ""
+            yield (
+                f"Of {done['payloads']:,} payloads whose push was answered, {killed} deaths of the primary lost "
+                f"{done['lost']:,}, and {done['again']:,} were performed once more."
+            )
+        for kind, runs in _runs():
+            for run in runs.runs:
+                yield from (f"- **violation** in {kind} {run.seed}: {words}" for words in run.violations)
+
+
+def _mutants() -> Iterator[str]:
+    if mutants := kept("mutants", Mutants):
+        rows = [
+            (one.name, one.seen_by, "found" if one.is_seen else "**not found**", f"{one.seconds:.1f}")
+            for one in mutants.results
+        ]
+        yield markdown(("fault", "looked for by", "", "seconds"), rows)
+
+
+def _runs() -> Iterator[tuple[str, Runs]]:
+    for kind in KINDS:
+        if runs := kept(kind, Runs):
+            yield kind, runs
+
+
+SEEDS: Final = 8
+BLOCKS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+    "scene": _scene,
+    "claims": _claims,
+    "models": _models,
+    "faults": _faults,
+    "results": _results,
+    "mutants": _mutants,
+}
