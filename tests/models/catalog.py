@@ -18,7 +18,7 @@ A_MOVE: Final = MARGIN + SLOT
 """Numbers that a move may take up at most, besides what is carried."""
 
 
-class Bounds(NamedTuple):
+class ModelBounds(NamedTuple):
     """How far a model goes: in words, and all orders of steps within that, without a guard if one is named."""
 
     words: str
@@ -30,9 +30,9 @@ class ModelCase(NamedTuple):
 
     name: str
     words: str
-    quick: Sequence[Bounds]
-    long: Sequence[Bounds]
-    guards: Mapping[str, tuple[str, Bounds]]
+    quick: Sequence[ModelBounds]
+    long: Sequence[ModelBounds]
+    guards: Mapping[str, tuple[str, ModelBounds]]
 
 
 def lease_explored(end: int, payloads: int, without: lease.Guard | None = None) -> Explored:
@@ -59,17 +59,17 @@ def spans_explored(moves: int, pushes: int, without: spans.Guard | None = None) 
     return explore(spans.SpanWorld(), steps, fault, lambda _: None)
 
 
-def _lease(end: int, payloads: int) -> Bounds:
+def _lease(end: int, payloads: int) -> ModelBounds:
     words = f"{payloads} payload{'s' * (payloads > 1)}, {end / lease.TTL:g} leases of time"
-    return Bounds(words, partial(lease_explored, end, payloads))
+    return ModelBounds(words, partial(lease_explored, end, payloads))
 
 
-def _moving(words: str, movers: tuple[Mover, ...]) -> Bounds:
-    return Bounds(words, partial(moving_explored, movers))
+def _moving(words: str, movers: tuple[Mover, ...]) -> ModelBounds:
+    return ModelBounds(words, partial(moving_explored, movers))
 
 
-def _spans(moves: int, pushes: int) -> Bounds:
-    return Bounds(f"{moves} moves, {pushes} pushes between two", partial(spans_explored, moves, pushes))
+def _spans(moves: int, pushes: int) -> ModelBounds:
+    return ModelBounds(f"{moves} moves, {pushes} pushes between two", partial(spans_explored, moves, pushes))
 
 
 _FORTH: Final = _moving("two movers", FORTH)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.models.catalog import SPANS, Bounds
+from tests.models.catalog import SPANS, ModelBounds
 
 
 @pytest.mark.parametrize("bounds", SPANS.quick, ids=lambda bounds: bounds.words)
-def test_p3_no_order_of_moves_mixes_up_numbers(bounds: Bounds) -> None:
+def test_p3_no_order_of_moves_mixes_up_numbers(bounds: ModelBounds) -> None:
     """None is given twice, later ones are larger, and each move takes up as much room as the one before."""
     found = bounds.explored(None)
 

@@ -15,7 +15,7 @@ from typing import Final
 from tests.proof.models import prove_models
 from tests.proof.mutants import prove_mutants
 from tests.proof.page import KINDS, write_page
-from tests.proof.results import Models, Mutants, Runs, keep, kept, scene
+from tests.proof.results import Models, Mutants, ProofRuns, keep, kept, scene
 from tests.proof.runs import RUNS
 
 PARTS: Final = ("models", *KINDS, "mutants")
@@ -44,13 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _make_runs(kind: str, rng: random.Random, *, until: float, add: bool) -> None:
     """One run at least, and more until that time; each is kept as soon as it is over."""
-    before = kept(kind, Runs) if add else None
+    before = kept(kind, ProofRuns) if add else None
     made = list(before.runs) if before else []
     while True:
         seed = rng.randrange(2**32)
         _tell(f"{kind} with seed {seed}")
         made.append(RUNS[kind](seed))
-        keep(kind, Runs(kind, made))
+        keep(kind, ProofRuns(kind, made))
         if monotonic() >= until:
             return
 
@@ -64,7 +64,7 @@ def _share(name: str, only: Sequence[str] | None) -> float:
 def faults() -> list[str]:
     """A line for all that is wrong in what is kept."""
     models, mutants = kept("models", Models), kept("mutants", Mutants)
-    runs = [(kind, made) for kind in KINDS if (made := kept(kind, Runs))]
+    runs = [(kind, made) for kind in KINDS if (made := kept(kind, ProofRuns))]
     explored, guards = (models.results, models.guards) if models else ([], [])
     return [
         *(f"{one.model} ({one.bounds}) breaks {one.fault}" for one in explored if one.fault),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from time import process_time
 
-from tests.models.catalog import MODELS, Bounds, ModelCase
+from tests.models.catalog import MODELS, ModelBounds, ModelCase
 from tests.proof.results import GuardResult, ModelResult, Models
 
 Tell = Callable[[str], object]
@@ -23,13 +23,13 @@ def prove_models(*, is_long: bool, tell: Tell) -> Models:
     return Models(results, guards)
 
 
-def _explored(case: ModelCase, bounds: Bounds) -> ModelResult:
+def _explored(case: ModelCase, bounds: ModelBounds) -> ModelResult:
     began = process_time()
     found = bounds.explored(None)
     return ModelResult(case.name, bounds.words, found.states, found.ends, process_time() - began, found.fault)
 
 
-def _guards(case: ModelCase, *, is_long: bool) -> Iterator[tuple[str, str, Bounds]]:
+def _guards(case: ModelCase, *, is_long: bool) -> Iterator[tuple[str, str, ModelBounds]]:
     long = {bounds.words for bounds in case.long}
     for guard, (promise, bounds) in case.guards.items():
         if is_long or bounds.words not in long:

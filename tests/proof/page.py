@@ -8,7 +8,7 @@ from typing import Final
 from lowkiq_lambda.cli.output import markdown
 from tests.models.catalog import MODELS
 from tests.proof.history import CLAIMS
-from tests.proof.results import ROOT, Models, Mutants, Runs, Scene, kept
+from tests.proof.results import ROOT, Models, Mutants, ProofRuns, ProofScene, kept
 
 PAGE: Final = ROOT / "docs" / "proof.md"
 KINDS: Final[Mapping[str, str]] = {
@@ -17,7 +17,7 @@ KINDS: Final[Mapping[str, str]] = {
     "move": "A queue moves to other numbers of shards and back, while its movers and daemons are killed.",
     "failover": "The primary is killed while jobs are pushed, and a replica takes its place.",
 }
-"""Runs, and what is done in them."""
+"""ProofRuns, and what is done in them."""
 _BLOCK: Final = re.compile(r"(<!-- proof: (?P<name>[a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -37,7 +37,7 @@ def _block(name: str) -> str:
 
 
 def _scene() -> Iterator[str]:
-    if scene := kept("scene", Scene):
+    if scene := kept("scene", ProofScene):
         yield (
             f"lowkiq_lambda {scene.version} at `{scene.commit}`, {scene.server}, Python {scene.python}, {scene.system} "
             f"with {scene.cores} cores and {scene.gigabytes:.0f} GB of memory, on {scene.day}."
@@ -124,9 +124,9 @@ def _mutants() -> Iterator[str]:
         yield markdown(("fault", "looked for by", "", "seconds"), rows)
 
 
-def _runs() -> Iterator[tuple[str, Runs]]:
+def _runs() -> Iterator[tuple[str, ProofRuns]]:
     for kind in KINDS:
-        if runs := kept(kind, Runs):
+        if runs := kept(kind, ProofRuns):
             yield kind, runs
 
 

@@ -17,7 +17,7 @@ FOLDER: Final = ROOT / "build" / "proof"
 Part = TypeVar("Part", bound=msgspec.Struct)
 
 
-class Scene(msgspec.Struct, frozen=True):
+class ProofScene(msgspec.Struct, frozen=True):
     """What was tested, and where."""
 
     version: str
@@ -69,7 +69,7 @@ class Run(msgspec.Struct, frozen=True):
     violations: list[str] = []
 
 
-class Runs(msgspec.Struct, frozen=True):
+class ProofRuns(msgspec.Struct, frozen=True):
     """The part of the runs of one kind."""
 
     kind: str
@@ -106,7 +106,7 @@ class Mutants(msgspec.Struct, frozen=True):
     results: list[MutantResult]
 
 
-def scene(day: str) -> Scene:
+def scene(day: str) -> ProofScene:
     """This checkout on this machine, today."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -116,7 +116,7 @@ def scene(day: str) -> Scene:
     name = "Valkey" if "valkey_version" in info else "Redis"
     version = info.get("valkey_version") or info["redis_version"]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    return Scene(
+    return ProofScene(
         lowkiq_lambda.__version__,
         commit.stdout.strip() or "unknown",
         day,

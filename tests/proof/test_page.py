@@ -15,9 +15,9 @@ from tests.proof.results import (
     Models,
     MutantResult,
     Mutants,
+    ProofRuns,
+    ProofScene,
     Run,
-    Runs,
-    Scene,
     keep,
 )
 
@@ -30,12 +30,12 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def keep_all(*, violations: list[str], fault: str | None = None, is_seen: bool = True) -> None:
     """One small part of each kind."""
-    keep("scene", Scene("1.0", "abc", "2026-01-01", "Valkey 8", "3.11", "Linux", 2, 4.0))
+    keep("scene", ProofScene("1.0", "abc", "2026-01-01", "Valkey 8", "3.11", "Linux", 2, 4.0))
     model = ModelResult("lease", "2 payloads", 1_234, 5, 1.0, fault)
     keep("models", Models([model], [GuardResult("lease", "token", "P2", "P2", 99, 13)]))
     for kind in KINDS:
         done = {"payloads": 1_000, "handler runs": 800, "lost": 3, "again": 4}
-        keep(kind, Runs(kind, [Run(7, 60.0, done, {"primary killed": 10}, violations)]))
+        keep(kind, ProofRuns(kind, [Run(7, 60.0, done, {"primary killed": 10}, violations)]))
     keep("mutants", Mutants([MutantResult("lease ignored", "storm", is_seen, 2.0)]))
 
 
@@ -95,7 +95,7 @@ def test_a_proof_of_one_part_runs_to_its_end(
 
     codes = [program.main(["--only", "storm", "race", "--seed", "5", *more]) for more in ([], ["--add"])]
 
-    kept = results.kept("race", Runs)
+    kept = results.kept("race", ProofRuns)
     assert [0, 0] == codes, capsys.readouterr().err
     assert kept
     assert 2 == len(kept.runs)
