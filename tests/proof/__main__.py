@@ -20,6 +20,8 @@ from tests.proof.runs import RUNS
 
 PARTS: Final = ("models", *KINDS, "mutants")
 HOUR: Final = 3_600.0
+SHORT: Final = 0.3
+"""The size of the runs of a short proof."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,21 +37,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif name == "mutants":
             keep(name, prove_mutants(is_long=is_long, tell=_tell))
         else:
-            _make_runs(name, rng, until=began + options.hours * HOUR * _share(name, options.only), add=options.add)
+            until = began + options.hours * HOUR * _share(name, options.only)
+            _make_runs(name, rng, until=until, size=1.0 if is_long else SHORT, add=options.add)
     write_page()
     found = faults()
     _tell(*(found or ["No claim was broken, and each planted fault was found. docs/proof.md has the figures."]))
     return 1 if found else 0
 
 
-def _make_runs(kind: str, rng: random.Random, *, until: float, add: bool) -> None:
+def _make_runs(kind: str, rng: random.Random, *, until: float, size: float, add: bool) -> None:
     """One run at least, and more until that time; each is kept as soon as it is over."""
     before = kept(kind, ProofRuns) if add else None
     made = list(before.runs) if before else []
     while True:
         seed = rng.randrange(2**32)
         _tell(f"{kind} with seed {seed}")
-        made.append(RUNS[kind](seed))
+        made.append(RUNS[kind](seed, size))
         keep(kind, ProofRuns(kind, made))
         if monotonic() >= until:
             return
@@ -84,9 +87,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _tell(*lines: str) -> None:
+    # The processes that are harmed warn on the error output.
     for line in lines:
-        sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -27,9 +27,12 @@ LEASE: Final = 2.0
 _TIMEOUT: Final = 120.0
 
 
-def fail_over_again_and_again(seed: int) -> Run:
-    """Kill the primary ten times; what was accepted and is nowhere afterwards is told as lost, not as a violation."""
-    began = time.monotonic()
+def fail_over_again_and_again(seed: int, size: float) -> Run:
+    """Kill the primary, ten times if the size is 1.
+
+    What was accepted and is nowhere afterwards is told as lost, not as a violation.
+    """
+    began, failovers = time.monotonic(), round(FAILOVERS * size)
     logging.getLogger("lowkiq_lambda").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder, SentinelSetup(min_replicas=1) as setup:
         history = Recorder(Path(folder) / "history")
@@ -43,7 +46,7 @@ def fail_over_again_and_again(seed: int) -> Run:
             for thread in threads:
                 thread.start()
             try:
-                for _ in range(FAILOVERS):
+                for _ in range(failovers):
                     _await_more(history)
                     setup.kill_primary()
                     setup.heal()
@@ -61,7 +64,7 @@ def fail_over_again_and_again(seed: int) -> Run:
         "again": _again(events),
     }
     overlaps = [str(each) for each in check(events, Terms(ended=False)).violations["P1"]]
-    return Run(seed, time.monotonic() - began, done, {"primary killed": FAILOVERS}, overlaps)
+    return Run(seed, time.monotonic() - began, done, {"primary killed": failovers}, overlaps)
 
 
 def _worker(app: Lowkiq, history: Recorder) -> type[Worker]:

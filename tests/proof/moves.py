@@ -19,25 +19,25 @@ COUNTS: Final = (2, 3, 5, 8, 12)
 SIZE: Final = Size(rate=300.0, ids=60, sleepers=200, kills=1)
 
 
-def move_again_and_again(seed: int) -> Run:
-    """From one number of shards to another one, ten times."""
-    began, rng = monotonic(), random.Random(seed)
+def move_again_and_again(seed: int, size: float) -> Run:
+    """From one number of shards to another one, ten times if the size is 1."""
+    began, rng, moves = monotonic(), random.Random(seed), round(MOVES * size)
     with (
         tempfile.TemporaryDirectory() as folder,
         Server() as server,
         Course(server, "proof", Path(folder), SIZE, seed) as course,
     ):
         count = COURSE[0]
-        for _ in range(MOVES):
+        for _ in range(moves):
             count = rng.choice([other for other in COUNTS if other != count])
             course.move(count)
         course.finish()
         evidence = course.evidence()
         harm = {
-            "moves": MOVES,
+            "moves": moves,
             "movers killed": course.movers.killed,
             "daemons killed": course.daemons.killed,
-            "producers frozen": MOVES,
+            "producers frozen": moves,
         }
     done = {
         "payloads": sum(evidence.last.values()),

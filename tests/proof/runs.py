@@ -26,13 +26,13 @@ END: Final = 300.0
 Harm = Callable[[], None]
 
 
-def storm(seed: int) -> Run:
+def storm(seed: int, size: float) -> Run:
     """Processes are killed, frozen and cut off."""
     began = monotonic()
     with tempfile.TemporaryDirectory() as folder, Server() as server, FaultProxy(server) as proxy:
         scene = Scene(proxy.url, "proof", Path(folder) / "history", 1.0)
         with _CountedStorm(scene, server, proxy, seed) as one:
-            violations = one.rage(SECONDS)
+            violations = one.rage(SECONDS * size)
             if not violations:
                 one.calm(timeout=END)
                 violations = one.found(ended=True)
@@ -40,13 +40,13 @@ def storm(seed: int) -> Run:
     return Run(seed, monotonic() - began, done, dict(one.harm), violations)
 
 
-def race(seed: int) -> Run:
+def race(seed: int, size: float) -> Run:
     """Processes perform many batches side by side, in threads, coroutines or item by item."""
     began, kind = monotonic(), random.Random(seed).choice(RACES)
     with tempfile.TemporaryDirectory() as folder, Server() as server:
         track = Track(server.url, "proof", Path(folder) / "history", kind, 2.0)
         with _CountedRace(track, server, 3, seed) as one:
-            one.run(SECONDS)
+            one.run(SECONDS * size)
             verdict = one.finish(timeout=END)
         done = performed(Recorder(track.path).read())
     return Run(seed, monotonic() - began, done, dict(one.harm), verdict.words)
@@ -86,10 +86,10 @@ def _counted(harm: Harm, counts: Counter[str]) -> Harm:
     return count_and_harm
 
 
-RUNS: Final[Mapping[str, Callable[[int], Run]]] = {
+RUNS: Final[Mapping[str, Callable[[int, float], Run]]] = {
     "storm": storm,
     "race": race,
     "move": move_again_and_again,
     "failover": fail_over_again_and_again,
 }
-"""What a run of each kind is."""
+"""What a run of each kind is, by its seed and its size: 1 is a whole one."""
