@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from lowkiq_lambda.store.shard.moving import MARGIN, SLOT
-from tests.models import lease, lease_steps, moving, moving_steps, spans
+from tests.models import lease, lease_steps, limits, moving, moving_steps, spans
 from tests.models.explorer import Explored, explore
+from tests.models.limits import LimitBounds
 from tests.models.moving import Mover
 
 FORTH: Final = (Mover(1), Mover(1))
@@ -16,6 +17,8 @@ TURNED_TWICE: Final = (*TURNED, Mover(2, "turn"))
 FORTH_AGAIN: Final = (Mover(1), Mover(2, "turn"), Mover(3, "again"))
 A_MOVE: Final = MARGIN + SLOT
 """Numbers that a move may take up at most, besides what is carried."""
+PERMITS: Final = LimitBounds(end=3, visits=2, permits=1, rate=0, want=0, stays=0)
+RATE: Final = LimitBounds(end=3, visits=2, permits=2, rate=1, want=1, stays=0)
 
 
 class ModelBounds(NamedTuple):
@@ -57,6 +60,13 @@ def spans_explored(moves: int, pushes: int, without: spans.Guard | None = None) 
 
     steps = partial(spans.steps, moves=moves, pushes=pushes, without=without)
     return explore(spans.SpanWorld(), steps, fault, lambda _: None)
+
+
+def limits_explored(bounds: LimitBounds, without: limits.Guard | None = None) -> Explored:
+    """All orders of steps of two visits to a limited queue."""
+    steps = partial(limits.steps, bounds=bounds, without=without)
+    first = limits.LimitsWorld()
+    return explore(first, steps, lambda world: limits.fault(world, bounds), lambda _: None, limits.forget)
 
 
 def _lease(end: int, payloads: int) -> ModelBounds:
@@ -123,4 +133,20 @@ SPANS: Final = ModelCase(
         "kin": ("moves take up more and more room", _spans(8, 1)),
     },
 )
-MODELS: Final = (LEASE, MOVING, SPANS)
+_PERMITS: Final = ModelBounds("two visits, one permit", partial(limits_explored, PERMITS))
+_RATE: Final = ModelBounds("two visits, one id in a window", partial(limits_explored, RATE))
+LIMITS: Final = ModelCase(
+    "limits",
+    "Visits ask for a permit of a limited queue, and for ids that may begin; calls are late, doubled or lost, a visit "
+    "dies, a time runs ahead.",
+    [_PERMITS],
+    [_RATE],
+    {
+        "permits": ("permits", _PERMITS),
+        "margin": ("permits", _PERMITS),
+        "trust from the sending": ("permits", _PERMITS),
+        "rate": ("rate", _RATE),
+        "slack": ("rate", _RATE),
+    },
+)
+MODELS: Final = (LEASE, MOVING, SPANS, LIMITS)
