@@ -47,7 +47,7 @@ def _storm_sees(name: str) -> bool:
     with tempfile.TemporaryDirectory() as folder, Server() as server, FaultProxy(server) as proxy:
         scene = Scene(proxy.url, "proof", Path(folder) / "history", 1.0, name)
         with Storm(scene, server, proxy, random.SystemRandom().randrange(2**32)) as storm:
-            if storm.rage(3.0 if name == "retry_count + 1" else LONGEST):
+            if storm.rage(8.0 if name == "retry_count + 1" else LONGEST):
                 return True
             storm.calm(timeout=60.0)
             return bool(storm.found(ended=True))
