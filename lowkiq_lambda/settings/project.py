@@ -11,7 +11,7 @@ from lowkiq_lambda.base.errors import ConfigError
 
 _PYPROJECT: Final = "pyproject.toml"
 _MARKS: Final = (_PYPROJECT, ".git")
-_KNOWN: Final = ("app", "version")
+_KNOWN: Final = ("app", "version", "fuzz")
 """The version is that of the library which wrote the stack's files: see lowkiq_lambda/scaffold."""
 
 
@@ -40,6 +40,18 @@ def project_app(start: Path | None = None) -> str | None:
     if app is not None and not (isinstance(app, str) and app):
         raise ConfigError(f"{folder / _PYPROJECT}: [tool.lowkiq] app must be a text as 'shop.jobs:app', not {app!r}.")
     return app
+
+
+def fuzz_table(worker: str, start: Path | None = None) -> dict[str, Any]:
+    """`[tool.lowkiq.fuzz.WORKER]` of the nearest pyproject.toml; empty if there is none. Raises ConfigError."""
+    folder = app_folder(start)
+    tables = {} if folder is None else _table(folder / _PYPROJECT).get("fuzz", {})
+    table = tables.get(worker, {}) if isinstance(tables, dict) else {}
+    if not isinstance(tables, dict) or not isinstance(table, dict):
+        raise ConfigError(f"{folder}/{_PYPROJECT}: [tool.lowkiq.fuzz.{worker}] must be a table.")
+    if folder is not None and table and str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return table
 
 
 def find_app(start: Path | None = None) -> str | None:

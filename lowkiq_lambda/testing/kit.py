@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lowkiq_lambda.app import Lowkiq, for_each_app, no_longer_for_each_app
 from lowkiq_lambda.base.errors import BackendUnavailable
@@ -18,6 +18,10 @@ from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.crashes import Crashes, CrashPoint
 from lowkiq_lambda.testing.server import OwnServer
 from lowkiq_lambda.testing.watching import Drained, Watcher, in_handler
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.testing.fuzz.options import FuzzOptions
+    from lowkiq_lambda.testing.fuzz.report import FuzzReport
 
 
 class AppUnderTest(Assertions):
@@ -104,6 +108,17 @@ class AppUnderTest(Assertions):
         with self.crash_after(worker):
             self.drain()
         return self.drain()
+
+    def fuzz(self, worker: AnyWorker, **options: Unpack["FuzzOptions"]) -> "FuzzReport":
+        """Try to refute that repeats, deaths, freezes, late versions and merging do no harm to the worker's handler.
+
+        The real engine performs scenarios with faults, and each has to end as a plain run ends; docs/fuzzing.md has the
+        options. The queue is emptied. Raises FuzzFailed with the story of a difference, and ConfigError if the
+        handler cannot be judged.
+        """
+        from lowkiq_lambda.testing.fuzz.run import fuzz_or_raise  # noqa: PLC0415 - few tests have a use for it
+
+        return fuzz_or_raise(self.app, self.clock, worker, options)
 
     def _queue(self, worker: AnyWorker) -> Queue:
         return self.app.core.queues.agreed(worker)

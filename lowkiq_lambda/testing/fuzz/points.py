@@ -1,0 +1,154 @@
+"""Points of a handler: "before this line", in the order in which a call of the handler comes to them.
+
+Lines count in the user's code alone: below the project's folder, in no installed package, and in no double of the
+outside world, nor in anything that such a double calls.
+"""
+
+import linecache
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import get_ident
+from types import CodeType, FrameType
+from typing import Any, Final
+
+import lowkiq_lambda
+
+_OWN: Final = str(Path(lowkiq_lambda.__file__).parent)
+_INSTALLED: Final = ("/site-packages/", "/dist-packages/", "/.venv/", "/venv/")
+_HAS_MONITORING: Final = sys.version_info >= (3, 12)
+_TOOL: Final = 4
+"""Of `sys.monitoring`: one that it reserves for nobody."""
+MORE_HITS: Final = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """A line of the user's code. `function` has its name and `first` its first line, `hit` counts from 0 in a call."""
+
+    file: str
+    line: int
+    function: str
+    first: int
+    hit: int = 0
+
+    @property
+    def name(self) -> str:
+        """A name that stays the same if lines of other functions come or go."""
+        more = f"{MORE_HITS}{self.hit}" if self.hit else ""
+        return f"{Path(self.file).name}:{self.function}+{self.line - self.first}{more}"
+
+    @property
+    def text(self) -> str:
+        """File, line and code, for people."""
+        return f"{Path(self.file).name}:{self.line}  {linecache.getline(self.file, self.line).strip()}".rstrip()
+
+
+class UserCode:
+    """Which code is the user's: below `root`, and not in one of the functions `outside`."""
+
+    def __init__(self, root: Path, outside: Collection[CodeType] = ()) -> None:
+        self._root = f"{root}/"
+        self._outside = frozenset(outside)
+        self._known: dict[CodeType, bool] = {}
+
+    def has(self, code: CodeType) -> bool:
+        """Whether its lines are points."""
+        known = self._known.get(code)
+        if known is None:
+            file = code.co_filename
+            known = file.startswith(self._root) and not file.startswith(_OWN) and code not in self._outside
+            known = known and not any(part in file for part in _INSTALLED) and code.co_name != "<module>"
+            self._known[code] = known
+        return known
+
+    def is_outside(self, frame: FrameType | None) -> bool:
+        """Whether a double of the outside world has called this frame."""
+        while self._outside and frame is not None:
+            if frame.f_code in self._outside:
+                return True
+            frame = frame.f_back
+        return False
+
+
+class PointCounter:
+    """Counts the points of one call of a handler; calls `act` with each, and its number."""
+
+    def __init__(self, act: Callable[[int, CodePlace], object]) -> None:
+        self.places: list[CodePlace] = []
+        self._hits: dict[tuple[CodeType, int], int] = {}
+        self._act = act
+
+    def note(self, code: CodeType, line: int) -> None:
+        """A line of the user's code is about to run. Raises what `act` does."""
+        hit = self._hits.get((code, line), 0)
+        self._hits[code, line] = hit + 1
+        place = CodePlace(code.co_filename, line, code.co_qualname, code.co_firstlineno, hit)
+        self.places.append(place)
+        self._act(len(self.places) - 1, place)
+
+
+@contextmanager
+def counted(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
+    """In the block, lines that this thread runs are noted."""
+    if _HAS_MONITORING:
+        with _monitored(user_code, counter):
+            yield
+        return
+    before = sys.gettrace()
+    sys.settrace(_tracer(user_code, counter))
+    try:
+        yield
+    finally:
+        # An exception of a trace function has ended all tracing, that of a debugger or of coverage, too.
+        sys.settrace(before)
+
+
+def _tracer(user_code: UserCode, counter: PointCounter) -> Callable[[FrameType, str, Any], Any]:
+    def on_line(frame: FrameType, event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
+        if event == "line":
+            counter.note(frame.f_code, frame.f_lineno)
+        return on_line
+
+    def on_call(frame: FrameType, _event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
+        return on_line if user_code.has(frame.f_code) and not user_code.is_outside(frame.f_back) else None
+
+    return on_call
+
+
+_counters: Final[dict[int, tuple[UserCode, PointCounter]]] = {}
+"""By thread: who counts there."""
+
+
+@contextmanager
+def _monitored(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # of Python 3.12
+    thread = get_ident()
+    if not _counters:
+        monitoring.use_tool_id(_TOOL, "lowkiq fuzz")
+        monitoring.register_callback(_TOOL, monitoring.events.LINE, _on_line)
+        monitoring.set_events(_TOOL, monitoring.events.LINE)
+        # What another fuzz has left out may be this one's user code.
+        monitoring.restart_events()
+    _counters[thread] = user_code, counter
+    try:
+        yield
+    finally:
+        del _counters[thread]
+        if not _counters:
+            monitoring.set_events(_TOOL, 0)
+            monitoring.free_tool_id(_TOOL)
+
+
+def _on_line(code: CodeType, line: int) -> Any:  # noqa: ANN401 - `sys.monitoring.DISABLE`, or None
+    user_code, counter = _counters.get(get_ident(), (None, None))
+    if user_code is None or counter is None:
+        return None
+    if not user_code.has(code):
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # as above
+        return monitoring.DISABLE
+    if not user_code.is_outside(sys._getframe(1)):  # noqa: SLF001 - no other way to the callers
+        counter.note(code, line)
+    return None

@@ -1,0 +1,238 @@
+"""One fuzz of a worker: plain scenarios, each fault at each point, random ones until the time is over."""
+
+import hashlib
+import inspect
+import sys
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+from types import ModuleType
+from typing import Any, Final
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.declare.worker import AnyWorker, Worker, handler_of, is_generator, worker_of
+from lowkiq_lambda.testing.clock import ManualClock
+from lowkiq_lambda.testing.fuzz.generate import Recorded, Scenarios, Scope
+from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, project_of, restorer
+from lowkiq_lambda.testing.fuzz.options import FuzzOptions, all_options, codes_of
+from lowkiq_lambda.testing.fuzz.oracle import Oracle, Verdict
+from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, DrainStep, Plan, PushStep, faults_of, plan_of, plan_text
+from lowkiq_lambda.testing.fuzz.points import UserCode
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool
+from lowkiq_lambda.testing.fuzz.replay import named, substitutes
+from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
+from lowkiq_lambda.testing.fuzz.shrink import Shrinking
+from lowkiq_lambda.testing.fuzz.story import advice_for, story
+from lowkiq_lambda.testing.fuzz.world import Surroundings, World
+
+Progress = Callable[[int, float], object]
+"""Told how many scenarios are through, and which part of the time."""
+
+
+def _no_progress(_scenarios: int, _part: float) -> None:
+    """Nobody looks."""
+
+
+def fuzz(
+    app: Lowkiq, clock: ManualClock, declared: AnyWorker, options: FuzzOptions, progress: Progress = _no_progress
+) -> FuzzReport:
+    """Fuzz the worker; the report, whatever was found. Raises ConfigError if it cannot be fuzzed."""
+    worker = worker_of(declared)
+    if worker.app is None or worker not in app.workers:
+        raise ConfigError(f"{worker.__name__} is not a worker of the app under test.")
+    return FuzzRun(app, clock, worker, all_options(worker, options), progress).run()
+
+
+def fuzz_or_raise(app: Lowkiq, clock: ManualClock, declared: AnyWorker, options: FuzzOptions) -> FuzzReport:
+    """As `fuzz`. Raises FuzzFailed if there is a finding."""
+    report = fuzz(app, clock, declared, options)
+    if report.findings:
+        raise FuzzFailed(report)
+    return report
+
+
+class FuzzRun:
+    """The parts of one fuzz, and its course."""
+
+    def __init__(
+        self, app: Lowkiq, clock: ManualClock, worker: type[Worker[Any]], options: FuzzOptions, progress: Progress
+    ) -> None:
+        self._worker = worker
+        self._options = options
+        self._progress = progress
+        code = inspect.unwrap(handler_of(worker)).__code__
+        connections = OpenConnections(_namespaces(worker))
+        self._report = FuzzReport(worker.__name__, options["seed"])
+        self._kinds = self._kinds_without(connections)
+        self._pool = PayloadPool(worker.payload, _payloads(worker, options))
+        user_code = UserCode(project_of(code.co_filename), [*codes_of(options["outside"])])
+        surroundings = Surroundings(
+            state=options["state"] or (lambda: None),
+            effects={name: effect.keys for name, effect in options["effects"].items()},
+            reset=_reset(options),
+            release=connections.roll_back,
+        )
+        versions = options["versions"]
+        self._world = World(app, clock, worker, self._pool, user_code, surroundings, versions=versions)
+        compares_pushes = options["state"] is None and not options["effects"]
+        if compares_pushes:
+            self._report.left_out.append("state: no `state` and no `effects` are given, so pushes alone are compared.")
+        self._oracle = Oracle(self._world, options["effects"], versions=versions, compares_pushes=compares_pushes)
+        self._digest = hashlib.sha256()
+        self._explained: set[str] = set()
+        """Classes whose scenarios showed, once they were small, a finding that there is already."""
+
+    def run(self) -> FuzzReport:
+        """Run it; the report."""
+        with self._world.opened():
+            if self._options["plan"] is not None:
+                self._replay(plan_of(self._options["plan"], self._pool))
+            else:
+                self._explore()
+        self._report.scenarios = self._oracle.scenarios
+        self._report.digest = self._digest.hexdigest()
+        return self._report
+
+    def _explore(self) -> None:
+        options, report = self._options, self._report
+        began_at, seconds = time.monotonic(), options["seconds"]
+        ids = [str(number) for number in range(1, options["ids"] + 1)]
+        scope = Scope(
+            ids=ids,
+            payloads=len(self._pool),
+            kinds=self._kinds,
+            versions=options["versions"],
+            merges=options["merges"],
+            duplicates=options["duplicates"],
+            stops=is_generator(self._worker),
+        )
+        scenarios = Scenarios(scope, self._record)
+        self._oracle.check_plain((PushStep("1", 0, 1.0), PushStep("1", 1 % len(self._pool), 2.0), DrainStep()))
+        for plan in self._plans(scenarios):
+            part = (time.monotonic() - began_at) / seconds
+            if self._is_over(part):
+                break
+            self._try(plan, ids[0])
+            self._progress(self._oracle.scenarios, part)
+        if not report.lines.get(""):
+            report.left_out.append("points: no line of the project's code ran in the handler.")
+
+    def _plans(self, scenarios: Scenarios) -> Iterator[Plan]:
+        yield from scenarios.plain()
+        yield from scenarios.systematic()
+        # Each class is there once: more scenarios would only show it again.
+        if not self._report.findings:
+            yield from scenarios.random(Random(self._options["seed"]))  # noqa: S311 - no secret
+
+    def _is_over(self, part: float) -> bool:
+        most = self._options["scenarios"]
+        return self._oracle.scenarios >= most if most is not None else part >= 1.0
+
+    def _record(self, plan: Plan) -> Recorded:
+        points = self._world.run(plan, records=True).points
+        lines = self._report.lines.setdefault("", set())
+        lines |= {(place.file, place.line) for calls in points for places in calls for place in places}
+        return points
+
+    def _try(self, plan: Plan, first_id: str) -> None:
+        verdict = self._oracle.judge(plan)
+        self._note(plan, verdict)
+        if verdict is None or verdict.fault_class in self._explained:
+            return
+        scenario = self._oracle.scenarios
+        shrinking = Shrinking(self._oracle.judge, plan, verdict, first_id)
+        shrinking.run()
+        # Trials are no scenarios.
+        self._oracle.scenarios = scenario
+        fault_class = shrinking.verdict.fault_class
+        if fault_class not in self._explained:
+            self._add_finding(shrinking.plan, shrinking.verdict, scenario, shrinking.tries)
+        self._explained |= {verdict.fault_class, fault_class}
+
+    def _add_finding(self, plan: Plan, verdict: Verdict, scenario: int, tries: int) -> None:
+        text = plan_text(named(plan, verdict.observed), self._pool)
+        lines = story(plan, verdict, self._pool, versions=self._options["versions"])
+        advice = advice_for(verdict.fault_class)
+        self._report.findings.append(FuzzFinding(verdict.fault_class, lines, advice, text, scenario, tries))
+
+    def _replay(self, plan: Plan) -> None:
+        verdict = self._oracle.judge(plan)
+        self._note(plan, verdict)
+        if verdict is None:
+            observed = self._oracle.last
+            others = substitutes(plan, observed, self._record)
+            if others:
+                self._report.left_out.append("the line of the plan is gone, so each line was tried in its place.")
+            for plan in others:
+                verdict = self._oracle.judge(plan)
+                self._note(plan, verdict)
+                if verdict is not None:
+                    break
+        if verdict is not None:
+            self._add_finding(plan, verdict, self._oracle.scenarios, 0)
+
+    def _note(self, plan: Plan, verdict: Verdict | None) -> None:
+        observed, report = self._oracle.last, self._report
+        result = None if verdict is None else (verdict.fault_class, verdict.expected, verdict.actual)
+        self._digest.update(repr((plan, result, observed.calls, observed.state, observed.effects)).encode())
+        report.faults.update(fault.kind for fault in observed.fired)
+        for fault, place in zip(_by_drain(plan), observed.places, strict=False):
+            if fault is not None and place is not None:
+                report.lines.setdefault(fault.kind, set()).add((place.file, place.line))
+
+    def _kinds_without(self, connections: OpenConnections) -> list[Any]:
+        """The kinds of faults that make sense for this worker."""
+        kinds = [*self._options["faults"]]
+        shared = connections.shared()
+        if "freeze" in kinds and shared:
+            kinds.remove("freeze")
+            self._report.left_out.append(
+                f"processes that stand still: {shared[0]} is a connection in a variable of a module, which two "
+                "processes would share here; let each thread open its own."
+            )
+        if "fail" in kinds and self._worker.max_retry_count == 0:
+            kinds.remove("fail")
+            self._report.left_out.append("failures: max_retry_count is 0, so a job that fails once is dead.")
+        return kinds
+
+
+def _by_drain(plan: Plan) -> Iterator[Any]:
+    return (step.fault for step in plan if isinstance(step, DrainStep))
+
+
+def _reset(options: FuzzOptions) -> Callable[[], object]:
+    steps = [step for step in (options["reset"],) if step is not None]
+    if options["isolate"] is not None:
+        steps.append(restorer(options["isolate"]))
+
+    def reset() -> None:
+        for step in steps:
+            step()
+
+    return reset
+
+
+def _payloads(worker: type[Worker[Any]], options: FuzzOptions) -> list[Any]:
+    payloads = options["payloads"]
+    if payloads is not None:
+        return [*payloads]
+    from lowkiq_lambda.testing.fuzz.payloads import payloads_of  # noqa: PLC0415 - needs an extra
+
+    return payloads_of(worker)
+
+
+def _namespaces(worker: type[Worker[Any]]) -> list[dict[str, Any]]:
+    """The variables of the handler's module, and of the modules that it uses directly."""
+    own = getattr(inspect.unwrap(handler_of(worker)), "__globals__", {})
+    root = str(project_of(inspect.unwrap(handler_of(worker)).__code__.co_filename))
+    names = {
+        value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        for value in [*own.values()]
+    }
+    modules = [sys.modules[name] for name in sorted(filter(None, map(_text, names))) if name in sys.modules]
+    return [own, *(vars(one) for one in modules if str(getattr(one, "__file__", None)).startswith(f"{root}/"))]
+
+
+def _text(name: object) -> str | None:
+    return name if isinstance(name, str) else None

@@ -1,0 +1,81 @@
+"""Makes the plan of a finding smaller, as long as the handler is at fault in the same way: delta debugging."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from lowkiq_lambda.testing.fuzz.oracle import ORDER, Verdict
+from lowkiq_lambda.testing.fuzz.plan import (
+    AT_A_LINE,
+    DrainStep,
+    Fault,
+    Plan,
+    PushStep,
+    ThawStep,
+    compact,
+    pushes_of,
+    with_fault,
+    with_step,
+)
+
+MOST_TRIES: Final = 300
+
+
+class Shrinking:
+    """One finding on its way to a smaller plan."""
+
+    def __init__(self, judge: Callable[[Plan], Verdict | None], plan: Plan, verdict: Verdict, first_id: str) -> None:
+        self._judge = judge
+        self._first_id = first_id
+        self.plan = plan
+        self.verdict = verdict
+        self.tries = 0
+
+    def run(self) -> None:
+        """Shrink: afterwards `plan` and `verdict` are those of the smallest plan."""
+        while any(self._takes(candidate) for candidate in self._candidates()):
+            pass
+        self._take_earliest_points()
+        self._takes(compact(self.plan))
+
+    def _takes(self, candidate: Plan) -> bool:
+        """Whether the candidate is a plan of the same class, or of one that needs less; then it is the plan."""
+        if self.tries >= MOST_TRIES or not pushes_of(candidate) or candidate == self.plan:
+            return False
+        self.tries += 1
+        verdict = self._judge(candidate)
+        if verdict is None or not _is_as_good(verdict.fault_class, self.verdict.fault_class):
+            return False
+        self.plan, self.verdict = candidate, verdict
+        return True
+
+    def _candidates(self) -> Iterator[Plan]:
+        plan = self.plan
+        for position in range(len(plan)):
+            yield (*plan[:position], *plan[position + 1 :])
+        for position, step in enumerate(plan):
+            if isinstance(step, DrainStep) and step.fault is not None:
+                yield with_fault(plan, position, None)
+                if step.fault.kind == "freeze":
+                    dead = with_fault(plan, position, Fault("die", step.fault.call, step.fault.point))
+                    yield tuple(one for one in dead if not isinstance(one, ThawStep))
+            elif isinstance(step, PushStep):
+                if step.id != self._first_id:
+                    yield with_step(plan, position, replace(step, id=self._first_id))
+                if step.payload:
+                    yield with_step(plan, position, replace(step, payload=0))
+
+    def _take_earliest_points(self) -> None:
+        for position, step in enumerate(self.plan):
+            if not isinstance(step, DrainStep) or step.fault is None or step.fault.kind not in AT_A_LINE:
+                continue
+            fault = step.fault
+            for point in range(fault.point if isinstance(fault.point, int) else 0):
+                if self._takes(with_fault(self.plan, position, replace(fault, point=point))):
+                    break
+
+
+def _is_as_good(candidate: str, current: str) -> bool:
+    if candidate == current:
+        return True
+    return candidate in ORDER and current in ORDER and ORDER.index(candidate) < ORDER.index(current)

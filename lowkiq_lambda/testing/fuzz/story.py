@@ -1,0 +1,97 @@
+"""A finding in plain words: what happens in the scenario, what the handler gets, and how the end differs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lowkiq_lambda.testing.fuzz.oracle import MORGUE, NEVER_ENDS, SWALLOWS, Verdict
+from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, DrainStep, Fault, FaultKind, Plan, PushStep, ThawStep
+from lowkiq_lambda.testing.fuzz.points import CodePlace
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool
+from lowkiq_lambda.testing.fuzz.process import Delivered
+
+_LONGEST: Final = 100
+"""Characters of a payload, or of a state."""
+_PAGES: Final = "idempotent-handlers.md"
+ADVICE: Final = {
+    "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something)",
+    "late": f"let the write refuse an older version, by the score ({_PAGES}: it sets a state)",
+    "merging": 'equal payloads of an id become one: set merge="latest" or "max", or give each payload an id of its '
+    "own (merging.md)",
+    "batch": "several payloads or ids in one call end otherwise than alone: perform each of them, in order "
+    "(idempotent-handlers.md)",
+    "two holders": "put the condition into the write itself, WHERE version <= … AND token <= … "
+    f"({_PAGES}: the process that wakes up too late)",
+    MORGUE: "a repeat of the job fails for ever: let the handler pass over what it has done already (retries.md)",
+    NEVER_ENDS: "a job pushes itself again, or fails for ever: let it come to an end (retries.md)",
+    SWALLOWS: "catch Exception, not BaseException: no code goes on after a kill (fuzzing.md)",
+}
+_OF_EFFECTS: Final = f"give the other side a key that stays the same in each run ({_PAGES}: it calls somebody else)"
+_AT: Final[dict[FaultKind, str]] = {
+    "before_handler": "before the handler runs",
+    "after_handler": "after the handler, before Redis has its outcome",
+    "after_settle_sent": "after Redis has the outcome, before the process has the answer",
+}
+
+
+def advice_for(fault_class: str) -> str:
+    """What helps, in a line, with its page."""
+    return ADVICE.get(fault_class, _OF_EFFECTS)
+
+
+def story(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -> list[str]:
+    """The lines of the story."""
+    lines = [f"  {number}. {line}" for number, line in enumerate(_steps(plan, verdict, pool, versions=versions), 1)]
+    return [
+        *lines,
+        f"  the handler's calls: {'; '.join(_calls(verdict.observed.calls))}",
+        f"  expected  {_cut(verdict.expected)}",
+        f"  actual    {_cut(verdict.actual)}",
+        f"  advice: {advice_for(verdict.fault_class)}",
+    ]
+
+
+def _steps(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -> Iterator[str]:
+    places = iter(verdict.observed.places)
+    is_frozen = False
+    for step in plan:
+        if isinstance(step, PushStep):
+            version = f", version {step.score:g}" if versions else ""
+            yield f"push id {step.id!r}: {_cut(repr(pool[step.payload]))}{version}"
+        elif isinstance(step, DrainStep):
+            place = next(places, None)
+            yield _drain(step.fault, place)
+            is_frozen = is_frozen or (step.fault is not None and step.fault.kind == "freeze" and place is not None)
+        elif isinstance(step, ThawStep) and is_frozen:
+            is_frozen = False
+            yield "the process that stood still goes on"
+    if verdict.observed.was_waited_for:
+        yield "(another process waited for a lock of the one that stood still, which went on because of that)"
+    yield (
+        "other processes drain until no job is left"
+        if not is_frozen
+        else ("the process that stood still goes on; other processes drain until no job is left")
+    )
+
+
+def _drain(fault: Fault | None, place: CodePlace | None) -> str:
+    if fault is None or (fault.kind in AT_A_LINE and place is None):
+        return "drain"
+    if place is None:
+        return f"drain, and the process dies {_AT[fault.kind]}"
+    if fault.kind == "die":
+        return f"drain, and the process dies before {place.text}"
+    if fault.kind == "fail":
+        return f"drain, and this line raises: {place.text}"
+    if fault.kind == "stop":
+        return f"drain, and the process is told to stop before {place.text}"
+    return f"drain, and the process stands still before {place.text}; its lease ends"
+
+
+def _calls(calls: Sequence[Delivered]) -> Iterator[str]:
+    for call in calls:
+        payloads = ", ".join(f"{job_id!r}: [{_cut(', '.join(own))}]" for job_id, own in call.payloads.items())
+        yield f"{'again ' if call.is_repeated else ''}{{{payloads}}}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

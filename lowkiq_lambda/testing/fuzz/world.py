@@ -1,0 +1,327 @@
+"""The world of a scenario: the app under test on its real server, processes that come and go, and time by hand."""
+
+import copy
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.declare import worker as worker_module
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.engine import outcomes as outcomes_module
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.loop import Loop
+from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.jobs.job import Pushed
+from lowkiq_lambda.settings.protocols import Jobs
+from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, QueueRef, ShardRef
+from lowkiq_lambda.store.shard.nodes import GivenTime
+from lowkiq_lambda.testing.clock import ManualClock
+from lowkiq_lambda.testing.fuzz.plan import DrainStep, Fault, Plan, PushStep
+from lowkiq_lambda.testing.fuzz.points import CodePlace, UserCode
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool
+from lowkiq_lambda.testing.fuzz.process import (
+    Delivered,
+    FuzzProcess,
+    HandlerCalledTooOften,
+    ProcessBackend,
+    SimulatedDeath,
+    current,
+)
+
+MOST_CALLS: Final = 200
+"""Calls of the handler in one scenario."""
+_MOST_ROUNDS: Final = 60
+"""Drains at the end of a scenario, each at the time of the next job."""
+_OF_A_SHARD: Final = tuple(
+    name for name in FEATURES if name not in ("duties", LIMITS, "task_slot", "process_slot", "receipts")
+)
+_STAYS: Final = ("meta",)
+"""Keys of a shard that a scenario leaves to the next one: to declare queues anew costs half of a scenario."""
+
+
+@dataclass
+class Observed:
+    """What one scenario came to. Lists by drain have a place for each drain of the plan."""
+
+    state: Any = None
+    effects: dict[str, list[Any]] = field(default_factory=dict)
+    pushes: list[str] = field(default_factory=list)
+    """What the handler pushed: queue, id and payload of each."""
+    calls: list[Delivered] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+    """The ids in the morgue."""
+    points: list[list[list[CodePlace]]] = field(default_factory=list)
+    """The points of each call of the handler, by drain; only if they were recorded."""
+    places: list[CodePlace | None] = field(default_factory=list)
+    """Where the fault happened, by drain."""
+    fired: list[Fault] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+    """Errors of the handler that are not faults of the plan."""
+    never_ends: bool = False
+    has_swallowed: bool = False
+    was_waited_for: bool = False
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is beside the queue: read and reset by functions of the test.
+
+    `release` ends what a dead process leaves open, such as a transaction.
+    """
+
+    state: Callable[[], Any]
+    effects: Mapping[str, Callable[[], list[Any]]]
+    reset: Callable[[], object]
+    release: Callable[[], object]
+
+
+class World:
+    """Runs scenarios, one at a time, of one worker of the app under test."""
+
+    def __init__(
+        self,
+        app: Lowkiq,
+        clock: ManualClock,
+        worker: type[Worker[Any]],
+        pool: PayloadPool,
+        user_code: UserCode,
+        surroundings: Surroundings,
+        *,
+        versions: bool,
+    ) -> None:
+        self._app = app
+        self._clock = clock
+        self._core = app.core
+        self._worker = worker
+        self._pool = pool
+        self._user_code = user_code
+        self._surroundings = surroundings
+        self._versions = versions
+        self._observed = Observed()
+        self._touched: dict[str, Queue] = {}
+        self._frozen: tuple[FuzzProcess, threading.Thread] | None = None
+        self._has_begun = False
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """In the block scenarios may run: the app's pushes are watched, and its log is silent."""
+        logger = logging.getLogger("lowkiq_lambda")
+        level = logger.level
+        logger.setLevel(logging.CRITICAL + 1)
+        self._app.client_middlewares.insert(0, self._watch_push)
+        concurrency = self._worker.__dict__.get("concurrency")
+        # Side by side, batches would come to their points in another order each time.
+        self._worker.concurrency = 1
+        try:
+            yield
+        finally:
+            if concurrency is None:
+                del self._worker.concurrency
+            else:
+                self._worker.concurrency = concurrency
+            self._app.client_middlewares.remove(self._watch_push)
+            self._empty()
+            logger.setLevel(level)
+
+    def run(self, plan: Plan, *, records: bool = False) -> Observed:
+        """Run a scenario; what came of it."""
+        self._observed = observed = Observed()
+        self._empty()
+        self._surroundings.reset()
+        for rng in (worker_module._rng, outcomes_module._rng):  # noqa: SLF001 - the jitter of retries orders ids
+            rng.seed(0)
+        try:
+            self._play(plan, records=records)
+        except HandlerCalledTooOften:
+            observed.never_ends = True
+        finally:
+            self._thaw()
+        observed.state = copy.deepcopy(self._surroundings.state())
+        observed.effects = {name: [*read()] for name, read in self._surroundings.effects.items()}
+        return observed
+
+    def _play(self, plan: Plan, *, records: bool) -> None:
+        for step in plan:
+            if isinstance(step, PushStep):
+                self._push(step)
+            elif isinstance(step, DrainStep):
+                self._drain(step.fault, records=records)
+            else:
+                self._thaw()
+        self._thaw()
+        self._finish()
+
+    def _push(self, step: PushStep) -> None:
+        if not self._versions:
+            # Scores are times then.
+            self._clock.advance(1.0)
+        score = {"score": step.score} if self._versions else {}
+        self._worker.push_many([{"id": step.id, "payload": self._pool[step.payload], **score}])
+
+    def _drain(self, fault: Fault | None, *, records: bool) -> None:
+        if fault is not None and fault.kind == "freeze":
+            self._thaw()
+        if self._worker.debounce is not None:
+            self._clock.advance(self._worker.debounce.at_most)
+        process = self._new_process(fault, records=records)
+        if fault is None or fault.kind != "freeze":
+            self._run_drain(process, [self._queue])
+        else:
+            thread = threading.Thread(target=self._run_frozen, args=(process,), name="lowkiq-fuzz", daemon=True)
+            thread.start()
+            process.halted.wait()
+            if process.has_fired:
+                self._frozen = process, thread
+                self._let_lease_end()
+            else:
+                thread.join()
+        observed = self._observed
+        observed.points.append(process.points)
+        observed.places.append(process.place)
+        self._note_end(process)
+        if process.has_fired and fault is not None:
+            observed.fired.append(fault)
+        if observed.never_ends:
+            raise HandlerCalledTooOften
+
+    def _new_process(self, fault: Fault | None, *, records: bool = False) -> FuzzProcess:
+        process = FuzzProcess(self._worker, fault, self._user_code, self._note_call, records=records)
+        if self._frozen is not None:
+            self._frozen[0].other = process
+        return process
+
+    def _run_frozen(self, process: FuzzProcess) -> None:
+        try:
+            self._run_drain(process, [self._queue])
+        finally:
+            process.halted.set()
+
+    def _run_drain(self, process: FuzzProcess, queues: list[Queue]) -> None:
+        """One drain of these queues by the process, as the loop of `app.drain` does it."""
+        drainer = self._drainer(process)
+        shards: list[ShardRef] = [shard for queue in queues for shard in queue.shards]
+        config = self._app.config
+        try:
+            Loop(drainer, lambda: shards).run(Budget(self._clock, config.visit_seconds, stopping=process.stopping))
+        except SimulatedDeath:
+            process.is_dead = True
+        finally:
+            drainer.end()
+        if process.is_dead:
+            self._surroundings.release()
+            self._let_lease_end()
+
+    def _drainer(self, process: FuzzProcess) -> Drainer:
+        core, clock = self._core, self._clock
+        shared = core.backend
+        backend = ProcessBackend(shared.client, clock, lambda: GivenTime(clock), clock.sleep, Random(0))  # noqa: S311 - spreads attempts
+        backend.process, backend.prefix, backend.lease_ttl = process, shared.prefix, shared.lease_ttl
+        config = core.config.evolve(on_server_init=()) if self._has_begun else core.config
+        self._has_begun = True
+        drainer = Drainer(config, clock, backend, core.queues, [*core.drains.middlewares, process])
+        drainer.observers = core.drains.observers
+        drainer.look_at_tasks = core.drains.look_at_tasks
+        return drainer
+
+    def _thaw(self) -> None:
+        """Let the frozen process go on, to the end of its drain."""
+        if self._frozen is None:
+            return
+        process, thread = self._frozen
+        self._frozen = None
+        process.go_on.set()
+        thread.join()
+        self._observed.was_waited_for |= process.was_waited_for
+        self._observed.errors += process.errors
+        self._let_lease_end()
+
+    def _let_lease_end(self) -> None:
+        client = self._core.backend.client
+        client.delete(*(shard.key("lease") for shard in self._queue.shards))
+        self._clock.advance(self._app.config.lease_ttl + 1.0)
+
+    def _finish(self) -> None:
+        """Drain without faults, at the time of each job that is due later, until no job is left."""
+        for _ in range(_MOST_ROUNDS):
+            process = self._new_process(None)
+            self._run_drain(process, [*self._touched.values()])
+            self._note_end(process)
+            if self._observed.never_ends:
+                return
+            due_at = self._next_due()
+            if due_at is None:
+                self._observed.dead = self._morgue()
+                return
+            self._clock.advance(max(due_at - self._clock.time(), 0.0) + 1.0)
+        self._observed.never_ends = True
+
+    def _next_due(self) -> float | None:
+        """The time of the next job; None if no job waits, and none is in flight."""
+        times = []
+        client = self._core.backend.client
+        shards = [shard for queue in self._touched.values() for shard in queue.shards]
+        if not client.exists(*(shard.key(name) for shard in shards for name in ("due", "flight"))):
+            return None
+        for shard in shards:
+            times += [at for _, at in client.zrange(shard.key("due"), 0, 0, withscores=True)]
+        return min(times, default=0.0)
+
+    def _morgue(self) -> list[str]:
+        client = self._core.backend.client
+        shards = self._queue.shards
+        if not client.exists(*(shard.key("morgue") for shard in shards)):
+            return []
+        return sorted(job.id for job in self._app.operate(self._worker).morgue.list("id", limit=10))
+
+    def _empty(self) -> None:
+        """Remove the jobs of the queues that were pushed to."""
+        self._touched.setdefault(self._worker.queue_name, self._queue)
+        client, keys = self._core.backend.client, []
+        for queue in self._touched.values():
+            for shard in queue.shards:
+                whole = shard.using(_OF_A_SHARD)
+                stays = {whole.key(name) for name in _STAYS}
+                keys += [key for key in whole.keys if key not in stays]
+            limits = QueueRef(queue.worker.queue_name, self._core.backend.prefix)
+            keys += [limits.key("permits"), limits.key("wait_list")]
+        client.delete(*keys)
+
+    @property
+    def _queue(self) -> Queue:
+        return self._core.queues.of(self._worker)
+
+    def _note_call(self, call: Delivered) -> None:
+        """Raises HandlerCalledTooOften."""
+        self._observed.calls.append(call)
+        if len(self._observed.calls) > MOST_CALLS:
+            self._observed.never_ends = True
+            raise HandlerCalledTooOften(f"{MOST_CALLS} calls of the handler in one scenario")
+
+    def _note_end(self, process: FuzzProcess) -> None:
+        self._observed.errors += process.errors
+        self._observed.has_swallowed |= process.has_swallowed
+
+    def _watch_push(
+        self, worker: type[Worker[Any]], jobs: Jobs, call_next: Callable[..., list[Pushed]]
+    ) -> list[Pushed]:
+        """The outermost client middleware: a dead process pushes nothing. Raises SimulatedDeath."""
+        process = current.get()
+        if process is not None and process.is_dead:
+            raise SimulatedDeath
+        with suppress(LowkiqError):
+            self._touched.setdefault(worker.queue_name, self._core.queues.of(worker))
+        listed = [*jobs]
+        pushed: list[Pushed] = call_next(worker, listed)
+        if process is not None:
+            self._observed.pushes += [
+                f"{worker.queue_name} {one.id!r}: {dict(job).get('payload', '')!r}"
+                for job, one in zip(listed, pushed, strict=True)
+            ]
+        return pushed
