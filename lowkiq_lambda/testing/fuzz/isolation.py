@@ -34,20 +34,34 @@ def _restore(state: Any) -> Callable[[], object]:  # noqa: ANN401 - any object
     if isinstance(state, sqlite3.Connection):
         return _restore_sqlite(state)
     if isinstance(state, MutableMapping):
-        items = copy.deepcopy(dict(state))
-        return lambda: (state.clear(), state.update(copy.deepcopy(items)))
+        return _items_restored(state, copy.deepcopy(dict(state)))
     if isinstance(state, MutableSequence):
         listed = copy.deepcopy([*state])
         return lambda: state.__setitem__(slice(None), copy.deepcopy(listed))
     if isinstance(state, MutableSet):
-        members = {*state}
-        return lambda: (state.clear(), [state.add(one) for one in members])
+        return _members_restored(state, {*state})
     if hasattr(state, "__dict__") and not isinstance(state, type | FunctionType):
-        attributes = copy.deepcopy(vars(state))
-        return lambda: (vars(state).clear(), vars(state).update(copy.deepcopy(attributes)))
+        return _items_restored(vars(state), copy.deepcopy(vars(state)))
     raise ConfigError(
         f"isolate= cannot put back {state!r}: give dicts, lists, sets, objects or SQLite connections, or write reset=."
     )
+
+
+def _items_restored(items: MutableMapping[Any, Any], before: dict[Any, Any]) -> Callable[[], None]:
+    def restore() -> None:
+        items.clear()
+        items.update(copy.deepcopy(before))
+
+    return restore
+
+
+def _members_restored(members: MutableSet[Any], before: set[Any]) -> Callable[[], None]:
+    def restore() -> None:
+        members.clear()
+        for member in before:
+            members.add(member)
+
+    return restore
 
 
 def _restore_sqlite(connection: sqlite3.Connection) -> Callable[[], object]:

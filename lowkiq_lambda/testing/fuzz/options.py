@@ -134,5 +134,5 @@ def _codes(value: object) -> Iterator[CodeType]:
             inner = getattr(member, "__func__", member)
             if isinstance(inner, FunctionType) and inner.__module__ == getattr(value, "__module__", value.__name__):
                 yield inner.__code__
-    elif callable(value) and hasattr(type(value), "__call__"):
-        yield from _codes(type(value).__call__)
+    elif callable(value):
+        yield from _codes(getattr(type(value), "__call__"))  # noqa: B004, B009 - an object that is called

@@ -42,6 +42,8 @@ class Verdict:
     expected: str
     actual: str
     observed: Observed
+    is_missing: bool = False
+    """Whether an effect does not happen that should."""
 
 
 class Oracle:
@@ -90,22 +92,23 @@ class Oracle:
         if reference.state != observed.state:
             return Verdict(_class_of(plan), repr(reference.state), repr(observed.state), observed)
         if self._compares_pushes and set(reference.pushes) != set(observed.pushes):
-            expected, actual = (sorted(set(one.pushes)) for one in (reference, observed))
-            return Verdict(_class_of(plan), f"pushes {expected}", f"pushes {actual}", observed)
+            expected, pushes = (f"pushes {sorted(set(one.pushes))}" for one in (reference, observed))
+            return Verdict(_class_of(plan), expected, pushes, observed)
         return self._judge_effects(reference, observed)
 
     def _judge_effects(self, reference: Observed, observed: Observed) -> Verdict | None:
         for name, effect in self._effects.items():
-            expected, actual = Counter(reference.effects[name]), Counter(observed.effects[name])
-            more, less = actual - expected, expected - actual
+            plain, actual = Counter(reference.effects[name]), Counter(observed.effects[name])
+            more, less = actual - plain, plain - actual
             wrong = None
             if more and effect.how_often != "at least once":
                 wrong = min(more)
             elif less and effect.how_often != "at most once":
                 wrong = min(less)
             if wrong is not None:
-                times = f"{wrong}: {_times(expected[wrong])}, {effect.how_often} is declared"
-                return Verdict(f"effect {name}", times, _times(actual[wrong]), observed)
+                expected = f"{wrong} {_times(plain[wrong])}, as {effect.how_often!r} is declared"
+                times = f"{wrong} {_times(actual[wrong])}"
+                return Verdict(f"effect {name}", expected, times, observed, is_missing=wrong not in more)
         return None
 
     def reference(self, plan: Plan) -> Observed:

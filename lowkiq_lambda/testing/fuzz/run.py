@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from random import Random
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
@@ -17,14 +17,14 @@ from lowkiq_lambda.testing.fuzz.generate import Recorded, Scenarios, Scope
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, project_of, restorer
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions, all_options, codes_of
 from lowkiq_lambda.testing.fuzz.oracle import Oracle, Verdict
-from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, DrainStep, Plan, PushStep, faults_of, plan_of, plan_text
+from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, plan_of, plan_text
 from lowkiq_lambda.testing.fuzz.points import UserCode
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool
 from lowkiq_lambda.testing.fuzz.replay import named, substitutes
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
 from lowkiq_lambda.testing.fuzz.shrink import Shrinking
 from lowkiq_lambda.testing.fuzz.story import advice_for, story
-from lowkiq_lambda.testing.fuzz.world import Surroundings, World
+from lowkiq_lambda.testing.fuzz.world import Subject, Surroundings, World
 
 Progress = Callable[[int, float], object]
 """Told how many scenarios are through, and which part of the time."""
@@ -74,7 +74,7 @@ class FuzzRun:
             release=connections.roll_back,
         )
         versions = options["versions"]
-        self._world = World(app, clock, worker, self._pool, user_code, surroundings, versions=versions)
+        self._world = World(app, clock, Subject(worker, self._pool, user_code, versions), surroundings)
         compares_pushes = options["state"] is None and not options["effects"]
         if compares_pushes:
             self._report.left_out.append("state: no `state` and no `effects` are given, so pushes alone are compared.")
@@ -153,7 +153,7 @@ class FuzzRun:
     def _add_finding(self, plan: Plan, verdict: Verdict, scenario: int, tries: int) -> None:
         text = plan_text(named(plan, verdict.observed), self._pool)
         lines = story(plan, verdict, self._pool, versions=self._options["versions"])
-        advice = advice_for(verdict.fault_class)
+        advice = advice_for(verdict)
         self._report.findings.append(FuzzFinding(verdict.fault_class, lines, advice, text, scenario, tries))
 
     def _replay(self, plan: Plan) -> None:
@@ -164,10 +164,11 @@ class FuzzRun:
             others = substitutes(plan, observed, self._record)
             if others:
                 self._report.left_out.append("the line of the plan is gone, so each line was tried in its place.")
-            for plan in others:
-                verdict = self._oracle.judge(plan)
-                self._note(plan, verdict)
+            for other in others:
+                verdict = self._oracle.judge(other)
+                self._note(other, verdict)
                 if verdict is not None:
+                    plan = other
                     break
         if verdict is not None:
             self._add_finding(plan, verdict, self._oracle.scenarios, 0)
@@ -179,7 +180,8 @@ class FuzzRun:
         report.faults.update(fault.kind for fault in observed.fired)
         for fault, place in zip(_by_drain(plan), observed.places, strict=False):
             if fault is not None and place is not None:
-                report.lines.setdefault(fault.kind, set()).add((place.file, place.line))
+                for kind in (fault.kind, ""):
+                    report.lines.setdefault(kind, set()).add((place.file, place.line))
 
     def _kinds_without(self, connections: OpenConnections) -> list[Any]:
         """The kinds of faults that make sense for this worker."""

@@ -57,8 +57,10 @@ class Shrinking:
             if isinstance(step, DrainStep) and step.fault is not None:
                 yield with_fault(plan, position, None)
                 if step.fault.kind == "freeze":
-                    dead = with_fault(plan, position, Fault("die", step.fault.call, step.fault.point))
-                    yield tuple(one for one in dead if not isinstance(one, ThawStep))
+                    # A death shows the same more plainly, if it shows it.
+                    for dead in (Fault("die", step.fault.call, step.fault.point), Fault("after_handler")):
+                        plain = with_fault(plan, position, dead)
+                        yield tuple(one for one in plain if not isinstance(one, ThawStep))
             elif isinstance(step, PushStep):
                 if step.id != self._first_id:
                     yield with_step(plan, position, replace(step, id=self._first_id))

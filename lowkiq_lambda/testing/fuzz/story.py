@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lowkiq_lambda.testing.fuzz.oracle import MORGUE, NEVER_ENDS, SWALLOWS, Verdict
-from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, DrainStep, Fault, FaultKind, Plan, PushStep, ThawStep
+from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, DrainStep, Fault, FaultKind, Plan, PushStep
 from lowkiq_lambda.testing.fuzz.points import CodePlace
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool
 from lowkiq_lambda.testing.fuzz.process import Delivered
 
 _LONGEST: Final = 100
 """Characters of a payload, or of a state."""
+MISSING: Final = "missing"
+"""For an effect that does not happen."""
 _PAGES: Final = "idempotent-handlers.md"
 ADVICE: Final = {
     "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something)",
@@ -21,6 +23,8 @@ ADVICE: Final = {
     "(idempotent-handlers.md)",
     "two holders": "put the condition into the write itself, WHERE version <= … AND token <= … "
     f"({_PAGES}: the process that wakes up too late)",
+    MISSING: "do it before you write down that it is done, with a key that the other side remembers "
+    f"({_PAGES}: it calls somebody else)",
     MORGUE: "a repeat of the job fails for ever: let the handler pass over what it has done already (retries.md)",
     NEVER_ENDS: "a job pushes itself again, or fails for ever: let it come to an end (retries.md)",
     SWALLOWS: "catch Exception, not BaseException: no code goes on after a kill (fuzzing.md)",
@@ -33,9 +37,9 @@ _AT: Final[dict[FaultKind, str]] = {
 }
 
 
-def advice_for(fault_class: str) -> str:
+def advice_for(verdict: Verdict) -> str:
     """What helps, in a line, with its page."""
-    return ADVICE.get(fault_class, _OF_EFFECTS)
+    return ADVICE.get(MISSING if verdict.is_missing else verdict.fault_class, _OF_EFFECTS)
 
 
 def story(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -> list[str]:
@@ -46,7 +50,7 @@ def story(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) ->
         f"  the handler's calls: {'; '.join(_calls(verdict.observed.calls))}",
         f"  expected  {_cut(verdict.expected)}",
         f"  actual    {_cut(verdict.actual)}",
-        f"  advice: {advice_for(verdict.fault_class)}",
+        f"  advice: {advice_for(verdict)}",
     ]
 
 
@@ -61,7 +65,7 @@ def _steps(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -
             place = next(places, None)
             yield _drain(step.fault, place)
             is_frozen = is_frozen or (step.fault is not None and step.fault.kind == "freeze" and place is not None)
-        elif isinstance(step, ThawStep) and is_frozen:
+        elif is_frozen:
             is_frozen = False
             yield "the process that stood still goes on"
     if verdict.observed.was_waited_for:

@@ -82,6 +82,16 @@ class Surroundings:
     release: Callable[[], object]
 
 
+@dataclass(frozen=True)
+class Subject:
+    """The worker under test; `versions`: its pushes have scores."""
+
+    worker: type[Worker[Any]]
+    pool: PayloadPool
+    user_code: UserCode
+    versions: bool
+
+
 class World:
     """Runs scenarios, one at a time, of one worker of the app under test."""
 
@@ -89,21 +99,17 @@ class World:
         self,
         app: Lowkiq,
         clock: ManualClock,
-        worker: type[Worker[Any]],
-        pool: PayloadPool,
-        user_code: UserCode,
+        subject: Subject,
         surroundings: Surroundings,
-        *,
-        versions: bool,
     ) -> None:
         self._app = app
         self._clock = clock
         self._core = app.core
-        self._worker = worker
-        self._pool = pool
-        self._user_code = user_code
+        self._worker = subject.worker
+        self._pool = subject.pool
+        self._user_code = subject.user_code
+        self._versions = subject.versions
         self._surroundings = surroundings
-        self._versions = versions
         self._observed = Observed()
         self._touched: dict[str, Queue] = {}
         self._frozen: tuple[FuzzProcess, threading.Thread] | None = None
@@ -270,7 +276,8 @@ class World:
         if not client.exists(*(shard.key(name) for shard in shards for name in ("due", "flight"))):
             return None
         for shard in shards:
-            times += [at for _, at in client.zrange(shard.key("due"), 0, 0, withscores=True)]
+            earliest: Any = client.zrange(shard.key("due"), 0, 0, withscores=True)
+            times += [float(at) for _, at in earliest]
         return min(times, default=0.0)
 
     def _morgue(self) -> list[str]:
