@@ -24,7 +24,7 @@ AT_A_LINE: Final = ("die", "fail", "freeze", "stop")
 class Fault:
     """A fault of one drain: in which call of the handler, counted from 0, and before which of the lines that it runs.
 
-    `point` is the number of the line among those that the call runs, or the name of the line, as `CodePlace.name` has it.
+    `point` is the number of the line among those that the call runs, or its name, as `CodePlace.name` has it.
     """
 
     kind: FaultKind

@@ -39,7 +39,7 @@ class HandlerCalledTooOften(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One call of the handler: the representations of its payloads by id, and whether a process died with them before."""
+    """One call of the handler: the representations of its payloads by id, and whether a process had them before."""
 
     payloads: dict[str, list[str]]
     is_repeated: bool

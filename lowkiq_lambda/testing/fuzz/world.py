@@ -114,6 +114,7 @@ class World:
         self._touched: dict[str, Queue] = {}
         self._frozen: tuple[FuzzProcess, threading.Thread] | None = None
         self._has_begun = False
+        self._config = app.config
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -229,11 +230,12 @@ class World:
         shared = core.backend
         backend = ProcessBackend(shared.client, clock, lambda: GivenTime(clock), clock.sleep, Random(0))  # noqa: S311 - spreads attempts
         backend.process, backend.prefix, backend.lease_ttl = process, shared.prefix, shared.lease_ttl
-        config = core.config.evolve(on_server_init=()) if self._has_begun else core.config
-        self._has_begun = True
-        drainer = Drainer(config, clock, backend, core.queues, [*core.drains.middlewares, process])
+        drainer = Drainer(self._config, clock, backend, core.queues, [*core.drains.middlewares, process])
         drainer.observers = core.drains.observers
         drainer.look_at_tasks = core.drains.look_at_tasks
+        if not self._has_begun:
+            # Of each process that begins here, the first alone calls the hook: it sets up the process of the test.
+            self._has_begun, self._config = True, core.config.evolve(on_server_init=())
         return drainer
 
     def _thaw(self) -> None:
