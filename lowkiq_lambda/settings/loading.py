@@ -45,6 +45,19 @@ def load_app(spec: str, kind: type[App]) -> App:
     return value
 
 
+def load_value(spec: str) -> object:
+    """The variable that MODULE:NAME names; its module is searched in the current folder too. Raises AppNotFound."""
+    module_name, _, attribute = spec.partition(":")
+    module = _import(module_name)
+    try:
+        value: object = attrgetter(attribute)(module)
+    except AttributeError:
+        names = sorted(name for name, one in vars(module).items() if getattr(one, "app", None) is not None)
+        hint = f"; it has {', '.join(f'{module_name}:{name}' for name in names)}" if names else ""
+        raise AppNotFound(f"Module {module_name!r} has no {attribute!r}{hint}.") from None
+    return value
+
+
 def _module_of(path: str) -> str:
     """The name by which the file is imported from the current folder."""
     folder = Path.cwd().resolve()

@@ -14,9 +14,7 @@ def _of_table(select: str, payloads: list[Any]) -> FuzzOptions:
 
 _POINTS: Final = _of_table("SELECT id, n FROM points", ADDED)
 _ORDERS: Final = _of_table("SELECT id, status FROM orders", STATUSES)
-_MAIL: Final = FuzzOptions(
-    effects={"mail": Effect(lambda: planted.mails)}, outside=[send_mail], payloads=STATUSES
-)
+_MAIL: Final = FuzzOptions(effects={"mail": Effect(lambda: planted.mails)}, outside=[send_mail], payloads=STATUSES)
 _JOURNAL: Final = FuzzOptions(state=lambda: planted.journal, payloads=STATUSES)
 OPTIONS: Final[dict[str, FuzzOptions]] = {
     "Counter": FuzzOptions(state=lambda: planted.points, payloads=ADDED),

@@ -9,6 +9,7 @@ from lowkiq_lambda.testing.fuzz.points import CodePlace
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool
 from lowkiq_lambda.testing.fuzz.process import Delivered
 
+_MOST_CALLS: Final = 8
 _LONGEST: Final = 100
 """Characters of a payload, or of a state."""
 MISSING: Final = "missing"
@@ -92,9 +93,11 @@ def _drain(fault: Fault | None, place: CodePlace | None) -> str:
 
 
 def _calls(calls: Sequence[Delivered]) -> Iterator[str]:
-    for call in calls:
+    for call in calls[:_MOST_CALLS]:
         payloads = ", ".join(f"{job_id!r}: [{_cut(', '.join(own))}]" for job_id, own in call.payloads.items())
         yield f"{'again ' if call.is_repeated else ''}{{{payloads}}}"
+    if len(calls) > _MOST_CALLS:
+        yield f"and {len(calls) - _MOST_CALLS} more"
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,32 @@
+"""The text of a pytest file that replays the findings of a fuzz."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.testing.fuzz.report import FuzzReport
+
+
+def written_test(worker: type[Worker[Any]], report: FuzzReport) -> str:
+    """A module with a test for each finding. State and reset are those of pyproject.toml or of the worker's `fuzz()`."""
+    return "\n".join(_lines(worker, report))
+
+
+def _lines(worker: type[Worker[Any]], report: FuzzReport) -> Iterator[str]:
+    name = worker.__name__
+    yield f'"""What `lowkiq fuzz` found in {name}."""'
+    yield ""
+    yield f"from {worker.__module__} import {name}"
+    for finding in report.findings:
+        word = re.sub(r"\W+", "_", finding.fault_class).strip("_")
+        yield ""
+        yield ""
+        yield f"def test_{_snake(name)}_{word}(lowkiq):"
+        yield from (f"    # {line.strip()}" for line in finding.story)
+        yield f"    lowkiq.fuzz({name}, plan={finding.plan!r})"
+    yield ""
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
