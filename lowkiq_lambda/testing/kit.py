@@ -116,6 +116,7 @@ class AppUnderTest(Assertions):
         options. The queue is emptied. Raises FuzzFailed with the story of a difference, and ConfigError if the
         handler cannot be judged.
         """
+        __tracebackhide__ = True
         from lowkiq_lambda.testing.fuzz.run import fuzz_or_raise  # noqa: PLC0415 - few tests have a use for it
 
         return fuzz_or_raise(self.app, self.clock, worker, options)

@@ -1,0 +1,1 @@
+"""The fuzz of handlers: `lowkiq.fuzz` and `lowkiq fuzz`."""

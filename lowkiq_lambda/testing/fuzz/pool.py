@@ -46,6 +46,6 @@ class PayloadPool:
                 return position
         try:
             self._payloads.append(plain if self._kind is None else payload_type(self._kind).load(plain))
-        except LowkiqError as error:
+        except (LowkiqError, ValueError) as error:
             raise ValueError(f"the payload {plain!r} is not of the worker's type: {error}") from error
         return len(self) - 1

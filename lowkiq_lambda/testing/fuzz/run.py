@@ -46,6 +46,7 @@ def fuzz(
 
 def fuzz_or_raise(app: Lowkiq, clock: ManualClock, declared: AnyWorker, options: FuzzOptions) -> FuzzReport:
     """As `fuzz`. Raises FuzzFailed if there is a finding."""
+    __tracebackhide__ = True
     report = fuzz(app, clock, declared, options)
     if report.findings:
         raise FuzzFailed(report)

@@ -9,7 +9,7 @@ from lowkiq_lambda.testing.fuzz.report import FuzzReport
 
 
 def written_test(worker: type[Worker[Any]], report: FuzzReport) -> str:
-    """A module with a test for each finding. State and reset are those of pyproject.toml or of the worker's `fuzz()`."""
+    """A module with a test for each finding; its options are those of pyproject.toml, or of the worker's `fuzz()`."""
     return "\n".join(_lines(worker, report))
 
 

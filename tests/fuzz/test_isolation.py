@@ -1,0 +1,172 @@
+"""State that is put back, connections that two processes would share, doubles, and user code."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, ConfigError, Lowkiq
+from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, restorer
+from lowkiq_lambda.testing.fuzz.options import codes_of
+from lowkiq_lambda.testing.fuzz.points import PointCounter, UserCode, counted
+from lowkiq_lambda.testing.fuzz.run import fuzz
+from tests.fuzz import planted
+from tests.fuzz.planted import MailMended, send_mail
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_objects_are_put_back_in_place() -> None:
+    """Others hold them, too: dicts, lists, sets and objects stay the same objects."""
+    orders, mails, ids, shop = {"1": ["new"]}, ["a"], {1}, SimpleNamespace(open=True)
+    restore = restorer([orders, mails, ids, shop])
+
+    orders["1"].append("paid")
+    mails.clear()
+    ids.add(2)
+    shop.open, shop.more = False, 1
+    restore()
+
+    assert ({"1": ["new"]}, ["a"], {1}, {"open": True}) == (orders, mails, ids, vars(shop))
+
+
+def test_a_database_is_put_back(tmp_path: Path) -> None:
+    """For each connection to its file, and more than once."""
+    path = tmp_path / "shop.db"
+    one, other = sqlite3.connect(path), sqlite3.connect(path)
+    one.execute("CREATE TABLE orders (id)")
+    one.commit()
+    restore = restorer(one)
+
+    for _ in range(2):
+        other.execute("INSERT INTO orders VALUES (1)")
+        other.commit()
+        one.execute("INSERT INTO orders VALUES (2)")
+        with pytest.raises(sqlite3.OperationalError):
+            # It waits for the transaction of the first, which is rolled back.
+            other.execute("PRAGMA busy_timeout = 0").connection.execute("INSERT INTO orders VALUES (3)")
+        restore()
+        assert [] == other.execute("SELECT * FROM orders").fetchall()
+    one.close()
+    other.close()
+
+
+def test_what_cannot_be_put_back_is_refused() -> None:
+    """With what helps."""
+    with pytest.raises(ConfigError, match="write reset="):
+        restorer([int])
+
+
+def test_connections_of_modules_are_shared_and_those_of_threads_are_not() -> None:
+    """Both are rolled back when a process dies."""
+    connection, own = sqlite3.connect(":memory:"), threading.local()
+    own.connection = sqlite3.connect(":memory:")
+    for one in (connection, own.connection):
+        one.execute("CREATE TABLE orders (id)")
+        one.execute("INSERT INTO orders VALUES (1)")
+    connections = OpenConnections([{"database": connection, "own": own, "kind": sqlite3.Connection, "n": 1}])
+
+    connections.roll_back()
+
+    assert ["database"] == connections.shared()
+    assert [False, False] == [one.in_transaction for one in (connection, own.connection)]
+    connection.close()
+    own.connection.close()
+
+
+database = SimpleNamespace()
+
+
+@pytest.fixture
+def shared() -> Iterator[SimpleNamespace]:
+    """A handler that uses a connection of its module."""
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.execute("CREATE TABLE orders (id TEXT PRIMARY KEY)")
+    globals()["shared_connection"] = connection
+    yield SimpleNamespace(app=Lowkiq(), connection=connection)
+    del globals()["shared_connection"]
+    connection.close()
+
+
+def _note(batch: Batch[Any]) -> None:
+    connection: sqlite3.Connection = globals()["shared_connection"]
+    with connection:
+        for id in batch:
+            connection.execute("INSERT OR IGNORE INTO orders VALUES (?)", [id])
+
+
+def test_a_shared_connection_leaves_freezes_out(lowkiq_test_server: Any, shared: SimpleNamespace) -> None:
+    """Two processes would be in one transaction, which no two real ones are: the report says so."""
+    from lowkiq_lambda.testing import app_under_test  # noqa: PLC0415 - beside the fixture of the same kind
+
+    worker = shared.app.worker(queue_name="shared")(_note)
+    with app_under_test(shared.app, lowkiq_test_server) as kit:
+        report = kit.fuzz(
+            worker,
+            payloads=["a", "b"],
+            isolate=shared.connection,
+            state=lambda: {*shared.connection.execute("SELECT id FROM orders")},
+            scenarios=60,
+        )
+
+    assert "freeze" not in report.faults
+    assert report.faults["die"] > 0
+    assert "processes that stand still: shared_connection is a connection" in report.left_out[0]
+
+
+def test_no_process_dies_within_a_double(lowkiq: AppUnderTest) -> None:
+    """A provider of mail does not die with the process that calls it; its name will do, too."""
+    for outside in ([send_mail], ["tests.fuzz.planted:send_mail"], ["tests.fuzz.planted.send_mail"]):
+        report = fuzz(
+            lowkiq.app,
+            lowkiq.clock,
+            MailMended,
+            {"payloads": planted.STATUSES, "outside": outside, "reset": planted.reset, "scenarios": 40},
+        )
+        first = send_mail.__code__.co_firstlineno
+        assert not {line for _, line in report.lines[""]} & {*range(first, first + 5)}
+
+
+def test_a_class_is_outside_with_its_methods() -> None:
+    """And so is a module with its functions."""
+    assert MailMended.perform.__code__ in [*codes_of([MailMended])]
+    assert send_mail.__code__ in [*codes_of([planted.__name__])]
+
+
+def test_the_lines_of_a_call_are_counted_in_their_order() -> None:
+    """Those of functions of the project that it calls, too; hits of a line have numbers."""
+    places: list[str] = []
+    counter = PointCounter(lambda _number, place: places.append(place.name))
+
+    with counted(UserCode(ROOT), counter):
+        _add_up([1, 2])
+
+    assert places == [place.name for place in counter.places]
+    assert [
+        "test_isolation.py:_add_up+1",
+        "test_isolation.py:_add_up+2",
+        "test_isolation.py:_add_up+3",
+        "test_isolation.py:_twice+1",
+        "test_isolation.py:_add_up+2#1",
+        "test_isolation.py:_add_up+3#1",
+        "test_isolation.py:_twice+1#1",
+        "test_isolation.py:_add_up+2#2",
+        "test_isolation.py:_add_up+4",
+    ] == places
+    assert "test_isolation.py:" in counter.places[0].text
+
+
+def _add_up(numbers: list[int]) -> int:
+    total = 0
+    for number in numbers:
+        total += _twice(number)
+    return total
+
+
+def _twice(number: int) -> int:
+    return 2 * number

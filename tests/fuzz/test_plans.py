@@ -1,0 +1,142 @@
+"""Plans: their text, and what replays them after the code has changed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda.testing.fuzz.oracle import Verdict
+from lowkiq_lambda.testing.fuzz.plan import (
+    DrainStep,
+    Fault,
+    Plan,
+    PushStep,
+    ThawStep,
+    compact,
+    faults_of,
+    plan_of,
+    plan_text,
+    pushes_of,
+)
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool
+from lowkiq_lambda.testing.fuzz.run import fuzz
+from lowkiq_lambda.testing.fuzz.shrink import Shrinking
+from lowkiq_lambda.testing.fuzz.world import Observed
+from tests.fuzz import planted
+from tests.fuzz.fuzzing import options_of
+from tests.fuzz.planted import STATUSES, Status
+
+PLAN: Plan = (
+    PushStep("1", 0, 1.0),
+    DrainStep(Fault("freeze", 0, "shop.py:SyncOrder.perform+4#1")),
+    PushStep("1", 2, 9.0),
+    DrainStep(Fault("after_handler", 1)),
+    DrainStep(),
+    ThawStep(),
+)
+TEXT = (
+    '[["push","1",{"status":"new"},1.0],["drain","freeze",0,"shop.py:SyncOrder.perform+4#1"],'
+    '["push","1",{"status":"sent"},9.0],["drain","after_handler",1],["drain"],["thaw"]]'
+)
+
+
+def test_a_plan_has_one_text() -> None:
+    """With its payloads, so that it means the same when others are fuzzed."""
+    assert TEXT == plan_text(PLAN, PayloadPool(Status, STATUSES))
+    assert PLAN == plan_of(TEXT, PayloadPool(Status, STATUSES))
+
+
+def test_a_payload_that_is_new_joins_the_pool() -> None:
+    """The payloads of a test may change: its plan does not."""
+    pool = PayloadPool(Status, [Status("paid")])
+
+    assert [1, 2] == [push.payload for push in pushes_of(plan_of(TEXT, pool))]
+    assert [Status("paid"), Status("new"), Status("sent")] == [*pool.payloads]
+
+
+def test_compact_scores_keep_their_order() -> None:
+    """A story with versions 1 and 2 reads better than one with 1 and 9."""
+    assert [1.0, 2.0] == [push.score for push in pushes_of(compact(PLAN))]
+
+
+def test_a_line_that_is_gone_has_the_others_in_its_place(lowkiq: AppUnderTest) -> None:
+    """Code around it may change: the test goes on to find what it found."""
+    report = fuzz(lowkiq.app, lowkiq.clock, planted.ReadThenWrite, options_of("ReadThenWrite", plan=PLAN_OF_ANOTHER))
+
+    assert ["two holders"] == [one.fault_class for one in report.findings]
+    assert ["the line of the plan is gone, so each line was tried in its place."] == report.left_out
+
+
+PLAN_OF_ANOTHER = (
+    '[["push","1",{"status":"new"},1.0],["drain","freeze",0,"planted.py:ReadThenWrite.before+1"],'
+    '["push","1",{"status":"sent"},2.0],["drain"]]'
+)
+
+
+def test_a_mended_handler_passes_the_plan_of_its_fault(lowkiq: AppUnderTest) -> None:
+    """As the test that was pasted when it was found."""
+    plan = PLAN_OF_ANOTHER.replace("ReadThenWrite.before", "LastWinsMended.perform")
+
+    assert [] == lowkiq.fuzz(planted.LastWinsMended, **options_of("LastWinsMended", plan=plan)).findings
+
+
+@pytest.mark.parametrize("fault", ["die", "fail", "before_handler", "after_handler", "after_settle_sent"])
+def test_each_fault_happens(lowkiq: AppUnderTest, fault: str) -> None:
+    """A plan with it calls the handler again, unless Redis has its outcome, or the handler had not begun."""
+    where = ',"planted.py:PagesMended.perform_job+2"' if fault in ("die", "fail") else ""
+    plan = f'[["push","1",{{"status":"new"}},1.0],["drain","{fault}",0{where}]]'
+
+    report = lowkiq.fuzz(planted.PagesMended, **options_of("PagesMended", plan=plan))
+
+    assert {fault: 1} == dict(report.faults)
+
+
+def _verdict(fault_class: str) -> Verdict:
+    return Verdict(fault_class, "", "", Observed())
+
+
+def _shrunk(plan: Plan, judge: Any, fault_class: str) -> Plan:
+    shrinking = Shrinking(judge, plan, _verdict(fault_class), "1")
+    shrinking.run()
+    return shrinking.plan
+
+
+def test_a_plan_shrinks_to_what_it_needs() -> None:
+    """Steps, faults, ids, payloads and points that change nothing go."""
+    plan: Plan = (
+        PushStep("3", 2, 4.0),
+        DrainStep(Fault("die", 0, 9)),
+        PushStep("2", 1, 7.0),
+        DrainStep(Fault("fail", 0, 2)),
+        ThawStep(),
+        DrainStep(),
+    )
+
+    def judge(candidate: Plan) -> Verdict | None:
+        points = [fault.point for fault in faults_of(candidate) if fault.kind == "die"]
+        if not isinstance(candidate[0], PushStep):
+            return None
+        return _verdict("repeat") if any(isinstance(point, int) and point >= 4 for point in points) else None
+
+    assert (PushStep("1", 0, 1.0), DrainStep(Fault("die", 0, 4))) == _shrunk(plan, judge, "repeat")
+
+
+def test_a_plan_moves_to_a_class_that_needs_less() -> None:
+    """A handler that does harm when it dies is not told of freezes; one of another class is another finding."""
+    frozen: Plan = (PushStep("1", 0, 1.0), DrainStep(Fault("freeze", 0, 0)), DrainStep(), ThawStep())
+
+    def judge(candidate: Plan) -> Verdict | None:
+        kinds = [fault.kind for fault in faults_of(candidate)]
+        if not kinds:
+            return _verdict("morgue")
+        return _verdict("two holders" if "freeze" in kinds else "repeat")
+
+    shrunk = _shrunk(frozen, judge, "two holders")
+
+    assert ["die"] == [fault.kind for fault in faults_of(shrunk)]
+    assert ["freeze"] == [fault.kind for fault in faults_of(_shrunk(frozen, lambda plan: _as_is(plan, frozen), "x"))]
+
+
+def _as_is(plan: Plan, whole: Plan) -> Verdict | None:
+    return _verdict("x") if plan == tuple(map(replace, whole)) else None
