@@ -88,11 +88,11 @@ class Mail(Worker[Status]):
     def perform(self, batch: Batch[Status]) -> None:
         """Send."""
         for id in batch:
-            for one in batch.job(id).scored_payloads:
-                key = [id, one.score]
+            for change, version in zip(batch[id], batch.job(id).scores, strict=True):
+                key = [id, version]
                 is_new = db().execute("SELECT 1 FROM sent WHERE id = ? AND version = ?", key).fetchone() is None
                 if is_new:
-                    send_mail(id, one.payload.status)
+                    send_mail(id, change.status)
                     with db() as transaction:
                         transaction.execute("INSERT INTO sent VALUES (?, ?)", key)
 
@@ -106,11 +106,11 @@ class MailAfterCommit(Worker[Status]):
     def perform(self, batch: Batch[Status]) -> None:
         """Commit, and send."""
         for id in batch:
-            for one in batch.job(id).scored_payloads:
+            for change, version in zip(batch[id], batch.job(id).scores, strict=True):
                 with db() as transaction:
-                    is_new = transaction.execute("INSERT OR IGNORE INTO sent VALUES (?, ?)", [id, one.score]).rowcount
+                    is_new = transaction.execute("INSERT OR IGNORE INTO sent VALUES (?, ?)", [id, version]).rowcount
                 if is_new:
-                    send_mail(id, one.payload.status)
+                    send_mail(id, change.status)
 
 
 @app.worker
@@ -122,10 +122,10 @@ class MailMended(Worker[Status]):
     def perform(self, batch: Batch[Status]) -> None:
         """Send, and commit."""
         for id in batch:
-            for one in batch.job(id).scored_payloads:
-                send_mail(id, one.payload.status, key=f"{id}-{one.score:.0f}")
+            for change, version in zip(batch[id], batch.job(id).scores, strict=True):
+                send_mail(id, change.status, key=f"{id}-{version:.0f}")
                 with db() as transaction:
-                    transaction.execute("INSERT OR IGNORE INTO sent VALUES (?, ?)", [id, one.score])
+                    transaction.execute("INSERT OR IGNORE INTO sent VALUES (?, ?)", [id, version])
 
 
 @app.worker
@@ -150,11 +150,11 @@ class ReadThenWrite(Worker[Status]):
     def perform(self, batch: Batch[Status]) -> None:
         """Look, and write."""
         for id in batch:
-            newest = batch.job(id).scored_payloads[-1]
+            newest, version = batch[id][-1], batch.job(id).scores[-1]
             row = db().execute("SELECT version FROM orders WHERE id = ?", [id]).fetchone()
-            if row is None or row[0] <= newest.score:
+            if row is None or row[0] <= version:
                 with db() as transaction:
-                    record = [id, newest.payload.status, newest.score]
+                    record = [id, newest.status, version]
                     transaction.execute("INSERT OR REPLACE INTO orders VALUES (?, ?, ?, 0)", record)
 
 
@@ -169,8 +169,8 @@ def write_newest(batch: Batch[Status]) -> None:
     """Let the write compare version and token."""
     with db() as transaction:
         for id in batch:
-            newest = batch.job(id).scored_payloads[-1]
-            row = {"id": id, "status": newest.payload.status, "version": newest.score, "token": batch.token}
+            newest, version = batch[id][-1], batch.job(id).scores[-1]
+            row = {"id": id, "status": newest.status, "version": version, "token": batch.token}
             transaction.execute(WRITE, row)
 
 

@@ -119,7 +119,7 @@ def test_a_finding_fails_the_test_with_its_story(lowkiq: AppUnderTest) -> None:
     text = str(failure.value)
     assert "ReadThenWrite ends differently (two holders): scenario " in text
     assert "drain, and the process stands still before planted.py:" in text
-    assert "if row is None or row[0] <= newest.score:; its lease ends" in text
+    assert "if row is None or row[0] <= version:; its lease ends" in text
     assert "expected  {'1': 'sent'}\n  actual    {'1': 'new'}" in text
     assert "advice: put the condition into the write itself" in text
     assert 'replay: [["push","1",{"status":"new"},1.0],["drain","freeze",0,"planted.py:ReadThenWrite.perform+' in text
