@@ -89,7 +89,8 @@ def _of_worker(worker: type[Worker[Any]]) -> Mapping[str, Any]:
     method = getattr(worker, "fuzz", None)
     if method is None:
         return {}
-    options = method(worker) if inspect.isfunction(method) else method()
+    is_plain = isinstance(inspect.getattr_static(worker, "fuzz"), FunctionType)
+    options = method(worker()) if is_plain else method()
     if not isinstance(options, Mapping):
         raise ConfigError(f"{worker.__name__}.fuzz() returns a dict of options, not {options!r}.")
     return options

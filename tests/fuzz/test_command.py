@@ -1,0 +1,172 @@
+"""`lowkiq fuzz`, as it is called in a project."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.testing.server import URL_VARIABLE, OwnServer
+from tests.kit.daemons import clean_environment
+
+SHOP = '''
+from dataclasses import dataclass
+from typing import Literal
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
+
+app = Lowkiq()
+orders: dict[str, str] = {}
+points: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Status:
+    status: Literal["new", "paid", "sent"]
+
+
+@app.worker
+class SetOrder(Worker[Status]):
+    """Right for pushes without versions, and one process at a time."""
+
+    merge = "never"
+
+    @staticmethod
+    def fuzz() -> dict[str, object]:
+        return {"state": lambda: orders, "isolate": [orders], "versions": False, "faults": ["die", "fail"]}
+
+    def perform(self, batch: Batch[Status]) -> None:
+        for id, changes in batch.items():
+            orders[id] = changes[-1].status
+
+
+@app.worker
+class AddPoint(Worker[Status]):
+    """It counts runs."""
+
+    merge = "never"
+
+    def perform(self, batch: Batch[Status]) -> None:
+        for id, changes in batch.items():
+            points[id] = points.get(id, 0) + len(changes)
+
+
+@app.worker
+class Passes(Worker[Status]):
+    """Nothing says what its state is."""
+
+    def perform(self, batch: Batch[Status]) -> None:
+        for id in batch:
+            SetOrder.push(id, Status("new"))
+'''
+PYPROJECT = """
+[tool.lowkiq]
+app = "shop:app"
+
+[tool.lowkiq.fuzz.AddPoint]
+state = "fuzzing:state"
+reset = "fuzzing:reset"
+merges = false
+"""
+FUZZING = """
+import shop
+
+
+def state():
+    return dict(shop.points)
+
+
+def reset():
+    shop.points.clear()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lowkiq_test_server: OwnServer) -> Path:
+    """The folder of a project, which is the current one; its modules are imported anew."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "fuzzing.py").write_text(FUZZING)
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setenv(URL_VARIABLE, lowkiq_test_server.url)
+    lowkiq_test_server.clear()
+    for name in ("shop", "fuzzing"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("project")
+def test_a_handler_without_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    """Payloads come from its type, options from its class; the exit code is 0, and no word says that it is safe."""
+    code = main(["fuzz", "shop:SetOrder", "--scenarios", "40"])
+
+    text, errors = capsys.readouterr()
+    assert (0, "") == (code, errors)
+    assert text.startswith("SetOrder: no difference in 40 scenarios; ")
+    assert "safe" not in text
+
+
+def test_a_finding_becomes_a_test(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The story is printed, the exit code is 1, and pytest runs what was written."""
+    code = main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "test_of_fuzz.py"])
+
+    text, errors = capsys.readouterr()
+    assert (1, "wrote test_of_fuzz.py\n") == (code, errors)
+    assert "AddPoint ends differently (repeat): scenario " in text
+    assert "def test_add_point_repeat(lowkiq):" in (project / "test_of_fuzz.py").read_text()
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "lowkiq", "test_of_fuzz.py"]
+    own = {name: value for name, value in clean_environment().items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        env={**own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 1 == done.returncode, done.stdout + done.stderr
+    assert "AddPoint ends differently (repeat)" in done.stdout
+    assert 2 == main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "test_of_fuzz.py"])
+    assert "test_of_fuzz.py exists: name a new file." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+def test_a_report_for_programs_and_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON has the plan, which shows the same by itself."""
+    assert 1 == main(["fuzz", "AddPoint", "--scenarios", "30", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    [finding] = report["findings"]
+
+    assert 1 == main(["fuzz", "AddPoint", "--replay", finding["plan"], "--json"])
+
+    again = json.loads(capsys.readouterr().out)
+    assert ("repeat", 1) == (finding["class"], again["scenarios"])
+    assert finding["story"] == again["findings"][0]["story"]
+
+
+@pytest.mark.usefixtures("project")
+def test_without_a_state_pushes_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """And the report says so."""
+    assert 0 == main(["fuzz", "Passes", "--scenarios", "15"])
+
+    assert "state: no `state` and no `effects` are given, so pushes alone are compared." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["shop:Missing"], "Module 'shop' has no 'Missing'; it has shop:AddPoint, shop:Passes, shop:SetOrder."),
+        (["shop:"], "'shop:' names no worker: expected MODULE:WORKER, such as shop:SyncOrder."),
+        (["shop:Status"], "Status is not a worker"),
+        (["AddPoints"], "did you mean AddPoint?"),
+        (["AddPoint", "--replay", "[["], "The plan cannot be read"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_what_cannot_run_is_refused(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With exit code 2 and a sentence."""
+    assert 2 == main(["fuzz", *words])
+
+    assert sentence in capsys.readouterr().err
