@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from lowkiq_lambda.testing.clock import ManualClock
     from lowkiq_lambda.testing.fake import FakeApp, FakePush, fake_app
+    from lowkiq_lambda.testing.fuzz.oracle import Effect
+    from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
     from lowkiq_lambda.testing.jobs import Ran, run_job, run_through
     from lowkiq_lambda.testing.kit import AppUnderTest, app_under_test, forget_keys, inline
     from lowkiq_lambda.testing.live import AppWithDaemon, app_with_daemon
@@ -19,8 +21,12 @@ __all__ = [
     "AppUnderTest",
     "AppWithDaemon",
     "Drained",
+    "Effect",
     "FakeApp",
     "FakePush",
+    "FuzzFailed",
+    "FuzzFinding",
+    "FuzzReport",
     "JobFailed",
     "ManualClock",
     "OwnServer",
@@ -38,8 +44,12 @@ _PLACES: Final = {
     "AppUnderTest": "kit",
     "AppWithDaemon": "live",
     "Drained": "watching",
+    "Effect": "fuzz.oracle",
     "FakeApp": "fake",
     "FakePush": "fake",
+    "FuzzFailed": "fuzz.report",
+    "FuzzFinding": "fuzz.report",
+    "FuzzReport": "fuzz.report",
     "JobFailed": "watching",
     "ManualClock": "clock",
     "OwnServer": "server",

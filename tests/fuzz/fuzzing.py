@@ -36,6 +36,7 @@ OPTIONS: Final[dict[str, FuzzOptions]] = {
     "PagesMended": _JOURNAL,
     "Awaited": _JOURNAL,
     "AwaitedMended": _JOURNAL,
+    "CallsTwice": FuzzOptions(state=lambda: planted.journal, payloads=STATUSES, outside=[planted.note]),
 }
 
 

@@ -335,6 +335,26 @@ class AwaitedMended(Worker[Status]):
             journal[id] = 1
 
 
+@app.worker
+class CallsTwice(Worker[Status]):
+    """Two calls share a line: the process may die between them."""
+
+    merge = "never"
+
+    def perform(self, batch: Batch[Status]) -> None:
+        """Note both."""
+        for id in batch:
+            for version in batch.job(id).scores:
+                _ = note(f"{id} {version} first") or note(f"{id} {version} second")
+
+
+def note(key: str) -> bool:
+    """A double: whether it was there before; a first note that is there keeps the second from being made."""
+    is_there = key in journal
+    journal[key] = 1
+    return is_there
+
+
 def reset() -> None:
     """All is as it was."""
     for one in (points, mails, provider, journal):

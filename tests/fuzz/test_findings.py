@@ -132,3 +132,17 @@ def test_a_green_report_says_what_a_fuzz_cannot_see(lowkiq: AppUnderTest) -> Non
     assert text.startswith("CounterMended: no difference in 20 scenarios; ")
     assert "It refutes and never proves. It does not see deaths within C code" in text
     assert "safe" not in text
+
+
+def test_a_death_between_two_calls_of_a_line(lowkiq: AppUnderTest) -> None:
+    """No line shows it; a watched function has points before its call and before its answer, in plans, too."""
+    kinds = ["die"]
+    assert [] == classes(fuzzed(lowkiq, "CallsTwice", scenarios=60, faults=kinds))
+
+    report = fuzzed(lowkiq, "CallsTwice", scenarios=60, faults=kinds, watch=["tests.fuzz.planted.note"])
+
+    [finding] = report.findings
+    assert "drain, and the process dies before the answer of tests.fuzz.planted.note" in finding.story[1]
+    again = fuzzed(lowkiq, "CallsTwice", plan=finding.plan, watch=["tests.fuzz.planted.note"])
+    assert finding.story == again.findings[0].story
+    assert "note" == planted.note.__name__

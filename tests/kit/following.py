@@ -20,6 +20,7 @@ from tests.kit.waiting import eventually
 FOLLOWED: Final = {
     "docs/django.md",
     "docs/fastapi.md",
+    "docs/fuzzing.md",
     "docs/game-day.md",
     "docs/new-project.md",
     "docs/testing.md",

@@ -26,7 +26,10 @@ MORE_HITS: Final = "#"
 
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """A line of the user's code. `function` has its name and `first` its first line, `hit` counts from 0 in a call."""
+    """A line of the user's code, or the call of a watched function, which has the line 0.
+
+    `function` has its name and `first` its first line; `hit` counts from 0 in a call of the handler.
+    """
 
     file: str
     line: int
@@ -38,11 +41,15 @@ class CodePlace:
     def name(self) -> str:
         """A name that stays the same if lines of other functions come or go."""
         more = f"{MORE_HITS}{self.hit}" if self.hit else ""
+        if not self.line:
+            return f"{self.function}{more}"
         return f"{Path(self.file).name}:{self.function}+{self.line - self.first}{more}"
 
     @property
     def text(self) -> str:
         """File, line and code, for people."""
+        if not self.line:
+            return self.function
         return f"{Path(self.file).name}:{self.line}  {linecache.getline(self.file, self.line).strip()}".rstrip()
 
 
@@ -78,14 +85,24 @@ class PointCounter:
 
     def __init__(self, act: Callable[[int, CodePlace], object]) -> None:
         self.places: list[CodePlace] = []
-        self._hits: dict[tuple[CodeType, int], int] = {}
+        self._hits: dict[object, int] = {}
         self._act = act
 
     def note(self, code: CodeType, line: int) -> None:
         """A line of the user's code is about to run. Raises what `act` does."""
-        hit = self._hits.get((code, line), 0)
-        self._hits[code, line] = hit + 1
-        place = CodePlace(code.co_filename, line, code.co_qualname, code.co_firstlineno, hit)
+        hit = self._next_hit((code, line))
+        self._add(CodePlace(code.co_filename, line, code.co_qualname, code.co_firstlineno, hit))
+
+    def note_call(self, name: str) -> None:
+        """A watched function is about to be called, or to answer. Raises what `act` does."""
+        self._add(CodePlace(name, 0, name, 0, self._next_hit(name)))
+
+    def _next_hit(self, key: object) -> int:
+        hit = self._hits.get(key, 0)
+        self._hits[key] = hit + 1
+        return hit
+
+    def _add(self, place: CodePlace) -> None:
         self.places.append(place)
         self._act(len(self.places) - 1, place)
 

@@ -116,6 +116,7 @@ class FuzzProcess:
         self._note = note
         self._counts_points = records or (fault is not None and fault.kind in AT_A_LINE)
         self._calls = 0
+        self._counter: PointCounter | None = None
 
     def stopping(self) -> bool:
         """Whether its drain should come to an end."""
@@ -127,6 +128,11 @@ class FuzzProcess:
             self.is_dead = self.has_fired = True
             return True
         return False
+
+    def note_call(self, place: str) -> None:
+        """The handler is at a point of a watched function. Raises what its fault raises."""
+        if self._counter is not None:
+            self._counter.note_call(place)
 
     def __call__(self, worker: Worker[Any], batch: Batch[Any], call_next: Callable[..., Any]) -> Any:  # noqa: ANN401 - what the handler returns
         """Around plain handlers."""
@@ -161,7 +167,7 @@ class FuzzProcess:
         raised: BaseException | None = None
         try:
             if self._counts_points:
-                counter = PointCounter(self._act)
+                self._counter = counter = PointCounter(self._act)
                 self.points.append(counter.places)
                 with counted(self._user_code, counter):
                     yield
@@ -172,6 +178,7 @@ class FuzzProcess:
             raise
         finally:
             current.reset(token)
+            self._counter = None
             self.handling_thread = None
             self._look_at_end(raised, batch)
             self._calls += 1

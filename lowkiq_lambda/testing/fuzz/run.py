@@ -24,6 +24,7 @@ from lowkiq_lambda.testing.fuzz.replay import named, substitutes
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
 from lowkiq_lambda.testing.fuzz.shrink import Shrinking
 from lowkiq_lambda.testing.fuzz.story import advice_for, story
+from lowkiq_lambda.testing.fuzz.watch import watched
 from lowkiq_lambda.testing.fuzz.world import Subject, Surroundings, World
 
 Progress = Callable[[int, float], object]
@@ -86,7 +87,7 @@ class FuzzRun:
 
     def run(self) -> FuzzReport:
         """Run it; the report."""
-        with self._world.opened():
+        with self._world.opened(), watched(self._options["watch"]):
             if self._options["plan"] is not None:
                 self._replay(plan_of(self._options["plan"], self._pool))
             else:
