@@ -21,7 +21,7 @@ def test_an_order_is_the_newest_one_whatever_happens(lowkiq: AppUnderTest, erp: 
 
 def test_a_movement_counts_once_whatever_happens(lowkiq: AppUnderTest, erp: Erp) -> None:
     """Each has a number of its own, so one product is enough here."""
-    isolated = [erp.stock, erp._movements]
+    isolated = (erp.stock, erp._movements)
     moves = [StockMoved(1, 5), StockMoved(2, -3), StockMoved(3, 1)]
 
     report = lowkiq.fuzz(

@@ -35,7 +35,7 @@ class SetOrder(Worker[Status]):
 
     @staticmethod
     def fuzz() -> dict[str, object]:
-        return {"state": lambda: orders, "isolate": [orders], "versions": False, "faults": ["die", "fail"]}
+        return {"state": lambda: orders, "isolate": orders, "versions": False, "faults": ["die", "fail"]}
 
     def perform(self, batch: Batch[Status]) -> None:
         for id, changes in batch.items():

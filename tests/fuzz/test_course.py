@@ -111,7 +111,7 @@ def test_a_handler_that_is_different_each_time_is_not_judged(lowkiq: AppUnderTes
         ({"plan": "[]"}, "it pushes nothing"),
         ({"plan": '[["pull"]]'}, "'pull' is not a step"),
         ({"plan": '[["push","1",{"status":"lost"},1.0]]'}, "is not of the worker's type"),
-        ({"isolate": [print]}, "isolate= cannot put back"),
+        ({"isolate": print}, "isolate= cannot put back"),
         ({"outside": ["nowhere.at_all"]}, "outside=: 'nowhere.at_all' cannot be imported"),
         ({"watch": ["tests.fuzz.planted.nothing"]}, "watch=: 'tests.fuzz.planted.nothing' cannot be watched"),
         ({"stat": None}, "A fuzz has no option 'stat'"),

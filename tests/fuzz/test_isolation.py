@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 def test_objects_are_put_back_in_place() -> None:
     """Others hold them, too: dicts, lists, sets and objects stay the same objects."""
     orders, mails, ids, shop = {"1": ["new"]}, ["a"], {1}, SimpleNamespace(open=True)
-    restore = restorer([orders, mails, ids, shop])
+    restore = restorer((orders, mails, ids, shop))
 
     orders["1"].append("paid")
     mails.clear()
@@ -59,7 +59,9 @@ def test_a_database_is_put_back(tmp_path: Path) -> None:
 def test_what_cannot_be_put_back_is_refused() -> None:
     """With what helps."""
     with pytest.raises(ConfigError, match="write reset="):
-        restorer([int])
+        restorer(int)
+    with pytest.raises(ConfigError, match="as a tuple"):
+        restorer([{}, []])
 
 
 def test_connections_of_modules_are_shared_and_those_of_threads_are_not() -> None:

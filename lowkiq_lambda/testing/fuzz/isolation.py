@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.base.errors import ConfigError
 
+_CONTAINERS: Final = (MutableMapping, MutableSequence, MutableSet, sqlite3.Connection)
 _OF_A_CONNECTION: Final = ("commit", "rollback", "cursor", "close")
 """The methods by which a connection of a database driver is recognized (PEP 249)."""
 
@@ -18,10 +19,9 @@ _OF_A_CONNECTION: Final = ("commit", "rollback", "cursor", "close")
 def restorer(states: object) -> Callable[[], None]:
     """A function that puts these back as they are now: dicts, lists, sets, other objects, and SQLite connections.
 
-    Raises ConfigError for what it cannot put back.
+    Several are given as a tuple. Raises ConfigError for what it cannot put back.
     """
-    each = states if isinstance(states, list | tuple) and not isinstance(states, MutableMapping) else [states]
-    restores = [_restore(state) for state in each]
+    restores = [_restore(state) for state in (states if isinstance(states, tuple) else (states,))]
 
     def restore() -> None:
         for one in restores:
@@ -36,6 +36,8 @@ def _restore(state: Any) -> Callable[[], object]:  # noqa: ANN401 - any object
     if isinstance(state, MutableMapping):
         return _items_restored(state, copy.deepcopy(dict(state)))
     if isinstance(state, MutableSequence):
+        if state and all(isinstance(one, _CONTAINERS) for one in state):
+            raise ConfigError("isolate= takes several objects as a tuple: isolate=(orders, mails).")
         listed = copy.deepcopy([*state])
         return lambda: state.__setitem__(slice(None), copy.deepcopy(listed))
     if isinstance(state, MutableSet):
