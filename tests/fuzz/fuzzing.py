@@ -42,4 +42,4 @@ OPTIONS: Final[dict[str, FuzzOptions]] = {
 
 def options_of(name: str, **more: Any) -> FuzzOptions:
     """Those of a handler, with others beside."""
-    return FuzzOptions(**{"reset": planted.reset, "scenarios": 100, **OPTIONS[name], **more})  # type: ignore[typeddict-item]
+    return FuzzOptions(**{"reset": planted.reset, "scenarios": 100, **OPTIONS[name], **more})  # type: ignore[typeddict-item]  # a dict by its names

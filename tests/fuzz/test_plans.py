@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda.testing.fuzz.found import Shrinking
+from lowkiq_lambda.testing.fuzz.observed import Observed
 from lowkiq_lambda.testing.fuzz.oracle import Verdict
 from lowkiq_lambda.testing.fuzz.plan import (
     DrainStep,
@@ -21,8 +23,6 @@ from lowkiq_lambda.testing.fuzz.plan import (
 )
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool
 from lowkiq_lambda.testing.fuzz.run import fuzz
-from lowkiq_lambda.testing.fuzz.shrink import Shrinking
-from lowkiq_lambda.testing.fuzz.world import Observed
 from tests.fuzz import planted
 from tests.fuzz.fuzzing import options_of
 from tests.fuzz.planted import STATUSES, Status

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.testing.fuzz.observed import Observed
 from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, faults_of, pushes_of
-from lowkiq_lambda.testing.fuzz.world import MOST_CALLS, Observed, World
+from lowkiq_lambda.testing.fuzz.world import MOST_CALLS, World
 
 HowOften: TypeAlias = Literal["once", "at least once", "at most once"]
 ORDER: Final = ("late", "merging", "batch", "repeat", "two holders")

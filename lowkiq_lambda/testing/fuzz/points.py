@@ -59,17 +59,17 @@ class UserCode:
     def __init__(self, root: Path, outside: Collection[CodeType] = ()) -> None:
         self._root = f"{root}/"
         self._outside = frozenset(outside)
-        self._known: dict[CodeType, bool] = {}
+        self._is_user: dict[CodeType, bool] = {}
 
     def has(self, code: CodeType) -> bool:
         """Whether its lines are points."""
-        known = self._known.get(code)
-        if known is None:
+        is_user = self._is_user.get(code)
+        if is_user is None:
             file = code.co_filename
-            known = file.startswith(self._root) and not file.startswith(_OWN) and code not in self._outside
-            known = known and not any(part in file for part in _INSTALLED) and code.co_name != "<module>"
-            self._known[code] = known
-        return known
+            is_user = file.startswith(self._root) and not file.startswith(_OWN) and code not in self._outside
+            is_user = is_user and not any(part in file for part in _INSTALLED) and code.co_name != "<module>"
+            self._is_user[code] = is_user
+        return is_user
 
     def is_outside(self, frame: FrameType | None) -> bool:
         """Whether a double of the outside world has called this frame."""
@@ -136,7 +136,7 @@ def _tracer(user_code: UserCode, counter: PointCounter) -> Callable[[FrameType, 
 
 
 _counters: Final[dict[int, tuple[UserCode, PointCounter]]] = {}
-"""By thread: who counts there."""
+"""The counter of each thread in which a handler runs."""
 
 
 @contextmanager
@@ -147,7 +147,7 @@ def _monitored(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
         monitoring.use_tool_id(_TOOL, "lowkiq fuzz")
         monitoring.register_callback(_TOOL, monitoring.events.LINE, _on_line)
         monitoring.set_events(_TOOL, monitoring.events.LINE)
-        # What another fuzz has left out may be this one's user code.
+        # The user code of this fuzz may be what another one has switched off.
         monitoring.restart_events()
     _counters[thread] = user_code, counter
     try:
@@ -159,7 +159,7 @@ def _monitored(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
             monitoring.free_tool_id(_TOOL)
 
 
-def _on_line(code: CodeType, line: int) -> Any:  # noqa: ANN401 - `sys.monitoring.DISABLE`, or None
+def _on_line(code: CodeType, line: int) -> Any:  # noqa: ANN401 - a constant of `sys.monitoring`, or None
     user_code, counter = _counters.get(get_ident(), (None, None))
     if user_code is None or counter is None:
         return None

@@ -13,19 +13,19 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, handler_of, is_generator, worker_of
 from lowkiq_lambda.testing.clock import ManualClock
+from lowkiq_lambda.testing.fuzz.found import Shrinking, named, substitutes
 from lowkiq_lambda.testing.fuzz.generate import Recorded, Scenarios, Scope
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, project_of, restorer
+from lowkiq_lambda.testing.fuzz.observed import Subject, Surroundings
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions, all_options, codes_of
 from lowkiq_lambda.testing.fuzz.oracle import NEVER_ENDS, Oracle, Verdict
 from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, plan_of, plan_text
 from lowkiq_lambda.testing.fuzz.points import UserCode
-from lowkiq_lambda.testing.fuzz.pool import PayloadPool
-from lowkiq_lambda.testing.fuzz.replay import named, substitutes
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
-from lowkiq_lambda.testing.fuzz.shrink import Shrinking
 from lowkiq_lambda.testing.fuzz.story import advice_for, story
 from lowkiq_lambda.testing.fuzz.watch import watched
-from lowkiq_lambda.testing.fuzz.world import Subject, Surroundings, World
+from lowkiq_lambda.testing.fuzz.world import World
 
 Progress = Callable[[int, float], object]
 """Told how many scenarios are through, and which part of the time."""
@@ -38,7 +38,7 @@ def _no_progress(_scenarios: int, _part: float) -> None:
 def fuzz(
     app: Lowkiq, clock: ManualClock, declared: AnyWorker, options: FuzzOptions, progress: Progress = _no_progress
 ) -> FuzzReport:
-    """Fuzz the worker; the report, whatever was found. Raises ConfigError if it cannot be fuzzed."""
+    """Fuzz the worker; the report, with findings or without. Raises ConfigError if it cannot be fuzzed."""
     worker = worker_of(declared)
     if worker.app is None or worker not in app.workers:
         raise ConfigError(f"{worker.__name__} is not a worker of the app under test.")
@@ -146,7 +146,7 @@ class FuzzRun:
         scenario = self._oracle.scenarios
         shrinking = Shrinking(self._oracle.judge, plan, verdict, first_id)
         shrinking.run()
-        # Trials are no scenarios.
+        # Trials do not count.
         self._oracle.scenarios = scenario
         fault_class = shrinking.verdict.fault_class
         if fault_class not in self._explained:
@@ -220,11 +220,7 @@ def _reset(options: FuzzOptions) -> Callable[[], object]:
 
 def _payloads(worker: type[Worker[Any]], options: FuzzOptions) -> list[Any]:
     payloads = options["payloads"]
-    if payloads is not None:
-        return [*payloads]
-    from lowkiq_lambda.testing.fuzz.payloads import payloads_of  # noqa: PLC0415 - needs an extra
-
-    return payloads_of(worker)
+    return payloads_of(worker) if payloads is None else [*payloads]
 
 
 def _namespaces(worker: type[Worker[Any]]) -> list[dict[str, Any]]:

@@ -3,9 +3,8 @@
 import copy
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
@@ -23,9 +22,8 @@ from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, QueueRef, ShardRef
 from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.testing.clock import ManualClock
+from lowkiq_lambda.testing.fuzz.observed import Observed, Subject, Surroundings
 from lowkiq_lambda.testing.fuzz.plan import DrainStep, Fault, Plan, PushStep
-from lowkiq_lambda.testing.fuzz.points import CodePlace, UserCode
-from lowkiq_lambda.testing.fuzz.pool import PayloadPool
 from lowkiq_lambda.testing.fuzz.process import (
     Delivered,
     FuzzProcess,
@@ -44,52 +42,6 @@ _OF_A_SHARD: Final = tuple(
 )
 _STAYS: Final = ("meta",)
 """Keys of a shard that a scenario leaves to the next one: to declare queues anew costs half of a scenario."""
-
-
-@dataclass
-class Observed:
-    """What one scenario came to. Lists by drain have a place for each drain of the plan."""
-
-    state: Any = None
-    effects: dict[str, list[Any]] = field(default_factory=dict)
-    pushes: list[str] = field(default_factory=list)
-    """What the handler pushed: queue, id and payload of each."""
-    calls: list[Delivered] = field(default_factory=list)
-    dead: list[str] = field(default_factory=list)
-    """The ids in the morgue."""
-    points: list[list[list[CodePlace]]] = field(default_factory=list)
-    """The points of each call of the handler, by drain; only if they were recorded."""
-    places: list[CodePlace | None] = field(default_factory=list)
-    """Where the fault happened, by drain."""
-    fired: list[Fault] = field(default_factory=list)
-    errors: list[BaseException] = field(default_factory=list)
-    """Errors of the handler that are not faults of the plan."""
-    never_ends: bool = False
-    has_swallowed: bool = False
-    was_waited_for: bool = False
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What is beside the queue: read and reset by functions of the test.
-
-    `release` ends what a dead process leaves open, such as a transaction.
-    """
-
-    state: Callable[[], Any]
-    effects: Mapping[str, Callable[[], list[Any]]]
-    reset: Callable[[], object]
-    release: Callable[[], object]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The worker under test; `versions`: its pushes have scores."""
-
-    worker: type[Worker[Any]]
-    pool: PayloadPool
-    user_code: UserCode
-    versions: bool
 
 
 class World:
