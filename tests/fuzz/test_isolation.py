@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, ConfigError, Lowkiq
-from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda.testing import AppUnderTest, app_under_test
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, restorer
-from lowkiq_lambda.testing.fuzz.options import codes_of
+from lowkiq_lambda.testing.fuzz.options import all_options, codes_of
 from lowkiq_lambda.testing.fuzz.points import PointCounter, UserCode, counted
-from lowkiq_lambda.testing.fuzz.run import fuzz
+from lowkiq_lambda.testing.fuzz.run import FuzzRun, fuzz
 from tests.fuzz import planted
 from tests.fuzz.planted import MailMended, send_mail
 
@@ -104,8 +105,6 @@ def _note(batch: Batch[Any]) -> None:
 
 def test_a_shared_connection_leaves_freezes_out(lowkiq_test_server: Any, shared: SimpleNamespace) -> None:
     """Two processes would be in one transaction, which no two real ones are: the report says so."""
-    from lowkiq_lambda.testing import app_under_test  # noqa: PLC0415 - beside the fixture of the same kind
-
     worker = shared.app.worker(queue_name="shared")(_note)
     with app_under_test(shared.app, lowkiq_test_server) as kit:
         report = kit.fuzz(
@@ -121,6 +120,72 @@ def test_a_shared_connection_leaves_freezes_out(lowkiq_test_server: Any, shared:
     assert "processes that stand still: shared_connection is a connection" in report.left_out[0]
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    """A database in a file, which a module of this file names."""
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE orders (id TEXT PRIMARY KEY, n INTEGER)")
+    connection.commit()
+    connection.close()
+    database.path = path
+    yield path
+    del database.path
+
+
+def _write(batch: Batch[Any]) -> None:
+    connection = sqlite3.connect(database.path, timeout=database.timeout)
+    connection.execute("PRAGMA synchronous = OFF")
+    for id in batch:
+        connection.execute("INSERT OR REPLACE INTO orders VALUES (?, 1)", [id])
+    connection.commit()
+    connection.close()
+
+
+def _fuzzed_file(server: Any, file: Path, **options: Any) -> FuzzRun:
+    app = Lowkiq()
+    worker = app.worker(queue_name="file", merge="latest")(_write)
+
+    def rows(statement: str) -> set[Any]:
+        with closing(sqlite3.connect(file)) as connection, connection:
+            return {*connection.execute(statement)}
+
+    given: Any = {
+        "payloads": ["a"],
+        "state": lambda: rows("SELECT * FROM orders"),
+        "reset": lambda: rows("DELETE FROM orders"),
+        **options,
+    }
+    with app_under_test(app, server) as kit:
+        run = FuzzRun(kit.app, kit.clock, worker.worker, all_options(worker.worker, given), lambda *_: None)
+        run.run()
+    return run
+
+
+def test_a_dead_process_holds_no_lock(lowkiq_test_server: Any, file: Path) -> None:
+    """A connection in a variable of the handler ends with it, as its process does: the next one waits for nobody."""
+    database.timeout = 0.0
+    plan = '[["push","1","a",1.0],["drain","die",0,"test_isolation.py:_write+5"]]'
+
+    run = _fuzzed_file(lowkiq_test_server, file, plan=plan)
+
+    assert {"die": 1} == dict(run._report.faults)
+    assert [] == run._oracle.last.errors
+    assert [] == run._report.findings
+
+
+def test_a_frozen_process_that_holds_a_lock_goes_on_early(lowkiq_test_server: Any, file: Path) -> None:
+    """Another one waits for the lock, and would wait for ever."""
+    database.timeout = 60.0
+    plan = '[["push","1","a",1.0],["drain","freeze",0,"test_isolation.py:_write+5"],["drain"],["thaw"]]'
+
+    run = _fuzzed_file(lowkiq_test_server, file, plan=plan)
+
+    assert {"freeze": 1} == dict(run._report.faults)
+    assert run._oracle.last.was_waited_for
+    assert [] == run._report.findings
+
+
 def test_no_process_dies_within_a_double(lowkiq: AppUnderTest) -> None:
     """A provider of mail does not die with the process that calls it; its name will do, too."""
     for outside in ([send_mail], ["tests.fuzz.planted:send_mail"], ["tests.fuzz.planted.send_mail"]):
@@ -128,7 +193,7 @@ def test_no_process_dies_within_a_double(lowkiq: AppUnderTest) -> None:
             lowkiq.app,
             lowkiq.clock,
             MailMended,
-            {"payloads": planted.STATUSES, "outside": outside, "reset": planted.reset, "scenarios": 40},
+            {"payloads": planted.STATUSES, "outside": outside, "reset": planted.reset, "scenarios": 15},
         )
         first = send_mail.__code__.co_firstlineno
         assert not {line for _, line in report.lines[""]} & {*range(first, first + 5)}

@@ -1,10 +1,13 @@
 """Plans: their text, and what replays them after the code has changed."""
 
 from dataclasses import replace
-from typing import Any
+from enum import Enum
+from typing import Annotated, Any, NotRequired, TypedDict
 
+import msgspec
 import pytest
 
+from lowkiq_lambda import ConfigError, Worker
 from lowkiq_lambda.testing import AppUnderTest
 from lowkiq_lambda.testing.fuzz.found import Shrinking
 from lowkiq_lambda.testing.fuzz.observed import Observed
@@ -21,11 +24,26 @@ from lowkiq_lambda.testing.fuzz.plan import (
     plan_text,
     pushes_of,
 )
-from lowkiq_lambda.testing.fuzz.pool import PayloadPool
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of
 from lowkiq_lambda.testing.fuzz.run import fuzz
 from tests.fuzz import planted
 from tests.fuzz.fuzzing import options_of
 from tests.fuzz.planted import STATUSES, Status
+
+
+class Level(Enum):
+    """An enum."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+class Address(TypedDict):
+    """A typed dict."""
+
+    city: str
+    level: NotRequired[Level]
+
 
 PLAN: Plan = (
     PushStep("1", 0, 1.0),
@@ -53,6 +71,24 @@ def test_a_payload_that_is_new_joins_the_pool() -> None:
 
     assert [1, 2] == [push.payload for push in pushes_of(plan_of(TEXT, pool))]
     assert [Status("paid"), Status("new"), Status("sent")] == [*pool.payloads]
+
+
+@pytest.mark.parametrize("kind", [Status, Address, Level, Annotated[int, msgspec.Meta(ge=0)], list[str]])
+def test_payloads_are_made_from_a_type(kind: Any) -> None:
+    """A few, the shortest first, and the same each time; all of them can be pushed."""
+    worker = type("Typed", (Worker,), {"payload": kind})
+    payloads = payloads_of(worker)
+    pool = PayloadPool(kind, payloads)
+
+    assert payloads == payloads_of(worker)
+    assert 1 <= len(payloads) <= 6
+    assert [*range(len(pool))] == [pool.position_of(pool.plain(position)) for position in range(len(pool))]
+
+
+def test_payloads_without_a_type_are_to_be_given() -> None:
+    """There is nothing to make them from."""
+    with pytest.raises(ConfigError, match="declares no type of payloads: give payloads="):
+        payloads_of(type("Untyped", (Worker,), {}))
 
 
 def test_compact_scores_keep_their_order() -> None:

@@ -70,7 +70,7 @@ def run(folder: Path, *command: str | Path, code: int = 0, settings: Mapping[str
 
 def test_its_tests_pass(shop: Path) -> None:
     """`make test` runs them on a server of their own."""
-    assert "5 passed" in run(shop, "make", "test")
+    assert "6 passed" in run(shop, "make", "test")
 
 
 def test_its_schedules_are_in_step_with_its_shards(shop: Path) -> None:
