@@ -31,18 +31,18 @@ from tests.fuzz.fuzzing import options_of
 from tests.fuzz.planted import STATUSES, Status
 
 
-class Level(Enum):
+class Urgency(Enum):
     """An enum."""
 
     LOW = "low"
     HIGH = "high"
 
 
-class Address(TypedDict):
+class PlaceOfDelivery(TypedDict):
     """A typed dict."""
 
     city: str
-    level: NotRequired[Level]
+    level: NotRequired[Urgency]
 
 
 PLAN: Plan = (
@@ -73,7 +73,7 @@ def test_a_payload_that_is_new_joins_the_pool() -> None:
     assert [Status("paid"), Status("new"), Status("sent")] == [*pool.payloads]
 
 
-@pytest.mark.parametrize("kind", [Status, Address, Level, Annotated[int, msgspec.Meta(ge=0)], list[str]])
+@pytest.mark.parametrize("kind", [Status, PlaceOfDelivery, Urgency, Annotated[int, msgspec.Meta(ge=0)], list[str]])
 def test_payloads_are_made_from_a_type(kind: Any) -> None:
     """A few, the shortest first, and the same each time; all of them can be pushed."""
     worker = type("Typed", (Worker,), {"payload": kind})

@@ -164,7 +164,7 @@ def test_the_schedule_of_its_stack_drains_what_is_pushed(shop: Path, tmp_path: P
         (url,) = re.findall(r"^Valkey +(\S+)", log.read_text(), re.MULTILINE)
         app = Lowkiq()
         app.core.configure(redis_url=url)
-        app.worker(queue_name="SyncOrder", shards_count=5, batch_size=100)(print)
+        app.worker(queue_name="SyncOrder", shards_count=5, batch_size=100, merge="max")(print)
         before = app.operate.metrics()["SyncOrder"].payloads
         run(shop, ".venv/bin/lowkiq", *PUSH, settings=EMBEDDED)
 
