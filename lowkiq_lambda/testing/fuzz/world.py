@@ -12,7 +12,7 @@ from typing import Any, Final
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.declare import worker as worker_module
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import Worker, has_limits
 from lowkiq_lambda.engine import outcomes as outcomes_module
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drainer import Drainer
@@ -20,7 +20,7 @@ from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.settings.protocols import Jobs
-from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, QueueRef, ShardRef
+from lowkiq_lambda.store.shard.keys import IN_USE, QueueRef, ShardRef
 from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.fuzz.observed import Observed, Subject, Surroundings
@@ -40,9 +40,6 @@ _YOUNG: Final = 1
 """The second of the collector's generations."""
 _MOST_ROUNDS: Final = 60
 """Drains at the end of a scenario, each at the time of the next job."""
-_OF_A_SHARD: Final = tuple(
-    name for name in FEATURES if name not in ("duties", LIMITS, "task_slot", "process_slot", "receipts")
-)
 _STAYS: Final = ("meta",)
 """Keys of a shard that a scenario leaves to the next one: to declare queues anew costs half of a scenario."""
 
@@ -67,6 +64,8 @@ class World:
         self._surroundings = surroundings
         self._observed = Observed()
         self._touched: dict[str, Queue] = {}
+        self._emptied: tuple[tuple[str, ...], list[str]] = ((), [])
+        """The queues and features whose keys these are."""
         self._frozen: tuple[FuzzProcess, threading.Thread] | None = None
         self._has_begun = False
         self._config = app.config
@@ -216,16 +215,16 @@ class World:
     def _finish(self) -> None:
         """Drain without faults, at the time of each job that is due later, until no job is left."""
         for _ in range(_MOST_ROUNDS):
-            process = self._new_process(None)
-            self._run_drain(process, [*self._touched.values()])
-            self._note_end(process)
-            if self._observed.never_ends:
-                return
             due_at = self._next_due()
             if due_at is None:
                 self._observed.dead = self._morgue()
                 return
             self._clock.advance(max(due_at - self._clock.time(), 0.0) + 1.0)
+            process = self._new_process(None)
+            self._run_drain(process, [*self._touched.values()])
+            self._note_end(process)
+            if self._observed.never_ends:
+                return
         self._observed.never_ends = True
 
     def _next_due(self) -> float | None:
@@ -250,15 +249,24 @@ class World:
     def _empty(self) -> None:
         """Remove the jobs of the queues that were pushed to."""
         self._touched.setdefault(self._worker.queue_name, self._queue)
-        client, keys = self._core.backend.client, []
+        backend = self._core.backend
+        in_use = [name for name in IN_USE if backend.uses(name)]
+        scope = (*self._touched, *in_use)
+        if scope != self._emptied[0]:
+            self._emptied = scope, self._all_keys(in_use)
+        backend.client.delete(*self._emptied[1])
+
+    def _all_keys(self, in_use: list[str]) -> list[str]:
+        """The keys of all that a scenario may leave."""
+        keys: list[str] = []
         for queue in self._touched.values():
             for shard in queue.shards:
-                whole = shard.using(_OF_A_SHARD)
-                stays = {whole.key(name) for name in _STAYS}
-                keys += [key for key in whole.keys if key not in stays]
-            limits = QueueRef(queue.worker.queue_name, self._core.backend.prefix)
-            keys += [limits.key("permits"), limits.key("wait_list")]
-        client.delete(*keys)
+                whole = shard.using(in_use)
+                keys += {*whole.keys} - {whole.key(name) for name in _STAYS}
+            if has_limits(queue.worker):
+                limits = QueueRef(queue.worker.queue_name, self._core.backend.prefix)
+                keys += [limits.key("permits"), limits.key("wait_list")]
+        return keys
 
     @property
     def _queue(self) -> Queue:
