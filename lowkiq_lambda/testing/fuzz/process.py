@@ -25,6 +25,10 @@ _LOOK: Final = 0.1
 """Seconds between two looks of a frozen process at the one that may wait for a lock of its."""
 
 
+_LOOKS: Final = 3
+"""Looks in a row that find it at the same instruction: a process that has no processor for a moment does not wait."""
+
+
 class SimulatedDeath(BaseException):
     """The end of a process, as its handler meets it."""
 
@@ -214,9 +218,11 @@ class FuzzProcess:
     def _stand_still(self) -> None:
         """Wait until the world lets it go on, or until the process that performs meanwhile waits for a lock of its."""
         before: object = None
+        looks = 0
         while not self.go_on.wait(_LOOK):
             now = self._where_other_is()
-            if now is not None and now == before:
+            looks = looks + 1 if now is not None and now == before else 0
+            if looks == _LOOKS:
                 self.was_waited_for = True
                 return
             before = now
