@@ -11,7 +11,7 @@ from lowkiq_lambda import ConfigError, Worker
 from lowkiq_lambda.testing import AppUnderTest
 from lowkiq_lambda.testing.fuzz.found import Shrinking
 from lowkiq_lambda.testing.fuzz.observed import Observed
-from lowkiq_lambda.testing.fuzz.oracle import Verdict
+from lowkiq_lambda.testing.fuzz.oracle import Difference
 from lowkiq_lambda.testing.fuzz.plan import (
     DrainStep,
     Fault,
@@ -128,12 +128,12 @@ def test_each_fault_happens(lowkiq: AppUnderTest, fault: str) -> None:
     assert {fault: 1} == dict(report.faults)
 
 
-def _verdict(fault_class: str) -> Verdict:
-    return Verdict(fault_class, "", "", Observed())
+def _difference(fault_class: str) -> Difference:
+    return Difference(fault_class, "", "", Observed())
 
 
 def _shrunk(plan: Plan, judge: Any, fault_class: str) -> Plan:
-    shrinking = Shrinking(judge, plan, _verdict(fault_class), "1")
+    shrinking = Shrinking(judge, plan, _difference(fault_class), "1")
     shrinking.run()
     return shrinking.plan
 
@@ -149,11 +149,11 @@ def test_a_plan_shrinks_to_what_it_needs() -> None:
         DrainStep(),
     )
 
-    def judge(candidate: Plan) -> Verdict | None:
+    def judge(candidate: Plan) -> Difference | None:
         points = [fault.point for fault in faults_of(candidate) if fault.kind == "die"]
         if not isinstance(candidate[0], PushStep):
             return None
-        return _verdict("repeat") if any(isinstance(point, int) and point >= 4 for point in points) else None
+        return _difference("repeat") if any(isinstance(point, int) and point >= 4 for point in points) else None
 
     assert (PushStep("1", 0, 1.0), DrainStep(Fault("die", 0, 4))) == _shrunk(plan, judge, "repeat")
 
@@ -162,11 +162,11 @@ def test_a_plan_moves_to_a_class_that_needs_less() -> None:
     """A handler that does harm when it dies is not told of freezes; one of another class is another finding."""
     frozen: Plan = (PushStep("1", 0, 1.0), DrainStep(Fault("freeze", 0, 0)), DrainStep(), ThawStep())
 
-    def judge(candidate: Plan) -> Verdict | None:
+    def judge(candidate: Plan) -> Difference | None:
         kinds = [fault.kind for fault in faults_of(candidate)]
         if not kinds:
-            return _verdict("morgue")
-        return _verdict("two holders" if "freeze" in kinds else "repeat")
+            return _difference("morgue")
+        return _difference("two holders" if "freeze" in kinds else "repeat")
 
     shrunk = _shrunk(frozen, judge, "two holders")
 
@@ -174,5 +174,5 @@ def test_a_plan_moves_to_a_class_that_needs_less() -> None:
     assert ["freeze"] == [fault.kind for fault in faults_of(_shrunk(frozen, lambda plan: _as_is(plan, frozen), "x"))]
 
 
-def _as_is(plan: Plan, whole: Plan) -> Verdict | None:
-    return _verdict("x") if plan == tuple(map(replace, whole)) else None
+def _as_is(plan: Plan, whole: Plan) -> Difference | None:
+    return _difference("x") if plan == tuple(map(replace, whole)) else None

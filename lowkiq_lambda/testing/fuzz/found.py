@@ -9,7 +9,7 @@ from typing import Final
 
 from lowkiq_lambda.testing.fuzz.generate import Recorded
 from lowkiq_lambda.testing.fuzz.observed import Observed
-from lowkiq_lambda.testing.fuzz.oracle import ORDER, Verdict
+from lowkiq_lambda.testing.fuzz.oracle import ORDER, Difference
 from lowkiq_lambda.testing.fuzz.plan import (
     AT_A_LINE,
     DrainStep,
@@ -29,15 +29,17 @@ MOST_TRIES: Final = 300
 class Shrinking:
     """One finding on its way to a smaller plan."""
 
-    def __init__(self, judge: Callable[[Plan], Verdict | None], plan: Plan, verdict: Verdict, first_id: str) -> None:
+    def __init__(
+        self, judge: Callable[[Plan], Difference | None], plan: Plan, difference: Difference, first_id: str
+    ) -> None:
         self._judge = judge
         self._first_id = first_id
         self.plan = plan
-        self.verdict = verdict
+        self.difference = difference
         self.tries = 0
 
     def run(self) -> None:
-        """Shrink: afterwards `plan` and `verdict` are those of the smallest plan."""
+        """Shrink: afterwards `plan` and `difference` are those of the smallest plan."""
         while any(self._takes(candidate) for candidate in self._candidates()):
             pass
         self._take_earliest_points()
@@ -48,10 +50,10 @@ class Shrinking:
         if self.tries >= MOST_TRIES or not pushes_of(candidate) or candidate == self.plan:
             return False
         self.tries += 1
-        verdict = self._judge(candidate)
-        if verdict is None or not _is_as_good(verdict.fault_class, self.verdict.fault_class):
+        difference = self._judge(candidate)
+        if difference is None or not _is_as_good(difference.fault_class, self.difference.fault_class):
             return False
-        self.plan, self.verdict = candidate, verdict
+        self.plan, self.difference = candidate, difference
         return True
 
     def _candidates(self) -> Iterator[Plan]:

@@ -36,7 +36,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Difference:
     """Why a scenario is a fault of the handler: its class, and the difference in words."""
 
     fault_class: str
@@ -76,7 +76,7 @@ class Oracle:
                 f"The first ends with {reference.state!r}, the second with {again.state!r}."
             )
 
-    def judge(self, plan: Plan) -> Verdict | None:
+    def judge(self, plan: Plan) -> Difference | None:
         """Run the scenario and its reference; the difference, or None."""
         self.scenarios += 1
         reference = self.reference(plan)
@@ -84,20 +84,20 @@ class Oracle:
         self.last = observed
         if observed.never_ends or reference.never_ends:
             actual = f"more than {MOST_CALLS} calls, or jobs that are always left"
-            return Verdict(NEVER_ENDS, "the handler comes to an end", actual, observed)
+            return Difference(NEVER_ENDS, "the handler comes to an end", actual, observed)
         if observed.has_swallowed:
             actual = "the handler went on after its process had died"
-            return Verdict(SWALLOWS, "the end of a process ends the handler", actual, observed)
+            return Difference(SWALLOWS, "the end of a process ends the handler", actual, observed)
         if observed.dead:
-            return Verdict(MORGUE, "no job is dead", f"ids {', '.join(observed.dead)} are in the morgue", observed)
+            return Difference(MORGUE, "no job is dead", f"ids {', '.join(observed.dead)} are in the morgue", observed)
         if reference.state != observed.state:
-            return Verdict(_class_of(plan), repr(reference.state), repr(observed.state), observed)
+            return Difference(_class_of(plan), repr(reference.state), repr(observed.state), observed)
         if self._compares_pushes and set(reference.pushes) != set(observed.pushes):
             expected, pushes = (f"pushes {sorted(set(one.pushes))}" for one in (reference, observed))
-            return Verdict(_class_of(plan), expected, pushes, observed)
+            return Difference(_class_of(plan), expected, pushes, observed)
         return self._judge_effects(reference, observed)
 
-    def _judge_effects(self, reference: Observed, observed: Observed) -> Verdict | None:
+    def _judge_effects(self, reference: Observed, observed: Observed) -> Difference | None:
         for name, effect in self._effects.items():
             plain, actual = Counter(reference.effects[name]), Counter(observed.effects[name])
             more, less = actual - plain, plain - actual
@@ -109,7 +109,7 @@ class Oracle:
             if wrong is not None:
                 expected = f"{wrong} {_times(plain[wrong])}, as {effect.how_often!r} is declared"
                 times = f"{wrong} {_times(actual[wrong])}"
-                return Verdict(f"effect {name}", expected, times, observed, is_missing=wrong not in more)
+                return Difference(f"effect {name}", expected, times, observed, is_missing=wrong not in more)
         return None
 
     def reference(self, plan: Plan) -> Observed:

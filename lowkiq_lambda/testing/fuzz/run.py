@@ -18,7 +18,7 @@ from lowkiq_lambda.testing.fuzz.generate import Recorded, Scenarios, Scope
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, project_of, restorer
 from lowkiq_lambda.testing.fuzz.observed import Subject, Surroundings
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions, all_options, codes_of
-from lowkiq_lambda.testing.fuzz.oracle import NEVER_ENDS, Oracle, Verdict
+from lowkiq_lambda.testing.fuzz.oracle import NEVER_ENDS, Difference, Oracle
 from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, plan_of, plan_text
 from lowkiq_lambda.testing.fuzz.points import UserCode
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of
@@ -139,46 +139,46 @@ class FuzzRun:
         return points
 
     def _try(self, plan: Plan, first_id: str) -> None:
-        verdict = self._oracle.judge(plan)
-        self._note(plan, verdict)
-        if verdict is None or verdict.fault_class in self._explained:
+        difference = self._oracle.judge(plan)
+        self._note(plan, difference)
+        if difference is None or difference.fault_class in self._explained:
             return
         scenario = self._oracle.scenarios
-        shrinking = Shrinking(self._oracle.judge, plan, verdict, first_id)
+        shrinking = Shrinking(self._oracle.judge, plan, difference, first_id)
         shrinking.run()
         # Trials do not count.
         self._oracle.scenarios = scenario
-        fault_class = shrinking.verdict.fault_class
+        fault_class = shrinking.difference.fault_class
         if fault_class not in self._explained:
-            self._add_finding(shrinking.plan, shrinking.verdict, scenario, shrinking.tries)
-        self._explained |= {verdict.fault_class, fault_class}
+            self._add_finding(shrinking.plan, shrinking.difference, scenario, shrinking.tries)
+        self._explained |= {difference.fault_class, fault_class}
 
-    def _add_finding(self, plan: Plan, verdict: Verdict, scenario: int, tries: int) -> None:
-        text = plan_text(named(plan, verdict.observed), self._pool)
-        lines = story(plan, verdict, self._pool, versions=self._options["versions"])
-        advice = advice_for(verdict)
-        self._report.findings.append(FuzzFinding(verdict.fault_class, lines, advice, text, scenario, tries))
+    def _add_finding(self, plan: Plan, difference: Difference, scenario: int, tries: int) -> None:
+        text = plan_text(named(plan, difference.observed), self._pool)
+        lines = story(plan, difference, self._pool, versions=self._options["versions"])
+        advice = advice_for(difference)
+        self._report.findings.append(FuzzFinding(difference.fault_class, lines, advice, text, scenario, tries))
 
     def _replay(self, plan: Plan) -> None:
-        verdict = self._oracle.judge(plan)
-        self._note(plan, verdict)
-        if verdict is None:
+        difference = self._oracle.judge(plan)
+        self._note(plan, difference)
+        if difference is None:
             observed = self._oracle.last
             others = substitutes(plan, observed, self._record)
             if others:
                 self._report.left_out.append("the line of the plan is gone, so each line was tried in its place.")
             for other in others:
-                verdict = self._oracle.judge(other)
-                self._note(other, verdict)
-                if verdict is not None:
+                difference = self._oracle.judge(other)
+                self._note(other, difference)
+                if difference is not None:
                     plan = other
                     break
-        if verdict is not None:
-            self._add_finding(plan, verdict, self._oracle.scenarios, 0)
+        if difference is not None:
+            self._add_finding(plan, difference, self._oracle.scenarios, 0)
 
-    def _note(self, plan: Plan, verdict: Verdict | None) -> None:
+    def _note(self, plan: Plan, difference: Difference | None) -> None:
         observed, report = self._oracle.last, self._report
-        result = None if verdict is None else (verdict.fault_class, verdict.expected, verdict.actual)
+        result = None if difference is None else (difference.fault_class, difference.expected, difference.actual)
         self._digest.update(repr((plan, result, observed.calls, observed.state, observed.effects)).encode())
         report.faults.update(fault.kind for fault in observed.fired)
         for fault, place in zip(_by_drain(plan), observed.places, strict=False):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lowkiq_lambda.testing.fuzz.oracle import MORGUE, NEVER_ENDS, SWALLOWS, Verdict
+from lowkiq_lambda.testing.fuzz.oracle import MORGUE, NEVER_ENDS, SWALLOWS, Difference
 from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, DrainStep, Fault, FaultKind, Plan, PushStep
 from lowkiq_lambda.testing.fuzz.points import CodePlace
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool
@@ -38,25 +38,25 @@ _AT: Final[dict[FaultKind, str]] = {
 }
 
 
-def advice_for(verdict: Verdict) -> str:
+def advice_for(difference: Difference) -> str:
     """What helps, in a line, with its page."""
-    return ADVICE.get(MISSING if verdict.is_missing else verdict.fault_class, _OF_EFFECTS)
+    return ADVICE.get(MISSING if difference.is_missing else difference.fault_class, _OF_EFFECTS)
 
 
-def story(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -> list[str]:
+def story(plan: Plan, difference: Difference, pool: PayloadPool, *, versions: bool) -> list[str]:
     """The lines of the story."""
-    lines = [f"  {number}. {line}" for number, line in enumerate(_steps(plan, verdict, pool, versions=versions), 1)]
+    lines = [f"  {number}. {line}" for number, line in enumerate(_steps(plan, difference, pool, versions=versions), 1)]
     return [
         *lines,
-        f"  the handler's calls: {'; '.join(_calls(verdict.observed.calls))}",
-        f"  expected  {_cut(verdict.expected)}",
-        f"  actual    {_cut(verdict.actual)}",
-        f"  advice: {advice_for(verdict)}",
+        f"  the handler's calls: {'; '.join(_calls(difference.observed.calls))}",
+        f"  expected  {_cut(difference.expected)}",
+        f"  actual    {_cut(difference.actual)}",
+        f"  advice: {advice_for(difference)}",
     ]
 
 
-def _steps(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -> Iterator[str]:
-    places = iter(verdict.observed.places)
+def _steps(plan: Plan, difference: Difference, pool: PayloadPool, *, versions: bool) -> Iterator[str]:
+    places = iter(difference.observed.places)
     is_frozen = False
     for step in plan:
         if isinstance(step, PushStep):
@@ -69,7 +69,7 @@ def _steps(plan: Plan, verdict: Verdict, pool: PayloadPool, *, versions: bool) -
         elif is_frozen:
             is_frozen = False
             yield "the process that stood still goes on"
-    if verdict.observed.was_waited_for:
+    if difference.observed.was_waited_for:
         yield "(another process waited for a lock of the one that stood still, which went on because of that)"
     yield (
         "other processes drain until no job is left"
