@@ -16,9 +16,9 @@ import msgspec
 
 from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, LowkiqError, Worker
 from lowkiq_lambda.jobs.job import shard_for
-from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard import backend
 from tests.chaos.race.mutants import scripts_of
+from tests.kit.acknowledged import Acknowledged
 from tests.proof.history import Recorder
 
 SHARDS = 2
@@ -54,19 +54,6 @@ class Track(msgspec.Struct, frozen=True):
         }
         app.worker(type("Racing", (Worker,), fields | handlers))
         return app
-
-
-class Acknowledged:
-    """Records what Redis has acknowledged."""
-
-    def __init__(self, history: Recorder) -> None:
-        self._history = history
-
-    def settled(self, event: SettledEvent) -> None:
-        """Note each id that is done."""
-        for job_id, outcome in event.name_outcomes():
-            if outcome == "done":
-                self._history.write("settled", job_id, token=event.token)
 
 
 class Handlers:

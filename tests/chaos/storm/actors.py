@@ -11,6 +11,7 @@ from redis import RedisError
 
 from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
 from tests.chaos.storm import mutants
+from tests.kit.acknowledged import Acknowledged
 from tests.proof.history import Recorder
 
 BAD = "bad"
@@ -51,6 +52,7 @@ class Scene(msgspec.Struct, frozen=True):
     def declare(self, app: Lowkiq, seed: int) -> type[Worker]:
         """The worker; its handler takes some milliseconds, and notes what it is given."""
         scene, history, rng = self, Recorder(self.history), random.Random(seed)
+        app.observers.append(Acknowledged(history))
 
         class Noting(Worker):
             queue_name = scene.queue_name

@@ -21,6 +21,8 @@ from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, check
 
 DRAINS: Final = 3
+SETTLING: Final = 5
+"""Leases within which a failure is durable, if no harm is done: on a busy machine one may not be enough."""
 _processes: Final = multiprocessing.get_context("forkserver")
 # A process costs a fork then, and no import.
 _processes.set_forkserver_preload([actors.__name__])
@@ -66,7 +68,9 @@ class Storm:
 
     def found(self, *, ended: bool) -> list[str]:
         """What the history shows that must not be."""
-        terms = Terms(ended=ended, settling=self._scene.lease_ttl, failing=BAD, retries=RETRIES)
+        terms = Terms(
+            ended=ended, settling=SETTLING * self._scene.lease_ttl, acknowledged=True, failing=BAD, retries=RETRIES
+        )
         return check(self._history.read(), terms).words
 
     def __enter__(self) -> Self:

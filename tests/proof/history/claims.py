@@ -31,14 +31,16 @@ class Terms(msgspec.Struct, frozen=True):
 
     `ended`: all is worked off, so that losses can be judged. `looked`: `left` has all that the morgue has then.
     `settling`: seconds within which an outcome is durable if no harm is done to its process; None if only `settled`
-    tells it. `failing`: how the ids begin whose handler always fails; `retries`: how often they are tried again.
-    `crashes`: deaths that kill an id that runs alone. `running`: the most holders at once; `rate`: the most ids that
-    begin within `per` seconds; `blur`: seconds by which a handler may note its begin too late.
+    tells it. `acknowledged`: of payloads that are done only `settled` tells it, and of failures the time.
+    `failing`: how the ids begin whose handler always fails; `retries`: how often they are tried again. `crashes`:
+    deaths that kill an id that runs alone. `running`: the most holders at once; `rate`: the most ids that begin within
+    `per` seconds; `blur`: seconds by which a handler may note its begin too late.
     """
 
     ended: bool = True
     looked: bool = False
     settling: float | None = None
+    acknowledged: bool = False
     failing: str = ""
     retries: int | None = None
     crashes: int = 3

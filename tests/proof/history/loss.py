@@ -15,7 +15,7 @@ CLAIM: Final = Claim(
     "what is left; each number of a run or a look was in a push that was not refused; no number is in two looks, or in "
     "a look and a run that is done for good. A number that a run did for good (settled; or done, with no harm to its "
     "process within the time of a settling) comes again only to a process that stood still before; one that did not "
-    "fail comes again only with the word that it does. A settling names a run that was done.",
+    "fail comes again only with the word that it does. A settling names a run that was done or stale.",
     "What the server loses; an id whose processes died three times; what the bound of the morgue removes.",
 )
 
@@ -67,7 +67,7 @@ def _repeats(story: IdStory, terms: Terms) -> Iterator[str]:
     done_by: dict[int, HandlerRun] = {}
     handed: dict[int, HandlerRun] = {}
     for run in story.runs:
-        final = [n for n in run.numbers if n in done_by and done_by[n].is_final(run.began_at, terms.settling)]
+        final = [n for n in run.numbers if n in done_by and done_by[n].is_final(run.began_at, _settling(terms))]
         if final and not run.outlived:
             yield f"{final[:20]} were handed over again after they were done"
         untold = [n for n in run.numbers if n in handed and run.repeated is False and handed[n].outcome != "failed"]
@@ -76,6 +76,10 @@ def _repeats(story: IdStory, terms: Terms) -> Iterator[str]:
         handed.update(dict.fromkeys(run.numbers, run))
         if run.outcome == "done":
             done_by.update({n: run for n in run.numbers if not _is_settled(done_by.get(n))})
+
+
+def _settling(terms: Terms) -> float | None:
+    return None if terms.acknowledged else terms.settling
 
 
 def _is_settled(run: HandlerRun | None) -> bool:
@@ -96,7 +100,7 @@ def _inventions(story: IdStory, account: IdAccount) -> Iterator[str]:
 
 def _lost(story: IdStory, account: IdAccount, terms: Terms, *, may_lie_dead: bool) -> Iterator[str]:
     done = {n for run in story.runs if run.outcome in MAYBE_DONE for n in run.numbers}
-    certain = {n for run in story.runs if run.is_final(math.inf, terms.settling) for n in run.numbers}
+    certain = {n for run in story.runs if run.is_final(math.inf, _settling(terms)) for n in run.numbers}
     if both := sorted(certain & {*account.left}):
         yield f"{both[:20]} are left, and were done"
     if failed_never := sorted(account.left_dead - _failed(story)):

@@ -140,7 +140,7 @@ class RunHistory:
             self._stand.discard(event.process)
             runs.remove(run)
             run.ended_at, run.outcome = event.at, event.outcome
-            if event.outcome == "done":
+            if event.outcome in MAYBE_DONE:
                 self._done[event.process, event.id].append(run)
         return run
 
