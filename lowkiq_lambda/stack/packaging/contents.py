@@ -31,7 +31,7 @@ _NOT_IN_LAMBDA: Final = {
     "aws": {"drain_schedules"},
     "operate": {"doctor"},
 }
-_PAGES: Final = {LIBRARY: {"dashboard"}}
+_PAGES: Final = {LIBRARY: {"dashboard"}, "operate": {"presentation"}}
 # Folders that an earlier build may have left.
 _MADE_HERE: Final = {"dashboard": {"compiled"}}
 
