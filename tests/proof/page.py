@@ -130,7 +130,7 @@ def _runs() -> Iterator[tuple[str, ProofRuns]]:
             yield kind, runs
 
 
-SEEDS: Final = 8
+SEEDS: Final = 30
 BLOCKS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "scene": _scene,
     "claims": _claims,
