@@ -100,6 +100,7 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     else:
         say(str(report))
     if write_test is not None and report.findings:
+        write_test.parent.mkdir(parents=True, exist_ok=True)
         write_test.write_text(written_test(subject, report), "utf-8")
         remark(f"wrote {write_test}")
     return DIFFERENT if report.findings else DONE

@@ -44,14 +44,22 @@ def project_app(start: Path | None = None) -> str | None:
 
 def fuzz_table(worker: str, start: Path | None = None) -> dict[str, Any]:
     """`[tool.lowkiq.fuzz.WORKER]` of the nearest pyproject.toml; empty if there is none. Raises ConfigError."""
-    folder = app_folder(start)
-    tables = {} if folder is None else _table(folder / _PYPROJECT).get("fuzz", {})
-    table = tables.get(worker, {}) if isinstance(tables, dict) else {}
-    if not isinstance(tables, dict) or not isinstance(table, dict):
+    folder, tables = app_folder(start), fuzz_tables(start)
+    table = tables.get(worker, {})
+    if not isinstance(table, dict):
         raise ConfigError(f"{folder}/{_PYPROJECT}: [tool.lowkiq.fuzz.{worker}] must be a table.")
     if folder is not None and table and str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     return table
+
+
+def fuzz_tables(start: Path | None = None) -> dict[str, Any]:
+    """All of `[tool.lowkiq.fuzz]`, by the names of workers. Raises ConfigError."""
+    folder = app_folder(start)
+    tables = {} if folder is None else _table(folder / _PYPROJECT).get("fuzz", {})
+    if not isinstance(tables, dict):
+        raise ConfigError(f"{folder}/{_PYPROJECT}: [tool.lowkiq.fuzz] must have a table for each worker.")
+    return tables
 
 
 def find_app(start: Path | None = None) -> str | None:

@@ -109,15 +109,23 @@ def test_a_handler_without_a_difference(capsys: pytest.CaptureFixture[str]) -> N
     assert "safe" not in text
 
 
+def test_options_under_a_misspelt_name_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They would be left out, and the fuzz would compare nothing."""
+    (project / "pyproject.toml").write_text(PYPROJECT + '\n[tool.lowkiq.fuzz.SetOrdr]\nstate = "fuzzing:state"\n')
+
+    assert 2 == main(["fuzz", "shop:SetOrder", "--scenarios", "5"])
+    assert "[tool.lowkiq.fuzz.SetOrdr] is of no worker: the name of this one is SetOrder." in capsys.readouterr().err
+
+
 def test_a_finding_becomes_a_test(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The story is printed, the exit code is 1, and pytest runs what was written."""
-    code = main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "test_of_fuzz.py"])
+    code = main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "tests/test_of_fuzz.py"])
 
     text, errors = capsys.readouterr()
-    assert (1, "wrote test_of_fuzz.py\n") == (code, errors)
+    assert (1, "wrote tests/test_of_fuzz.py\n") == (code, errors)
     assert "AddPoint ends differently (repeat): scenario " in text
-    assert "def test_add_point_repeat(lowkiq):" in (project / "test_of_fuzz.py").read_text()
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "lowkiq", "test_of_fuzz.py"]
+    assert "def test_add_point_repeat(lowkiq):" in (project / "tests" / "test_of_fuzz.py").read_text()
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "lowkiq", "tests/test_of_fuzz.py"]
     own = {name: value for name, value in clean_environment().items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
@@ -128,8 +136,8 @@ def test_a_finding_becomes_a_test(project: Path, capsys: pytest.CaptureFixture[s
     )
     assert 1 == done.returncode, done.stdout + done.stderr
     assert "AddPoint ends differently (repeat)" in done.stdout
-    assert 2 == main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "test_of_fuzz.py"])
-    assert "test_of_fuzz.py exists: name a new file." in capsys.readouterr().err
+    assert 2 == main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "tests/test_of_fuzz.py"])
+    assert "tests/test_of_fuzz.py exists: name a new file." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("project")

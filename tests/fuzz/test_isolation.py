@@ -4,7 +4,8 @@ import gc
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from lowkiq_lambda import Batch, ConfigError, Lowkiq
 from lowkiq_lambda.testing import AppUnderTest, app_under_test
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, restorer
 from lowkiq_lambda.testing.fuzz.options import all_options, codes_of
-from lowkiq_lambda.testing.fuzz.points import PointCounter, UserCode, counted
+from lowkiq_lambda.testing.fuzz.points import CodePlace, PointCounter, UserCode, counted
 from lowkiq_lambda.testing.fuzz.run import FuzzRun, fuzz
 from tests.fuzz import planted
 from tests.fuzz.planted import MailMended, send_mail
@@ -243,3 +244,41 @@ def _add_up(numbers: list[int]) -> int:
 
 def _twice(number: int) -> int:
     return 2 * number
+
+
+def leave_blocks(lock: threading.Lock) -> int:
+    """In each way in which Python leaves a block."""
+    total = 0
+    for number in range(2):
+        with lock:
+            total = number
+    try:
+        with lock:
+            int("no number")
+    except ValueError:
+        with lock:
+            return total
+    return -1
+
+
+def test_a_block_is_left_whatever_line_a_process_dies_before() -> None:
+    """No exception comes between the end of a block and its exit: a lock would be held for ever, and the fuzz hang."""
+    lock, user_code = threading.Lock(), UserCode(ROOT)
+    places: list[str] = []
+
+    def die_before(number: int) -> bool:
+        def act(at: int, place: CodePlace) -> None:
+            places.append(place.text)
+            if at == number:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt), counted(user_code, PointCounter(act)):
+            leave_blocks(lock)
+            return False
+        return True
+
+    deaths = list(takewhile(bool, map(die_before, range(100))))
+
+    assert 7 < len(deaths) < 100
+    assert not lock.locked()
+    assert any("no number" in place for place in places)

@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pkgutil import resolve_name
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, TypedDict, cast
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.settings.project import fuzz_table
+from lowkiq_lambda.settings.project import fuzz_table, fuzz_tables
 from lowkiq_lambda.testing.fuzz.oracle import Effect
 from lowkiq_lambda.testing.fuzz.plan import KINDS, FaultKind
 
@@ -98,7 +99,17 @@ def _of_worker(worker: type[Worker[Any]]) -> Mapping[str, Any]:
 
 def _of_project(worker: type[Worker[Any]]) -> Mapping[str, Any]:
     table = fuzz_table(worker.__name__) or fuzz_table(worker.queue_name)
+    if not table:
+        _check_names(worker)
     return {name: _resolved(name, value) if name in _BY_NAME else value for name, value in table.items()}
+
+
+def _check_names(worker: type[Worker[Any]]) -> None:
+    """A name of no worker that is nearly this one's would leave the fuzz without its options."""
+    workers = worker.app.workers if worker.app is not None else ()
+    names = {name for each in workers for name in (each.__name__, each.queue_name)}
+    if close := get_close_matches(worker.__name__, sorted(fuzz_tables().keys() - names), 1, cutoff=0.8):
+        raise ConfigError(f"[tool.lowkiq.fuzz.{close[0]}] is of no worker: the name of this one is {worker.__name__}.")
 
 
 def _resolved(option: str, name: object) -> Any:  # noqa: ANN401 - whatever the name stands for

@@ -72,7 +72,8 @@ class Oracle:
             raise ConfigError(f"The handler fails without any fault, by {kind}: give payloads that it can perform.")
         if (reference.state, reference.effects) != (again.state, again.effects):
             raise ConfigError(
-                "Two runs without any fault end differently: leave times, tokens and random values out of `state`. "
+                "Two runs without any fault end differently: let `reset` put back all that a run changes, and leave "
+                "times, tokens and random values out of `state`. "
                 f"The first ends with {reference.state!r}, the second with {again.state!r}."
             )
 

@@ -4,6 +4,7 @@ Lines count in the user's code alone: below the project's folder, in no installe
 outside world, nor in anything that such a double calls.
 """
 
+import dis
 import linecache
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -22,6 +23,8 @@ _HAS_MONITORING: Final = sys.version_info >= (3, 12)
 _TOOL: Final = 4
 """Of `sys.monitoring`: one that it reserves for nobody."""
 MORE_HITS: Final = "#"
+_PASSING: Final = frozenset(("NOP", "SWAP", "CACHE"))
+"""Instructions that may come before a block is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,24 @@ class CodePlace:
         return f"{Path(self.file).name}:{self.line}  {linecache.getline(self.file, self.line).strip()}".rstrip()
 
 
+def exits_of(code: CodeType) -> frozenset[int]:
+    """Where the code comes to the line of a `with` statement once more, to leave its block.
+
+    No exception can come between the end of a block and its exit: raised there, it would skip the exit, so that a lock
+    stayed held.
+    """
+    instructions = [*dis.get_instructions(code)]
+    names = [(one.opname, one.argval) for one in instructions]
+    exits = set[int]()
+    for at, one in enumerate(instructions):
+        then = next((after for after in range(at, len(names)) if names[after][0] not in _PASSING), len(names))
+        leaves = names[then : then + 3] == [("LOAD_CONST", None)] * 3 and names[then + 3][0] in {"PRECALL", "CALL"}
+        fails = [name for name, _ in names[at : at + 2]] == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]
+        if leaves or fails:
+            exits.add(one.offset)
+    return frozenset(exits)
+
+
 class UserCode:
     """Which code is the user's: below `root`, and not in one of the functions `outside`."""
 
@@ -60,6 +81,7 @@ class UserCode:
         self._root = f"{root}/"
         self._outside = frozenset(outside)
         self._is_user: dict[CodeType, bool] = {}
+        self._exits: dict[CodeType, frozenset[int]] = {}
 
     def has(self, code: CodeType) -> bool:
         """Whether its lines are points."""
@@ -70,6 +92,13 @@ class UserCode:
             is_user = is_user and not any(part in file for part in _INSTALLED) and code.co_name != "<module>"
             self._is_user[code] = is_user
         return is_user
+
+    def leaves_block(self, frame: FrameType) -> bool:
+        """Whether the frame is at the exit of a `with` block, which is no point."""
+        exits = self._exits.get(frame.f_code)
+        if exits is None:
+            exits = self._exits[frame.f_code] = exits_of(frame.f_code)
+        return frame.f_lasti in exits
 
     def is_outside(self, frame: FrameType | None) -> bool:
         """Whether a double of the outside world has called this frame."""
@@ -125,7 +154,7 @@ def counted(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
 
 def _tracer(user_code: UserCode, counter: PointCounter) -> Callable[[FrameType, str, Any], Any]:
     def on_line(frame: FrameType, event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
-        if event == "line":
+        if event == "line" and not user_code.leaves_block(frame):
             counter.note(frame.f_code, frame.f_lineno)
         return on_line
 
@@ -166,6 +195,7 @@ def _on_line(code: CodeType, line: int) -> Any:  # noqa: ANN401 - a constant of 
     if not user_code.has(code):
         monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # as above
         return monitoring.DISABLE
-    if not user_code.is_outside(sys._getframe(1)):  # noqa: SLF001 - no other way to the callers
+    frame = sys._getframe(1)  # noqa: SLF001 - no other way to the callers
+    if not (user_code.is_outside(frame) or user_code.leaves_block(frame)):
         counter.note(code, line)
     return None

@@ -18,8 +18,8 @@ _PAGES: Final = "idempotent-handlers.md"
 ADVICE: Final = {
     "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something)",
     "late": f"let the write refuse an older version, by the score ({_PAGES}: it sets a state)",
-    "merging": 'equal payloads of an id become one: set merge="latest" or "max", or give each payload an id of its '
-    "own (merging.md)",
+    "merging": 'equal payloads of an id become one: set merge="max" or "latest" if the last one counts, and "never" if '
+    "each does (merging.md)",
     "batch": "several payloads or ids in one call end otherwise than alone: perform each of them, in order "
     "(idempotent-handlers.md)",
     "two holders": "put the condition into the write itself, WHERE version <= … AND token <= … "
