@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from types import ModuleType
@@ -279,7 +280,9 @@ def test_options_of_a_command_are_those_of_lowkiq(
 
 def test_a_command_is_called_from_code(site: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
     """`call_command` takes its words, and raises where the program would end with another code than 0."""
+    before = dict(os.environ)
     call_command("lowkiq_stats", site.ShipOrder.queue_name)
+    assert before == dict(os.environ), "the process is as before"
     assert site.ShipOrder.queue_name in capfd.readouterr().out
 
     with pytest.raises(CommandError, match="lowkiq stats ended with 2"):

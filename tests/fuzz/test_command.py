@@ -92,6 +92,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lowkiq_test_server:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv(URL_VARIABLE, lowkiq_test_server.url)
+    monkeypatch.delenv("LOWKIQ_APP", raising=False)
     lowkiq_test_server.clear()
     for name in ("shop", "fuzzing"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from lowkiq_lambda.cli import main
 
+_VARIABLE: Final = "LOWKIQ_APP"
 _SPEC: Final = "lowkiq_lambda.contrib.django.project:app"
 """Found by processes that a command starts, too: manage.py has put the settings into the environment."""
 
@@ -35,8 +36,16 @@ class PassingCommand(BaseCommand):
             raise CommandError(f"lowkiq {self.command} ended with {code}.", returncode=code)
 
     def _run(self, words: list[str]) -> int:
-        os.environ["LOWKIQ_APP"] = _SPEC
-        return main([self.command, *words])
+        before = os.environ.get(_VARIABLE)
+        os.environ[_VARIABLE] = _SPEC
+        try:
+            return main([self.command, *words])
+        finally:
+            # A process that has called it from code is as before.
+            if before is None:
+                del os.environ[_VARIABLE]
+            else:
+                os.environ[_VARIABLE] = before
 
 
 def passing_command(command: str, what: str) -> type[PassingCommand]:
