@@ -94,7 +94,7 @@ class UserCode:
         return is_user
 
     def leaves_block(self, frame: FrameType) -> bool:
-        """Whether the frame is at the exit of a `with` block, which is no point."""
+        """Whether the frame is at the exit of a `with` block: nobody dies there."""
         exits = self._exits.get(frame.f_code)
         if exits is None:
             exits = self._exits[frame.f_code] = exits_of(frame.f_code)
