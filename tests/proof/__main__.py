@@ -27,7 +27,7 @@ SHORT: Final = 0.3
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the parts, write the page; the exit code."""
     options = _options(arguments)
-    rng, began = random.Random(options.seed), monotonic()
+    began = monotonic()
     _tell(f"seed {options.seed}")
     keep("scene", scene(datetime.now(UTC).date().isoformat()))
     for name in options.only or PARTS:
@@ -38,24 +38,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             keep(name, prove_mutants(is_long=is_long, tell=_tell))
         else:
             until = began + options.hours * HOUR * _share(name, options.only)
-            _make_runs(name, rng, until=until, size=1.0 if is_long else SHORT, add=options.add)
+            _make_runs(name, options.seed, until=until, size=1.0 if is_long else SHORT, add=options.add)
     write_page()
     found = faults()
     _tell(*(found or ["No claim was broken, and each planted fault was found. docs/proof.md has the figures."]))
     return 1 if found else 0
 
 
-def _make_runs(kind: str, rng: random.Random, *, until: float, size: float, add: bool) -> None:
-    """One run at least, and more until that time; each is kept as soon as it is over."""
+def _make_runs(kind: str, first: int, *, until: float, size: float, add: bool) -> None:
+    """One run at least, with the first seed, and more until that time; each is kept as soon as it is over."""
+    seed, rng = first, random.Random(first)
     before = kept(kind, ProofRuns) if add else None
     made = list(before.runs) if before else []
     while True:
-        seed = rng.randrange(2**32)
         _tell(f"{kind} with seed {seed}")
         made.append(RUNS[kind](seed, size))
         keep(kind, ProofRuns(kind, made))
         if monotonic() >= until:
             return
+        seed = rng.randrange(2**32)
 
 
 def _share(name: str, only: Sequence[str] | None) -> float:
@@ -80,7 +81,9 @@ def faults() -> list[str]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.proof", description=__doc__)
     parser.add_argument("--hours", type=float, default=0.0, help="how long runs go on; a short proof by default")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="repeats a proof")
+    parser.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(2**32), help="of the first run of each kind"
+    )
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone; the others stay as they are")
     parser.add_argument("--add", action="store_true", help="keep the runs that an earlier proof of this commit made")
     return parser.parse_args(arguments)
