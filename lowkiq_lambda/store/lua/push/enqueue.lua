@@ -102,22 +102,26 @@ for i = 1, count do
   if passed_over then
     passed_over[#passed_over + 1] = {i - 1, id}
   else
-    local entry, at = score .. number .. payload, place_of[id]
-    local appended = at and at > 0 and not (has_marks or has_debouncing) and rarely().payloads.appended(merge, records[at], entry)
-    if appended then
-      local due_at = times[at - 1]
-      records[at], met[#met + 1] = appended, i - 1
-      -- A number would lose its fraction in a reply.
-      met[#met + 1] = type(due_at) == 'number' and string.format('%.17g', due_at) or due_at
-    elseif waiting[i] or at then
-      if at then place_of[id] = -math.abs(at) end
-      joining[#joining + 1] = {i - 1, id, entry, waiting[i] or records[math.abs(at)], planned_at or false, false}
-    else
-      records[written + 1], records[written + 2] = id, 's' .. entry
+    local place = place_of[id]
+    if not place and not waiting[i] then
+      records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
       times[written + 1], times[written + 2] = planned_at or default_due_text, id
       written = written + 2
       place_of[id] = written
       if (planned_at or default_due) < earliest then earliest = planned_at or default_due end
+    else
+      local entry = score .. number .. payload
+      local appended = place and place > 0 and not (has_marks or has_debouncing)
+        and rarely().payloads.appended(merge, records[place], entry)
+      if appended then
+        local due_at = times[place - 1]
+        records[place], met[#met + 1] = appended, i - 1
+        -- A number would lose its fraction in a reply.
+        met[#met + 1] = type(due_at) == 'number' and string.format('%.17g', due_at) or due_at
+      else
+        if place then place_of[id] = -math.abs(place) end
+        joining[#joining + 1] = {i - 1, id, entry, waiting[i] or records[math.abs(place)], planned_at or false, false}
+      end
     end
   end
 end
