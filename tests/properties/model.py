@@ -49,6 +49,10 @@ MISJUDGED = 1.0
 """Seconds that a lease may seem to last beyond its TTL."""
 
 
+FEW = 8
+"""An id with so many payloads is not cut in two by the room that a claim has left."""
+
+
 @dataclass
 class Job:
     """An id that waits. `since`: its own time, while its next chunk queues behind what is due."""
@@ -358,14 +362,18 @@ class Model:
         if job.handed:
             fits = len(job.handed) <= most and sum(entry.size for entry in job.handed) <= room
             return (fits or not carried) and self._fly(id_, job.handed, time)
-        if len(job.entries) > 1:
-            most = min(most, limits.chunk or most, self.trouble.get(id_, {}).get("chunk_limit", most))
+        chunk = len(job.entries)
+        if chunk > 1:
+            chunk = min(chunk, limits.chunk or chunk, self.trouble.get(id_, {}).get("chunk_limit", chunk))
+            most = min(most, chunk)
         taken: list[Entry] = []
         for entry in job.entries[:most]:
             room -= entry.size
             if room < 0 and (taken or carried):
                 break
             taken.append(entry)
+        if carried and len(taken) < chunk and len(job.entries) <= FEW:
+            return False
         return bool(taken) and self._fly(id_, taken, time)
 
     def _fly(self, id_: str, taken: list[Entry], time: float) -> bool:

@@ -1,5 +1,7 @@
 """An id with very many payloads (E-69): cheap to push to, handed over in chunks, in order, others between."""
 
+import pytest
+
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -252,9 +254,29 @@ def test_a_chunk_that_fails_in_company_runs_alone_next(make_app: MakeApp, queue_
 
     notes = Notes(fail_in_company)
     worker = declare(app, queue_name, notes, batch_size=2)
-    worker.push_many([{"id": "a", "payload": 0}, *({"id": "b", "payload": n, "score": n} for n in range(5))])
+    worker.push_many([{"id": "a", "payload": 0}, *({"id": "b", "payload": n, "score": n} for n in range(9))])
 
     app.drain()
 
-    assert [{"a": [0], "b": [0, 1]}, {"a": [0]}, {"b": [0, 1, 2]}, {"b": [3, 4]}] == notes.batches
+    chunks = [{"b": [0, 1, 2]}, {"b": [3, 4, 5]}, {"b": [6, 7, 8]}]
+    assert [{"a": [0], "b": [0, 1]}, {"a": [0]}, *chunks] == notes.batches
+
+
+@pytest.mark.parametrize("length", [1, 600], ids=["in its record", "in the box"])
+@pytest.mark.parametrize("chunk", [0, 2, 3])
+def test_a_few_payloads_are_not_cut_by_the_room_of_a_claim(
+    make_app: MakeApp, queue_name: str, length: int, chunk: int
+) -> None:
+    """What does not fit behind others comes with the next claim, as a whole or as a chunk of its own size."""
+    app, notes = make_app(claim_payloads=3), Notes()
+    worker = declare(app, queue_name, notes, batch_size=10, payloads_at_once=chunk)
+    payloads = [f"{n}" * length for n in range(6)]
+    first = [{"id": "b", "payload": payload, "score": n} for n, payload in enumerate(payloads[:2])]
+    worker.push_many([{"id": "a"}, *first])
+    worker.push_many([{"id": "c", "payload": payload, "score": n} for n, payload in enumerate(payloads[2:5])])
+
+    app.drain()
+
+    of_c = [{"c": payloads[2:5]}] if chunk != 2 else [{"c": payloads[2:4]}, {"c": payloads[4:5]}]
+    assert [{"a": [""], "b": payloads[:2]}, *of_c] == notes.batches
     assert {} == left_behind(app, worker)

@@ -2,7 +2,8 @@
 --! needs wait put reading_step records payloads shard trouble retry_counts flight started
 --! with marks put_latest
 --! gives leave_rest take_few take_several take_started
--- Of an id with several payloads a claim takes a chunk: the first of them.
+-- Of an id with several payloads a claim takes a chunk: the first of them. Of a few it takes none where it has no room for all
+-- of the chunk: `since` would be in use then, and later claims would cost twice as much.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
 local function chunk_of(id, most, bytes, passes)
@@ -37,18 +38,25 @@ local function leave_rest(id, due_at)
   call('ZADD', since, 'LT', due_at, id)
 end
 
+local function chunk_size_of(t, chunk_size) return math.min(chunk_size or math.huge, t.chunk_limit or math.huge) end
+
 -- Reads all that taking a chunk needs before it is taken, and fails if a part of it is damaged.
-local function next_chunk(id, left, bytes, passes)
+local function next_chunk(id, chunk_size, left, bytes, passes)
   local t = read_trouble(id)
-  local entries, size, more = chunk_of(id, math.min(left, t.chunk_limit or left), bytes, passes)
+  local most = chunk_size_of(t, chunk_size)
+  local entries, size, more = chunk_of(id, math.min(most, left), bytes, passes)
+  if more and not passes and #entries < most then
+    local from, to = box_range(box_prefix(id))
+    if call('ZLEXCOUNT', box, from, to) <= payloads.most_in_record then entries = {} end
+  end
   if t.retry_counts then counts_of(id, t) end
   return t, entries, size, more
 end
 
 -- Its record in flight and what it takes up; the chunk is nil if no payload of the id fits, or there is none.
-local function take_several(merge, id, due_at, count, left, bytes, passes)
+local function take_several(merge, id, due_at, count, chunk_size, left, bytes, passes)
   -- What was taken of others in this claim would be lost by an error.
-  local is_sound, t, entries, size, more = pcall(next_chunk, id, left, bytes, passes)
+  local is_sound, t, entries, size, more = pcall(next_chunk, id, chunk_size, left, bytes, passes)
   if not is_sound or #entries == 0 then return nil end
   if has_marks then entries, more = of_latest.last_of_box(id), false else take_chunk(merge, id, entries) end
   if more then leave_rest(id, due_at) end
@@ -62,20 +70,20 @@ local function next_few(id, record)
   return t, entries, touched
 end
 
--- The same of payloads that lie in the record of the id; what does not fit stays there.
-local function take_few(id, record, due_at, count, left, bytes, passes)
+-- The same of payloads that lie in the record of the id; what is more than a chunk stays there.
+local function take_few(id, record, due_at, count, chunk_size, left, bytes, passes)
   local is_sound, t, entries, touched = pcall(next_few, id, record)
   if not is_sound then return nil end
-  local chunk, rest, size, most = {}, {}, 0, math.min(left, t.chunk_limit or left)
+  local chunk, rest, size, most = {}, {}, 0, chunk_size_of(t, chunk_size)
   for _, entry in ipairs(entries) do
-    local fits = #chunk < most and (size + #entry <= bytes or (#chunk == 0 and passes))
+    local fits = #chunk < math.min(most, left) and (size + #entry <= bytes or (#chunk == 0 and passes))
     if fits and #rest == 0 then
       chunk[#chunk + 1], size = entry, size + #entry
     else
       rest[#rest + 1] = entry
     end
   end
-  if #chunk == 0 then return nil end
+  if #chunk == 0 or (#rest > 0 and #chunk < most and not passes) then return nil end
   if #rest > 0 then
     call('HSET', jobs, id, record_of(rest, touched))
     leave_rest(id, due_at)

@@ -70,9 +70,10 @@ end
 -- what waits under it.
 local function take(merge, ids, times, limits, first, plain)
   local records, all = read_records(ids, limits.bytes)
-  local counts, originals = {}, {}
+  local counts, originals, troubles = {}, {}, {}
   if not plain then
-    counts, originals = rarely().numbers_of(retry, 'ZMSCORE', ids), rarely().numbers_of(since, 'ZMSCORE', ids)
+    counts, originals = rarely().values_of(retry, 'ZMSCORE', ids), rarely().values_of(since, 'ZMSCORE', ids)
+    troubles = rarely().values_of(trouble, 'HMGET', ids)
   end
   local claimed_jobs, whole, n, left, bytes, oldest = {}, {}, 0, limits.payloads, limits.bytes, math.huge
   for i, record in ipairs(records) do
@@ -95,7 +96,8 @@ local function take(merge, ids, times, limits, first, plain)
       end
       value = struct.pack('>dd', due_at, count) .. single
       whole[#whole + 1] = id
-    elseif plain and kind == kinds.few and fits(record, math.min(left, limits.chunk or left), bytes) then
+    elseif kind == kinds.few and not (counts[i] or troubles[i])
+      and fits(record, math.min(left, limits.chunk or left), bytes) then
       local taken, last = struct.unpack('>BI2', record, 2)
       left, bytes = left - taken, bytes - (#record - 4 * taken)
       -- As it lies in the record, and the length of the last before it.
@@ -105,13 +107,11 @@ local function take(merge, ids, times, limits, first, plain)
     else
       local taken, size, more
       if kind == SEVERAL then
-        local most = math.min(left, limits.chunk or math.huge)
-        value, taken, size, more = rarely().take_several(merge, id, due_at, count, most, bytes, n == 0)
+        value, taken, size, more = rarely().take_several(merge, id, due_at, count, limits.chunk, left, bytes, n == 0)
       elseif kind == STARTED then
         value, taken, size, more = rarely().take_started(id, record, due_at, count, left, bytes, n == 0)
       else
-        local most = math.min(left, limits.chunk or math.huge)
-        value, taken, size, more = rarely().take_few(id, record, due_at, count, most, bytes, n == 0)
+        value, taken, size, more = rarely().take_few(id, record, due_at, count, limits.chunk, left, bytes, n == 0)
       end
       if not value then
         if n == 0 then error('DAMAGED id without payloads') end

@@ -2,9 +2,9 @@
 --! needs exists texts
 --! with tracking flown_items
 --! with headers claim_headers
---! gives numbers_of claim_reply claim_again
+--! gives values_of claim_reply claim_again
 -- The claim as the holder gets it.
-local function numbers_of(key, command, ids)
+local function values_of(key, command, ids)
   if not exists(key) then return {} end
   return call(command, key, unpack(ids))
 end
@@ -26,7 +26,7 @@ end
 local function claim_reply(kind, claimed_jobs, charge, tracked)
   local ids, errors_of_ids = {}, {}
   for i = 1, #claimed_jobs, 2 do ids[#ids + 1] = claimed_jobs[i] end
-  for i, stored in ipairs(numbers_of(errors, 'HMGET', ids)) do
+  for i, stored in ipairs(values_of(errors, 'HMGET', ids)) do
     if stored then
       errors_of_ids[#errors_of_ids + 1] = ids[i]
       errors_of_ids[#errors_of_ids + 1] = text_of(errors, stored)
