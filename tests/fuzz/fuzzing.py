@@ -24,6 +24,9 @@ OPTIONS: Final[dict[str, FuzzOptions]] = {
     "MailMended": _MAIL,
     "LastWins": _ORDERS,
     "ReadThenWrite": _ORDERS,
+    "AddsAndReads": FuzzOptions(
+        state=lambda: (planted.runs.get(1.0, 0) > 1, planted.orders), payloads=STATUSES, merges=False
+    ),
     "ThereAndBack": _ORDERS,
     "LastWinsMended": _ORDERS,
     "Partial": _POINTS,

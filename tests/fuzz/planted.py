@@ -17,6 +17,8 @@ points: dict[str, int] = {}
 mails: list[str] = []
 provider: dict[str, str] = {}
 journal: dict[str, int] = {}
+runs: dict[float, int] = {}
+orders: dict[str, tuple[str, float]] = {}
 
 
 def db() -> sqlite3.Connection:
@@ -156,6 +158,21 @@ class ReadThenWrite(Worker[Status]):
                 with db() as transaction:
                     record = [id, newest.status, version]
                     transaction.execute("INSERT OR REPLACE INTO orders VALUES (?, ?, ?, 0)", record)
+
+
+@app.worker
+class AddsAndReads(Worker[Status]):
+    """It counts without a record, and compares the version before the write: two faults."""
+
+    merge = "latest"
+
+    def perform(self, batch: Batch[Status]) -> None:
+        """Count, look, and write."""
+        for id in batch:
+            newest, version = batch[id][-1], batch.job(id).scores[-1]
+            runs[version] = runs.get(version, 0) + 1
+            if orders.get(id, ("", 0.0))[1] <= version:
+                orders[id] = newest.status, version
 
 
 WRITE = """
@@ -357,7 +374,7 @@ def note(key: str) -> bool:
 
 def reset() -> None:
     """All is as it was."""
-    for one in (points, mails, provider, journal):
+    for one in (points, mails, provider, journal, runs, orders):
         one.clear()
     if not _anchors:
         _anchors.append(sqlite3.connect(_PLACE, uri=True, check_same_thread=False))

@@ -1,11 +1,12 @@
 """Planted faults are found in their class, and mended handlers pass; each kind of fault is needed for one of them."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda.testing import AppUnderTest
-from lowkiq_lambda.testing.fuzz.plan import KINDS
+from lowkiq_lambda.testing.fuzz.plan import KINDS, FaultKind
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzReport
 from lowkiq_lambda.testing.fuzz.run import fuzz
 from tests.fuzz import planted
@@ -17,6 +18,8 @@ PLANTED = [
     ("MailAfterCommit", "effect mail"),
     ("LastWins", "late"),
     ("ReadThenWrite", "two holders"),
+    ("AddsAndReads", "repeat"),
+    ("AddsAndReads", "two holders"),
     ("Partial", "repeat"),
     ("ThereAndBack", "merging"),
     ("FirstOfMany", "batch"),
@@ -31,6 +34,7 @@ IN_THE_NIGHT = 1_000
 SWITCHED_OFF: list[tuple[str, str, dict[str, Any]]] = [
     ("ReadThenWrite", "two holders", {"faults": {*KINDS} - {"freeze"}}),
     ("Counter", "repeat", {"faults": ()}),
+    ("Counter", "repeat", {"faults": ["freeze"]}),
     ("Partial", "repeat", {"faults": ["freeze", "after_handler"]}),
     ("ThereAndBack", "merging", {"merges": False}),
     ("CatchesAll", "swallows death", {"faults": {*KINDS} - {"die"}}),
@@ -86,6 +90,22 @@ def test_without_a_kind_of_fault_the_handler_that_needs_it_is_not_found(
 ) -> None:
     """So each kind is there for a reason."""
     assert fault_class not in classes(fuzzed(lowkiq, name, scenarios=60, **options))
+
+
+@pytest.mark.parametrize(
+    ("faults", "expected"),
+    [(KINDS, {"repeat", "two holders"}), ({*KINDS} - {"freeze"}, {"repeat"}), (["freeze"], {"two holders"})],
+)
+def test_two_faults_of_a_handler_are_two_findings(
+    lowkiq: AppUnderTest, faults: Collection[FaultKind], expected: set[str]
+) -> None:
+    """None hides behind the other one, and each plan has the faults alone that the fuzz may have."""
+    report = fuzzed(lowkiq, "AddsAndReads", faults=faults)
+
+    assert expected == {*classes(report)}
+    for finding in report.findings:
+        again = fuzzed(lowkiq, "AddsAndReads", plan=finding.plan)
+        assert {*again.faults} <= {*faults}
 
 
 def test_without_versions_no_version_is_late(lowkiq: AppUnderTest) -> None:

@@ -1,6 +1,6 @@
 """Plans: their text, and what replays them after the code has changed."""
 
-from dataclasses import replace
+from collections.abc import Collection
 from enum import Enum
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -9,12 +9,15 @@ import pytest
 
 from lowkiq_lambda import ConfigError, Worker
 from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda.testing.fuzz.classes import Classifier
 from lowkiq_lambda.testing.fuzz.found import Shrinking
 from lowkiq_lambda.testing.fuzz.observed import Observed
 from lowkiq_lambda.testing.fuzz.oracle import Difference
 from lowkiq_lambda.testing.fuzz.plan import (
+    KINDS,
     DrainStep,
     Fault,
+    FaultKind,
     Plan,
     PushStep,
     ThawStep,
@@ -128,12 +131,12 @@ def test_each_fault_happens(lowkiq: AppUnderTest, fault: str) -> None:
     assert {fault: 1} == dict(report.faults)
 
 
-def _difference(fault_class: str) -> Difference:
-    return Difference(fault_class, "", "", Observed())
+def _difference(fault_class: str, state: object = None) -> Difference:
+    return Difference(fault_class, "", "", Observed(state=state))
 
 
-def _shrunk(plan: Plan, judge: Any, fault_class: str) -> Plan:
-    shrinking = Shrinking(judge, plan, _difference(fault_class), "1")
+def _shrunk(plan: Plan, judge: Any, fault_class: str, kinds: Collection[FaultKind] = KINDS) -> Plan:
+    shrinking = Shrinking(judge, plan, _difference(fault_class), "1", kinds)
     shrinking.run()
     return shrinking.plan
 
@@ -158,9 +161,11 @@ def test_a_plan_shrinks_to_what_it_needs() -> None:
     assert (PushStep("1", 0, 1.0), DrainStep(Fault("die", 0, 4))) == _shrunk(plan, judge, "repeat")
 
 
-def test_a_plan_moves_to_a_class_that_needs_less() -> None:
-    """A handler that does harm when it dies is not told of freezes; one of another class is another finding."""
-    frozen: Plan = (PushStep("1", 0, 1.0), DrainStep(Fault("freeze", 0, 0)), DrainStep(), ThawStep())
+FROZEN: Plan = (PushStep("1", 0, 1.0), DrainStep(Fault("freeze", 0, 0)), DrainStep(), ThawStep())
+
+
+def test_a_plan_stays_in_its_class() -> None:
+    """A finding of another class is another finding."""
 
     def judge(candidate: Plan) -> Difference | None:
         kinds = [fault.kind for fault in faults_of(candidate)]
@@ -168,11 +173,42 @@ def test_a_plan_moves_to_a_class_that_needs_less() -> None:
             return _difference("morgue")
         return _difference("two holders" if "freeze" in kinds else "repeat")
 
-    shrunk = _shrunk(frozen, judge, "two holders")
-
-    assert ["die"] == [fault.kind for fault in faults_of(shrunk)]
-    assert ["freeze"] == [fault.kind for fault in faults_of(_shrunk(frozen, lambda plan: _as_is(plan, frozen), "x"))]
+    assert ["freeze"] == [fault.kind for fault in faults_of(_shrunk(FROZEN, judge, "two holders"))]
 
 
-def _as_is(plan: Plan, whole: Plan) -> Difference | None:
-    return _difference("x") if plan == tuple(map(replace, whole)) else None
+@pytest.mark.parametrize(("kinds", "kind"), [(KINDS, "die"), (["freeze", "after_handler"], "after_handler")])
+def test_a_death_shows_more_plainly_what_a_freeze_shows(kinds: Collection[FaultKind], kind: FaultKind) -> None:
+    """In a class that any fault may show, and by the kinds of faults that the fuzz may have."""
+
+    def judge(candidate: Plan) -> Difference | None:
+        return _difference("effect mail") if faults_of(candidate) else None
+
+    assert [kind] == [fault.kind for fault in faults_of(_shrunk(FROZEN, judge, "effect mail", kinds))]
+    assert ["freeze"] == [fault.kind for fault in faults_of(_shrunk(FROZEN, judge, "effect mail", ["freeze"]))]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "ends", "fault_class"),
+    [
+        (KINDS, {"freeze": 10, "die": 10}, "repeat"),
+        (KINDS, {"freeze": 10, "after_handler": 10}, "repeat"),
+        (KINDS, {"freeze": 10, "die": 8}, "two holders"),
+        (KINDS, {"freeze": 10}, "two holders"),
+        (KINDS, {"freeze": 10, "": 10}, "batch"),
+        (["freeze"], {"freeze": 10, "die": 10}, "two holders"),
+    ],
+)
+def test_a_class_is_that_of_the_simplest_scenario_with_the_same_end(
+    kinds: Collection[FaultKind], ends: dict[str, int], fault_class: str
+) -> None:
+    """Of those with the faults that the fuzz may have."""
+    by_kind = {"freeze": "two holders", "": "batch"}
+
+    def judge(candidate: Plan) -> Difference | None:
+        kind = next((fault.kind for fault in faults_of(candidate)), "")
+        return _difference(by_kind.get(kind, "repeat"), ends[kind]) if kind in ends else None
+
+    difference = Classifier(judge, kinds).judge(FROZEN)
+
+    assert difference is not None
+    assert fault_class == difference.fault_class

@@ -3,20 +3,20 @@
 It is made small by delta debugging, as long as the handler is at fault in the same way.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
+from lowkiq_lambda.testing.fuzz.classes import deaths, without_thaws
 from lowkiq_lambda.testing.fuzz.generate import Recorded
 from lowkiq_lambda.testing.fuzz.observed import Observed
-from lowkiq_lambda.testing.fuzz.oracle import ORDER, Difference
+from lowkiq_lambda.testing.fuzz.oracle import Difference
 from lowkiq_lambda.testing.fuzz.plan import (
     AT_A_LINE,
     DrainStep,
-    Fault,
+    FaultKind,
     Plan,
     PushStep,
-    ThawStep,
     compact,
     pushes_of,
     with_fault,
@@ -27,12 +27,18 @@ MOST_TRIES: Final = 300
 
 
 class Shrinking:
-    """One finding on its way to a smaller plan."""
+    """One finding on its way to a smaller plan of its class, by faults of these kinds."""
 
     def __init__(
-        self, judge: Callable[[Plan], Difference | None], plan: Plan, difference: Difference, first_id: str
+        self,
+        judge: Callable[[Plan], Difference | None],
+        plan: Plan,
+        difference: Difference,
+        first_id: str,
+        kinds: Collection[FaultKind],
     ) -> None:
         self._judge = judge
+        self._kinds = kinds
         self._first_id = first_id
         self.plan = plan
         self.difference = difference
@@ -46,12 +52,12 @@ class Shrinking:
         self._takes(compact(self.plan))
 
     def _takes(self, candidate: Plan) -> bool:
-        """Whether the candidate is a plan of the same class, or of one that needs less; then it is the plan."""
+        """Whether the candidate is a plan of the same class; then it is the plan."""
         if self.tries >= MOST_TRIES or not pushes_of(candidate) or candidate == self.plan:
             return False
         self.tries += 1
         difference = self._judge(candidate)
-        if difference is None or not _is_as_good(difference.fault_class, self.difference.fault_class):
+        if difference is None or _way(difference) != _way(self.difference):
             return False
         self.plan, self.difference = candidate, difference
         return True
@@ -65,9 +71,8 @@ class Shrinking:
                 yield with_fault(plan, position, None)
                 if step.fault.kind == "freeze":
                     # A death shows the same more plainly, if it shows it.
-                    for dead in (Fault("die", step.fault.call, step.fault.point), Fault("after_handler")):
-                        plain = with_fault(plan, position, dead)
-                        yield tuple(one for one in plain if not isinstance(one, ThawStep))
+                    for dead in deaths(self._kinds):
+                        yield without_thaws(with_fault(plan, position, dead(step.fault)))
             elif isinstance(step, PushStep):
                 if step.id != self._first_id:
                     yield with_step(plan, position, replace(step, id=self._first_id))
@@ -84,10 +89,9 @@ class Shrinking:
                     break
 
 
-def _is_as_good(candidate: str, current: str) -> bool:
-    if candidate == current:
-        return True
-    return candidate in ORDER and current in ORDER and ORDER.index(candidate) < ORDER.index(current)
+def _way(difference: Difference) -> tuple[str, bool]:
+    """The way in which the handler is at fault."""
+    return difference.fault_class, difference.is_missing
 
 
 def named(plan: Plan, observed: Observed) -> Plan:

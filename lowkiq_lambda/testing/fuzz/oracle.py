@@ -11,7 +11,9 @@ from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, faults_of
 from lowkiq_lambda.testing.fuzz.world import MOST_CALLS, World
 
 HowOften: TypeAlias = Literal["once", "at least once", "at most once"]
-ORDER: Final = ("late", "merging", "batch", "repeat", "two holders")
+REPEAT: Final = "repeat"
+TWO_HOLDERS: Final = "two holders"
+ORDER: Final = ("late", "merging", "batch", REPEAT, TWO_HOLDERS)
 """The classes of different states, those that need less first."""
 SWALLOWS: Final = "swallows death"
 NEVER_ENDS: Final = "never ends"
@@ -137,9 +139,9 @@ def _class_of(plan: Plan) -> str:
     """The class of a scenario that ends in another state, by what it needs."""
     faults = faults_of(plan)
     if any(fault.kind == "freeze" for fault in faults):
-        return "two holders"
+        return TWO_HOLDERS
     if faults:
-        return "repeat"
+        return REPEAT
     if _has_late(plan):
         return "late"
     pushes = [(push.id, push.payload) for push in pushes_of(plan)]

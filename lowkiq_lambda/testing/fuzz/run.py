@@ -13,6 +13,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, handler_of, is_generator, worker_of
 from lowkiq_lambda.testing.clock import ManualClock
+from lowkiq_lambda.testing.fuzz.classes import Classifier
 from lowkiq_lambda.testing.fuzz.found import Shrinking, named, substitutes
 from lowkiq_lambda.testing.fuzz.generate import Recorded, Scenarios, Scope
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, project_of, restorer
@@ -81,9 +82,8 @@ class FuzzRun:
         if compares_pushes:
             self._report.left_out.append("state: no `state` and no `effects` are given, so pushes alone are compared.")
         self._oracle = Oracle(self._world, options["effects"], versions=versions, compares_pushes=compares_pushes)
+        self._classifier = Classifier(self._oracle.judge, self._kinds)
         self._digest = hashlib.sha256()
-        self._explained: set[str] = set()
-        """Classes whose scenarios showed, once they were small, a finding that there is already."""
 
     def run(self) -> FuzzReport:
         """Run it; the report."""
@@ -114,7 +114,7 @@ class FuzzRun:
         for plan in self._plans(scenarios):
             part = (time.monotonic() - began_at) / seconds
             # No other scenario would end either.
-            if self._is_over(part) or NEVER_ENDS in self._explained:
+            if self._is_over(part) or NEVER_ENDS in self._classes:
                 break
             self._try(plan, ids[0])
             self._progress(self._oracle.scenarios, part)
@@ -141,17 +141,21 @@ class FuzzRun:
     def _try(self, plan: Plan, first_id: str) -> None:
         difference = self._oracle.judge(plan)
         self._note(plan, difference)
-        if difference is None or difference.fault_class in self._explained:
+        if difference is None or difference.fault_class in self._classes:
             return
         scenario = self._oracle.scenarios
-        shrinking = Shrinking(self._oracle.judge, plan, difference, first_id)
-        shrinking.run()
+        difference = self._classifier.classified(plan, difference)
+        if difference.fault_class not in self._classes:
+            shrinking = Shrinking(self._classifier.judge, plan, difference, first_id, self._kinds)
+            shrinking.run()
+            self._add_finding(shrinking.plan, shrinking.difference, scenario, shrinking.tries)
         # Trials do not count.
         self._oracle.scenarios = scenario
-        fault_class = shrinking.difference.fault_class
-        if fault_class not in self._explained:
-            self._add_finding(shrinking.plan, shrinking.difference, scenario, shrinking.tries)
-        self._explained |= {difference.fault_class, fault_class}
+
+    @property
+    def _classes(self) -> set[str]:
+        """Of the findings: each class is reported once."""
+        return {one.fault_class for one in self._report.findings}
 
     def _add_finding(self, plan: Plan, difference: Difference, scenario: int, tries: int) -> None:
         text = plan_text(named(plan, difference.observed), self._pool)
@@ -174,7 +178,9 @@ class FuzzRun:
                     plan = other
                     break
         if difference is not None:
-            self._add_finding(plan, difference, self._oracle.scenarios, 0)
+            scenario = self._oracle.scenarios
+            self._add_finding(plan, self._classifier.classified(plan, difference), scenario, 0)
+            self._oracle.scenarios = scenario
 
     def _note(self, plan: Plan, difference: Difference | None) -> None:
         observed, report = self._oracle.last, self._report
