@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -270,6 +271,58 @@ class CatchesAll(Worker[Status]):
                 journal[id] = 1
         except BaseException:  # noqa: BLE001, S110 - the planted fault
             pass
+
+
+@contextmanager
+def failures_noted(id: str) -> Iterator[None]:
+    """Note that the block came to no end."""
+    is_done = False
+    try:
+        yield
+        is_done = True
+    finally:
+        if not is_done:
+            journal[f"{id} has failed"] = 1
+
+
+@app.worker
+class NotesFailures(Worker[Status]):
+    """A note stays that something failed; a process that dies leaves none."""
+
+    merge = "latest"
+
+    def perform(self, batch: Batch[Status]) -> None:
+        """Note."""
+        for id in batch:
+            with failures_noted(id):
+                journal[id] = 1
+
+
+@app.worker
+class NotesFailuresAwaited(Worker[Status]):
+    """The same, as a coroutine."""
+
+    merge = "latest"
+
+    async def perform(self, batch: Batch[Status]) -> None:
+        """Note."""
+        for id in batch:
+            with failures_noted(id):
+                await asyncio.sleep(0)
+                journal[id] = 1
+
+
+@app.worker
+class NotesFailuresByPage(Worker[Status]):
+    """The same, with a cursor."""
+
+    merge = "latest"
+
+    def perform_job(self, job: BatchJob[Status]) -> Iterator[int]:
+        """One page."""
+        with failures_noted(job.id):
+            journal[job.id] = 1
+        yield 1
 
 
 @app.worker

@@ -89,7 +89,7 @@ class Oracle:
             actual = f"more than {MOST_CALLS} calls, or jobs that are always left"
             return Difference(NEVER_ENDS, "the handler comes to an end", actual, observed)
         if observed.has_swallowed:
-            actual = "the handler went on after its process had died"
+            actual = "the handler catches it, and would go on"
             return Difference(SWALLOWS, "the end of a process ends the handler", actual, observed)
         if observed.dead:
             return Difference(MORGUE, "no job is dead", f"ids {', '.join(observed.dead)} are in the morgue", observed)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import get_ident
 from types import CodeType, FrameType
@@ -109,16 +110,28 @@ class UserCode:
         return False
 
 
-class PointCounter:
-    """Counts the points of one call of a handler; calls `act` with each, and its number."""
+def _nothing(_frame: FrameType) -> None:
+    """No process dies."""
 
-    def __init__(self, act: Callable[[int, CodePlace], object]) -> None:
+
+class PointCounter:
+    """Counts the points of one call of a handler; calls `act` with each, and its number.
+
+    `before` is called with the frame of each line before that.
+    """
+
+    def __init__(
+        self, act: Callable[[int, CodePlace], object], before: Callable[[FrameType], object] = _nothing
+    ) -> None:
         self.places: list[CodePlace] = []
         self._hits: dict[object, int] = {}
         self._act = act
+        self._before = before
 
-    def note(self, code: CodeType, line: int) -> None:
-        """A line of the user's code is about to run. Raises what `act` does."""
+    def note(self, frame: FrameType, line: int) -> None:
+        """A line of the user's code is about to run. Raises what `before` and `act` do."""
+        self._before(frame)
+        code = frame.f_code
         hit = self._next_hit((code, line))
         self._add(CodePlace(code.co_filename, line, code.co_qualname, code.co_firstlineno, hit))
 
@@ -143,8 +156,8 @@ def counted(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
         with _monitored(user_code, counter):
             yield
         return
-    before = sys.gettrace()
-    sys.settrace(_tracer(user_code, counter))
+    before, tracer = sys.gettrace(), _Tracer(user_code, counter)
+    sys.settrace(tracer.on_call)
     try:
         yield
     finally:
@@ -152,16 +165,43 @@ def counted(user_code: UserCode, counter: PointCounter) -> Iterator[None]:
         sys.settrace(before)
 
 
-def _tracer(user_code: UserCode, counter: PointCounter) -> Callable[[FrameType, str, Any], Any]:
-    def on_line(frame: FrameType, event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
-        if event == "line" and not user_code.leaves_block(frame):
-            counter.note(frame.f_code, frame.f_lineno)
-        return on_line
+class _Tracer:
+    """The trace functions of a handler before Python 3.12."""
 
-    def on_call(frame: FrameType, _event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
-        return on_line if user_code.has(frame.f_code) and not user_code.is_outside(frame.f_back) else None
+    def __init__(self, user_code: UserCode, counter: PointCounter) -> None:
+        self._user_code = user_code
+        self._counter = counter
+        self._raising: FrameType | None = None
 
-    return on_call
+    def on_call(self, frame: FrameType, _event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
+        """A frame begins."""
+        is_user = self._user_code.has(frame.f_code) and not self._user_code.is_outside(frame.f_back)
+        return _OfFrame(self.on_line) if is_user else None
+
+    def on_line(self, frame: FrameType, event: str, _argument: object) -> Any:  # noqa: ANN401 - a trace function
+        """A frame is at a line. Raises what the counter does."""
+        if event == "line" and not self._user_code.leaves_block(frame):
+            self._raising = frame
+            self._counter.note(frame, frame.f_lineno)
+            self._raising = None
+        return frame.f_trace
+
+    def go_on(self) -> None:
+        """Trace again if an exception of `on_line` has ended it."""
+        frame, self._raising = self._raising, None
+        if frame is not None:
+            frame.f_trace = _OfFrame(self.on_line)
+            sys.settrace(self.on_call)
+
+
+class _OfFrame(partial[Any]):
+    """The trace function of a frame, which alone refers to it: it goes once an exception of it has ended all tracing.
+
+    That is the one moment at which tracing can go on before the frame does.
+    """
+
+    def __del__(self) -> None:
+        self.func.__self__.go_on()  # type: ignore[attr-defined]  # it is a method
 
 
 _counters: Final[dict[int, tuple[UserCode, PointCounter]]] = {}
@@ -197,5 +237,5 @@ def _on_line(code: CodeType, line: int) -> Any:  # noqa: ANN401 - a constant of 
         return monitoring.DISABLE
     frame = sys._getframe(1)  # noqa: SLF001 - no other way to the callers
     if not (user_code.is_outside(frame) or user_code.leaves_block(frame)):
-        counter.note(code, line)
+        counter.note(frame, line)
     return None

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
@@ -18,6 +19,7 @@ from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.testing.fuzz.dying import doing_at
 from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, Fault
 from lowkiq_lambda.testing.fuzz.points import CodePlace, PointCounter, UserCode, counted
 
@@ -27,6 +29,10 @@ _LOOK: Final = 0.1
 
 _LOOKS: Final = 3
 """Looks in a row that find it at the same instruction: a process that has no processor for a moment does not wait."""
+
+
+_MOST_DEATHS: Final = 100
+"""Lines of a dead process that raise its death again."""
 
 
 class SimulatedDeath(BaseException):
@@ -96,7 +102,7 @@ class FuzzProcess:
     ) -> None:
         self.is_dead = False
         self.has_swallowed = False
-        """Whether the handler went on after its death."""
+        """Whether the handler has caught its death, to go on."""
         self.is_stopping = False
         self.place: CodePlace | None = None
         """The line at which the fault happened."""
@@ -120,6 +126,7 @@ class FuzzProcess:
         self._note = note
         self._counts_points = records or (fault is not None and fault.kind in AT_A_LINE)
         self._calls = 0
+        self._deaths = 0
         self._counter: PointCounter | None = None
 
     def stopping(self) -> bool:
@@ -171,7 +178,7 @@ class FuzzProcess:
         raised: BaseException | None = None
         try:
             if self._counts_points:
-                self._counter = counter = PointCounter(self._act)
+                self._counter = counter = PointCounter(self._act, self._die_again)
                 self.points.append(counter.places)
                 with counted(self._user_code, counter):
                     yield
@@ -190,7 +197,7 @@ class FuzzProcess:
     def _look_at_end(self, raised: BaseException | None, batch: Batch[Any]) -> None:
         ends = [raised, *batch.failed.values()]
         if self.is_dead:
-            self.has_swallowed = not any(isinstance(end, SimulatedDeath) for end in ends)
+            self.has_swallowed |= not any(isinstance(end, SimulatedDeath) for end in ends)
             return
         self.errors += [end for end in ends if isinstance(end, BaseException) and not isinstance(end, SimulatedFailure)]
         if self._is_of_this_call():
@@ -214,6 +221,19 @@ class FuzzProcess:
             return
         self.halted.set()
         self._stand_still()
+
+    def _die_again(self, frame: FrameType) -> None:
+        """The handler is at a line: if its process is dead, the line does not run. Raises SimulatedDeath."""
+        if not self.is_dead:
+            return
+        doing = doing_at(frame.f_code, frame.f_lasti)
+        if doing == "compares":
+            return
+        self.has_swallowed |= doing == "catches"
+        self._deaths += 1
+        # A loop that catches each of them on one line would never end.
+        if self._deaths <= _MOST_DEATHS:
+            raise SimulatedDeath
 
     def _stand_still(self) -> None:
         """Wait until the world lets it go on, or until the process that performs meanwhile waits for a lock of its."""
