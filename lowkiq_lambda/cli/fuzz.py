@@ -17,7 +17,7 @@ from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.declare.worker import worker_of as declared
 from lowkiq_lambda.settings.loading import load_app, load_value
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions
-from lowkiq_lambda.testing.fuzz.report import FuzzReport
+from lowkiq_lambda.testing.fuzz.report import FuzzReport, terminal_width
 from lowkiq_lambda.testing.fuzz.run import fuzz
 from lowkiq_lambda.testing.fuzz.written_test import written_test
 from lowkiq_lambda.testing.kit import app_under_test
@@ -98,7 +98,7 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     if json:
         write_json(report.as_json())
     else:
-        say(str(report))
+        say(report.text(terminal_width()))
     if write_test is not None and report.findings:
         write_test.parent.mkdir(parents=True, exist_ok=True)
         write_test.write_text(written_test(subject, report), "utf-8")

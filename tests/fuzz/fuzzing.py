@@ -40,6 +40,7 @@ OPTIONS: Final[dict[str, FuzzOptions]] = {
     "RefusesRepeats": _JOURNAL,
     "Pages": _JOURNAL,
     "PagesMended": _JOURNAL,
+    "Counted": _JOURNAL,
     "Awaited": _JOURNAL,
     "AwaitedMended": _JOURNAL,
     "CallsTwice": FuzzOptions(state=lambda: planted.journal, payloads=STATUSES, outside=[planted.note]),

@@ -380,6 +380,18 @@ class PagesMended(Worker[Status]):
 
 
 @app.worker
+class Counted(Worker[Status]):
+    """It counts the payloads of its calls."""
+
+    merge = "never"
+
+    def perform(self, batch: Batch[Status]) -> None:
+        """Count."""
+        for id in batch:
+            journal[id] = journal.get(id, 0) + len(batch[id])
+
+
+@app.worker
 class Awaited(Worker[Status]):
     """A coroutine, side by side with others, that counts runs."""
 

@@ -106,7 +106,7 @@ def test_a_handler_without_a_difference(capsys: pytest.CaptureFixture[str]) -> N
 
     text, errors = capsys.readouterr()
     assert (0, "") == (code, errors)
-    assert text.startswith("SetOrder: no difference in 40 scenarios; ")
+    assert text.startswith("SetOrder: no difference in 40 scenarios in ")
     assert "safe" not in text
 
 
@@ -153,6 +153,8 @@ def test_a_report_for_programs_and_a_replay(capsys: pytest.CaptureFixture[str]) 
     again = json.loads(capsys.readouterr().out)
     assert ("repeat", 1) == (finding["class"], again["scenarios"])
     assert finding["story"] == again["findings"][0]["story"]
+    assert report["systematic"] == 30 < report["all_systematic"]
+    assert report["seconds"] > 0.0
 
 
 @pytest.mark.usefixtures("project")

@@ -1,5 +1,6 @@
 """A dead process runs no further line: no `finally`, no `except`; and an `except` that would go on is reported."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -98,6 +99,7 @@ def _dead(function: Callable[[], object]) -> tuple[bool, bool]:
     with suppress(SimulatedDeath), counted(USER_CODE, PointCounter(act, process._die_again)):
         function()
         return process.has_swallowed, True
+    assert (None, None, None) == sys.exc_info()
     return process.has_swallowed, False
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -221,6 +222,9 @@ def test_the_lines_of_a_call_are_counted_in_their_order() -> None:
         _add_up([1, 2])
 
     assert places == [place.name for place in counter.places]
+    if sys.version_info >= (3, 12) and "in_their_order" in places[0]:
+        # A frame that has begun before has lines, too.
+        del places[0]
     assert [
         "test_isolation.py:_add_up+1",
         "test_isolation.py:_add_up+2",

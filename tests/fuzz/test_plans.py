@@ -117,7 +117,10 @@ def test_a_mended_handler_passes_the_plan_of_its_fault(lowkiq: AppUnderTest) -> 
     """As the test that was pasted when it was found."""
     plan = PLAN_OF_ANOTHER.replace("ReadThenWrite.before", "LastWinsMended.perform")
 
-    assert [] == lowkiq.fuzz(planted.LastWinsMended, **options_of("LastWinsMended", plan=plan)).findings
+    report = lowkiq.fuzz(planted.LastWinsMended, **options_of("LastWinsMended", plan=plan))
+
+    assert [] == report.findings
+    assert str(report).startswith("LastWinsMended: mended: the plan finds no difference any more\n")
 
 
 @pytest.mark.parametrize("fault", ["die", "fail", "before_handler", "after_handler", "after_settle_sent"])

@@ -8,7 +8,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, TypedDict, cast
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import LATEST, Worker
 from lowkiq_lambda.settings.project import fuzz_table, fuzz_tables
 from lowkiq_lambda.testing.fuzz.oracle import Effect
 from lowkiq_lambda.testing.fuzz.plan import KINDS, FaultKind
@@ -83,6 +83,11 @@ def all_options(worker: type[Worker[Any]], options: FuzzOptions) -> FuzzOptions:
         raise ConfigError(f"There is no fault {strange[0]!r}; there are {', '.join(KINDS)}.")
     if not 1 <= merged["ids"] <= 10:  # noqa: PLR2004 - more find nothing that these do not
         raise ConfigError("ids= is a number from 1 to 10.")
+    if worker.merge == LATEST and not merged["versions"]:
+        raise ConfigError(
+            f'versions = false: {worker.__name__} has merge = "latest", so each of its pushes needs a version. '
+            "Leave that option out."
+        )
     return merged
 
 

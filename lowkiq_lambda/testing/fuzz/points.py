@@ -58,10 +58,10 @@ class CodePlace:
 
 
 def exits_of(code: CodeType) -> frozenset[int]:
-    """Where the code comes to the line of a `with` statement once more, to leave its block.
+    """Where the code comes to the line of a `with` statement once more, to leave its block, or leaves an `except`.
 
     No exception can come between the end of a block and its exit: raised there, it would skip the exit, so that a lock
-    stayed held.
+    stayed held, or an exception that is over stayed the one that is handled.
     """
     instructions = [*dis.get_instructions(code)]
     names = [(one.opname, one.argval) for one in instructions]
@@ -70,7 +70,8 @@ def exits_of(code: CodeType) -> frozenset[int]:
         then = next((after for after in range(at, len(names)) if names[after][0] not in _PASSING), len(names))
         leaves = names[then : then + 3] == [("LOAD_CONST", None)] * 3 and names[then + 3][0] in {"PRECALL", "CALL"}
         fails = [name for name, _ in names[at : at + 2]] == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]
-        if leaves or fails:
+        goes_on = [name for name, _ in names[at : at + 3]] == ["COPY", "POP_EXCEPT", "RERAISE"]
+        if leaves or fails or goes_on:
             exits.add(one.offset)
     return frozenset(exits)
 

@@ -5,6 +5,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from random import Random
 from types import ModuleType
 from typing import Any
@@ -87,13 +88,16 @@ class FuzzRun:
 
     def run(self) -> FuzzReport:
         """Run it; the report."""
+        began_at = time.monotonic()
         with self._world.opened(), watched(self._options["watch"]):
             if self._options["plan"] is not None:
+                self._report.is_replay = True
                 self._replay(plan_of(self._options["plan"], self._pool))
             else:
                 self._explore()
         self._report.scenarios = self._oracle.scenarios
         self._report.digest = self._digest.hexdigest()
+        self._report.seconds = time.monotonic() - began_at
         return self._report
 
     def _explore(self) -> None:
@@ -111,19 +115,25 @@ class FuzzRun:
         )
         scenarios = Scenarios(scope, self._record)
         self._oracle.check_plain((PushStep("1", 0, 1.0), PushStep("1", 1 % len(self._pool), 2.0), DrainStep()))
-        for plan in self._plans(scenarios):
-            part = (time.monotonic() - began_at) / seconds
-            # No other scenario would end either.
-            if self._is_over(part) or NEVER_ENDS in self._classes:
+        systematic = chain(scenarios.plain(), scenarios.systematic())
+        plans, part = self._plans(systematic, scenarios), 0.0
+        # No other scenario would end if one does not.
+        while not (self._is_over(part) or NEVER_ENDS in self._classes):
+            plan = next(plans, None)
+            if plan is None:
                 break
             self._try(plan, ids[0])
+            part = (time.monotonic() - began_at) / seconds
             self._progress(self._oracle.scenarios, part)
+        if NEVER_ENDS not in self._classes:
+            report.all_systematic = report.systematic + sum(1 for _ in systematic)
         if not report.lines.get(""):
             report.left_out.append("points: no line of the project's code ran in the handler.")
 
-    def _plans(self, scenarios: Scenarios) -> Iterator[Plan]:
-        yield from scenarios.plain()
-        yield from scenarios.systematic()
+    def _plans(self, systematic: Iterator[Plan], scenarios: Scenarios) -> Iterator[Plan]:
+        for plan in systematic:
+            self._report.systematic += 1
+            yield plan
         # Each class is there once: more scenarios would only show it again.
         if not self._report.findings:
             yield from scenarios.random(Random(self._options["seed"]))  # noqa: S311 - no secret

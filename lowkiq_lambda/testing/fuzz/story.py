@@ -16,7 +16,8 @@ MISSING: Final = "missing"
 """For an effect that does not happen."""
 _PAGES: Final = "idempotent-handlers.md"
 ADVICE: Final = {
-    "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something)",
+    "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something); a file "
+    "has none: write a new one and let it replace the old one, or look for the id in its lines before you add one",
     "late": f"let the write refuse an older version, by the score ({_PAGES}: it sets a state)",
     "merging": 'equal payloads of an id become one: set merge="max" or "latest" if the last one counts, and "never" if '
     "each does (merging.md)",
@@ -93,9 +94,11 @@ def _drain(fault: Fault | None, place: CodePlace | None) -> str:
 
 
 def _calls(calls: Sequence[Delivered]) -> Iterator[str]:
+    before: list[dict[str, list[str]]] = []
     for call in calls[:_MOST_CALLS]:
         payloads = ", ".join(f"{job_id!r}: [{_cut(', '.join(own))}]" for job_id, own in call.payloads.items())
-        yield f"{'again ' if call.is_repeated else ''}{{{payloads}}}"
+        yield f"{'again ' if call.is_repeated and call.payloads in before else ''}{{{payloads}}}"
+        before.append(call.payloads)
     if len(calls) > _MOST_CALLS:
         yield f"and {len(calls) - _MOST_CALLS} more"
 

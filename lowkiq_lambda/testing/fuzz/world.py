@@ -4,6 +4,7 @@ import copy
 import gc
 import logging
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from random import Random
@@ -81,7 +82,10 @@ class World:
         # Side by side, batches would come to their points in another order each time.
         self._worker.concurrency = 1
         try:
-            yield
+            with warnings.catch_warnings():
+                # A dead process closes nothing.
+                warnings.simplefilter("ignore", ResourceWarning)
+                yield
         finally:
             if concurrency is None:
                 del self._worker.concurrency
