@@ -2,17 +2,19 @@
 
 import os
 import re
+import traceback
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.codes import DIFFERENT, DONE
+from lowkiq_lambda.base.errors import BackendUnavailable, ConfigError, EmbeddedServerError
+from lowkiq_lambda.cli.codes import DIFFERENT, DONE, MISUSED
 from lowkiq_lambda.cli.output import progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import app_spec, command_app, flag, number, whole_number
+from lowkiq_lambda.cli.parts import app_spec, command_app, find_app_spec, flag, number, whole_number
 from lowkiq_lambda.cli.queues import AppOption, worker_of
+from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.declare.worker import worker_of as declared
 from lowkiq_lambda.settings.loading import load_app, load_value
@@ -49,8 +51,8 @@ ENVIRONMENT
 EXIT CODES
   0  No scenario ends differently. That is no proof.
   1  A scenario ends differently.
-  2  The command line, the settings or the app cannot work, or the handler
-     fails without any fault.
+  2  The command line, the settings or the app cannot work, the handler fails
+     without any fault, or the fuzz itself fails.
   3  No server can be started or reached.
 
 EXAMPLES
@@ -63,6 +65,8 @@ _MOST_SECONDS: Final = 86_400
 _MOST_SCENARIOS: Final = 10_000_000
 _MOST_SEED: Final = 2**53
 _WORKER: Final = re.compile(r"[\w.]+:[\w.]+")
+_SETTINGS_OF_DJANGO: Final = "DJANGO_SETTINGS_MODULE"
+_OF_DJANGO: Final = "lowkiq_lambda.contrib.django.project:app"
 _PARTS: Final = 1_000
 """Of the bar of a terminal."""
 
@@ -94,7 +98,15 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     if write_test is not None and write_test.exists():
         raise ConfigError(f"{write_test} exists: name a new file.")
     options = FuzzOptions(seconds=seconds, scenarios=scenarios, seed=seed, plan=replay)
-    report = _report(loaded, subject, options, total=None if replay is not None else _PARTS)
+    try:
+        report = _report(loaded, subject, options, total=None if replay is not None else _PARTS)
+    except (BackendUnavailable, ConfigError, EmbeddedServerError):
+        raise
+    except Exception:
+        # Such as one of `state` or `reset`. It must not look as if a scenario had ended differently.
+        traceback.print_exc()
+        remark(f"error: the fuzz of {subject.__name__} failed itself, as shown above.")
+        return MISUSED
     if json:
         write_json(report.as_json())
     else:
@@ -108,6 +120,8 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
 
 def _report(app: Lowkiq, worker: type[Worker[Any]], options: FuzzOptions, *, total: int | None) -> FuzzReport:
     with (
+        # A handler may hang, and the server would outlive the command.
+        heeding_term(),
         open_server(url=os.environ.get(URL_VARIABLE)) as server,
         app_under_test(app, server) as kit,
         progress(f"fuzz {worker.__name__}", total) as show,
@@ -127,6 +141,10 @@ def _subject(word: str, app: str | None) -> tuple[Lowkiq, type[Worker[Any]]]:
         return loaded, worker_of(loaded, word)
     if not _WORKER.fullmatch(word):
         raise ConfigError(f"{word!r} names no worker: expected MODULE:WORKER, such as shop:SyncOrder.")
+    spec = find_app_spec(app, os.environ) or (_OF_DJANGO if os.environ.get(_SETTINGS_OF_DJANGO) else None)
+    if spec is not None:
+        # The modules of a project of Django can be imported once its app has set Django up.
+        load_app(spec, Lowkiq)
     subject = declared(cast("AnyWorker", load_value(word)))
     if subject.app is None:
         raise ConfigError(f"{word} is not bound to an app: decorate it with @app.worker.")

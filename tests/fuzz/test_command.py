@@ -1,15 +1,20 @@
 """`lowkiq fuzz`, as it is called in a project."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.cli import main
+from lowkiq_lambda.providers.embedded.folder import ServerFolder
 from lowkiq_lambda.testing.server import URL_VARIABLE, OwnServer
 from tests.kit.daemons import clean_environment
+from tests.kit.embedded import server_lives
 
 SHOP = '''
 from dataclasses import dataclass
@@ -155,6 +160,97 @@ def test_a_report_for_programs_and_a_replay(capsys: pytest.CaptureFixture[str]) 
     assert finding["story"] == again["findings"][0]["story"]
     assert report["systematic"] == 30 < report["all_systematic"]
     assert report["seconds"] > 0.0
+
+
+@pytest.mark.parametrize("option", ["state", "reset"])
+def test_a_fuzz_that_fails_itself_has_found_nothing(
+    project: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2, and the error is there with its lines."""
+    with (project / "fuzzing.py").open("a") as file:
+        file.write(f"def {option}():\n    raise ZeroDivisionError('of its own')\n")
+
+    assert 2 == main(["fuzz", "AddPoint", "--scenarios", "30"])
+
+    errors = capsys.readouterr().err
+    assert "ZeroDivisionError: of its own" in errors
+    assert errors.endswith("error: the fuzz of AddPoint failed itself, as shown above.\n")
+
+
+class ProjectOfDjango(ModuleType):
+    """In place of the module that sets Django up; Django can be set up only once in a process."""
+
+    is_set_up = False
+
+    @property
+    def app(self) -> Lowkiq:
+        """The app of the jobs."""
+        self.is_set_up = True
+        return Lowkiq()
+
+
+@pytest.mark.parametrize("named_by", ["variable of Django", "pyproject.toml"])
+def test_django_is_set_up_before_a_worker_is_imported(
+    project: Path, named_by: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Models can be imported only then; a test that is written does the same."""
+    name = "lowkiq_lambda.contrib.django.project"
+    monkeypatch.setitem(sys.modules, name, ProjectOfDjango(name))
+    if named_by == "pyproject.toml":
+        (project / "pyproject.toml").write_text(PYPROJECT.replace("shop:app", f"{name}:app"))
+    else:
+        (project / "pyproject.toml").write_text(PYPROJECT.replace('app = "shop:app"', ""))
+        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "shop.settings")
+    (project / "shop.py").write_text(f"import sys\nassert sys.modules['{name}'].is_set_up\n{SHOP}")
+
+    assert 1 == main(["fuzz", "shop:AddPoint", "--scenarios", "20", "--write-test", "test_of_fuzz.py"])
+
+    assert "AddPoint ends differently (repeat): scenario " in capsys.readouterr().out
+    lines = (project / "test_of_fuzz.py").read_text().splitlines()
+    assert lines.index(f"import {name}  # noqa: F401 - it sets Django up, by DJANGO_SETTINGS_MODULE") == 2
+
+
+HANGS = """
+from threading import Event
+
+from lowkiq_lambda import Lowkiq, Worker
+
+app = Lowkiq()
+
+
+@app.worker
+class Hangs(Worker):
+    payloads = ["a"]
+
+    def perform(self, batch):
+        print("begun", flush=True)
+        Event().wait()
+"""
+
+
+def test_term_ends_the_server_with_the_command(tmp_path: Path) -> None:
+    """Also while a handler hangs."""
+    (tmp_path / "shop.py").write_text(HANGS)
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT.replace("AddPoint", "Hangs") + 'payloads = "fuzzing:PAYLOADS"\n')
+    (tmp_path / "fuzzing.py").write_text("PAYLOADS = ['a']\nstate = reset = dict\n")
+    command = subprocess.Popen(
+        [sys.executable, "-m", "lowkiq_lambda", "fuzz", "shop:Hangs"],
+        cwd=tmp_path,
+        env={**clean_environment(), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with command:
+        assert command.stdout is not None
+        assert "begun\n" == command.stdout.readline()
+        [folder] = tmp_path.glob("lowkiq*")
+        server = ServerFolder(folder)
+        assert server.server_lives()
+        command.send_signal(signal.SIGTERM)
+        assert 143 == command.wait(60.0)
+
+    assert not folder.exists()
+    assert not server_lives(server)
 
 
 @pytest.mark.usefixtures("project")

@@ -1,11 +1,14 @@
 """The text of a pytest file that replays the findings of a fuzz."""
 
 import re
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.testing.fuzz.report import FuzzReport
+
+_DJANGO: Final = "lowkiq_lambda.contrib.django.project"
 
 
 def written_test(worker: type[Worker[Any]], report: FuzzReport) -> str:
@@ -17,6 +20,8 @@ def _lines(worker: type[Worker[Any]], report: FuzzReport) -> Iterator[str]:
     name = worker.__name__
     yield f'"""What `lowkiq fuzz` found in {name}."""'
     yield ""
+    if _DJANGO in sys.modules:
+        yield f"import {_DJANGO}  # noqa: F401 - it sets Django up, by DJANGO_SETTINGS_MODULE"
     yield f"from {worker.__module__} import {name}"
     for finding in report.findings:
         word = re.sub(r"\W+", "_", finding.fault_class).strip("_")
