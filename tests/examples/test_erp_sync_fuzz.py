@@ -1,8 +1,22 @@
 """No fault changes the end of the example's jobs: the fuzz of its handlers, against the double of the ERP."""
 
+import pytest
+
 from examples.erp_sync.erp import Erp
 from examples.erp_sync.http import ask
-from examples.erp_sync.jobs import ExportProduct, OrderChanged, Product, StockMoved, SyncOrder, UpdateStock
+from examples.erp_sync.jobs import (
+    ExportProduct,
+    FinishExport,
+    OrderChanged,
+    Product,
+    Reconcile,
+    StockMoved,
+    SyncOrder,
+    UpdateStock,
+    export_catalogue,
+)
+from examples.erp_sync.shop import Shop
+from lowkiq_lambda.tasks.tasks import Tasks
 from lowkiq_lambda.testing import AppUnderTest
 
 FUZZED = 45
@@ -45,6 +59,49 @@ def test_a_product_is_exported_whatever_happens(lowkiq: AppUnderTest, erp: Erp) 
         state=lambda: erp.products,
         isolate=erp.products,
         payloads=[Product("a lamp", "lamp.png")],
+        outside=[ask],
+        versions=False,
+        merges=False,
+        scenarios=30,
+    )
+
+    assert report.faults["freeze"] > 0
+
+
+def test_orders_are_reconciled_whatever_happens(lowkiq: AppUnderTest, erp: Erp, shop: Shop) -> None:
+    """What the ERP lacks is pushed, and pushed again where that is unknown."""
+    shop.orders |= {f"{n}": {"id": f"{n}", "version": n, "status": "paid", "total": 10} for n in range(1, 4)}
+
+    report = lowkiq.fuzz(
+        Reconcile,
+        state=lambda: erp.orders,
+        isolate=erp.orders,
+        payloads=[""],
+        outside=[ask],
+        versions=False,
+        merges=False,
+        ids=1,
+        scenarios=30,
+    )
+
+    assert report.faults["freeze"] > 0
+    assert report.faults["die"] > 0
+
+
+def test_an_export_is_finished_whatever_happens(
+    lowkiq: AppUnderTest, erp: Erp, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its task has ended, so its counts stay; the ids of a fuzz are those of no task."""
+    task = lowkiq.app.tasks.get(export_catalogue())
+    lowkiq.drain()
+    assert len(shop.products) == sum(erp.catalogues[task.id].values())
+    monkeypatch.setattr(Tasks, "get", lambda *_: task)
+
+    report = lowkiq.fuzz(
+        FinishExport,
+        state=lambda: erp.catalogues,
+        isolate=erp.catalogues,
+        payloads=[""],
         outside=[ask],
         versions=False,
         merges=False,
