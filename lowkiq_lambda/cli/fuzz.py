@@ -102,7 +102,7 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
         report = _report(loaded, subject, options, total=None if replay is not None else _PARTS)
     except (BackendUnavailable, ConfigError, EmbeddedServerError):
         raise
-    except Exception:
+    except Exception:  # noqa: BLE001 - it is reported
         # Such as one of `state` or `reset`. It must not look as if a scenario had ended differently.
         traceback.print_exc()
         remark(f"error: the fuzz of {subject.__name__} failed itself, as shown above.")

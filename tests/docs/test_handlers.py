@@ -18,6 +18,9 @@ from lowkiq_lambda.testing.fuzz.plan import KINDS
 DOCS: Final = Path(__file__).parents[2] / "docs"
 IN_EACH_CHECK: Final = 30
 IN_THE_NIGHT: Final = 500
+_BLOCK: Final = re.compile(
+    r"^```python\n(.+?)^```|^<!--- invisible-code-block: python\n(.+?)^--->", re.MULTILINE | re.DOTALL
+)
 _DECLARATIONS: Final = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.Assign, ast.AnnAssign)
 STATUSES: Final = [{"status": "new"}, {"status": "paid"}, {"status": "sent"}]
 
@@ -29,7 +32,7 @@ class Page(NamedTuple):
     worker: str
     state: str
     options: FuzzOptions = {}  # noqa: RUF012 - it is not changed
-    surroundings: Mapping[str, Any] = {}  # noqa: RUF012 - as above
+    surroundings: Mapping[str, Any] = {}
 
 
 _IN_ORDER: Final = FuzzOptions(versions=False, merges=False)
@@ -48,16 +51,20 @@ PAGES: Final = [
     ),
 ]
 
+_each_page: Final = pytest.mark.parametrize(
+    ("page", "names"), [(page, page) for page in PAGES], indirect=["names"], ids=[page.name for page in PAGES]
+)
+
 
 def names_of(page: Page) -> dict[str, Any]:
     """What the first block with the worker declares, without what it pushes and drains."""
     text = (DOCS / page.name).read_text()
-    blocks = re.findall(r"^```python\n(.+?)^```|^<!--- invisible-code-block: python\n(.+?)^--->", text, re.M | re.S)
+    blocks = _BLOCK.findall(text)
     codes = [shown or hidden for shown, hidden in blocks]
     last = next(number for number, code in enumerate(codes) if f"class {page.worker}(Worker" in code)
     # Only the page on cursors needs what stands before.
     needed = codes[: last + 1] if page.worker == "ImportPrices" else [codes[last]]
-    body = [node for node in ast.parse("\n".join(needed)).body if isinstance(node, _DECLARATIONS)]
+    body: list[ast.stmt] = [node for node in ast.parse("\n".join(needed)).body if isinstance(node, _DECLARATIONS)]
     names: dict[str, Any] = {"__name__": Path(page.name).stem, **page.surroundings}
     # Under the name of the page, so that its lines are points.
     exec(compile(ast.Module(body, []), str(DOCS / page.name), "exec"), names)  # noqa: S102 - the page is what is tested
@@ -76,14 +83,20 @@ def _fuzzed(kit: AppUnderTest, page: Page, names: dict[str, Any], scenarios: int
     worker, state = names[page.worker], names[page.state]
     kind = names.get("OrderChanged")
     payloads = STATUSES if kind is None else [kind(each["status"]) for each in STATUSES]
-    options = FuzzOptions(payloads=payloads, faults=[*{*KINDS} - {"freeze"}], scenarios=scenarios)
-    report = kit.fuzz(worker, **{**options, **page.options}, state=lambda: state, isolate=state)
+    base = FuzzOptions(
+        state=lambda: state,
+        isolate=state,
+        payloads=payloads,
+        faults=[*{*KINDS} - {"freeze"}],
+        scenarios=scenarios,
+    )
+    report = kit.fuzz(worker, **FuzzOptions(**{**base, **page.options}))
 
     assert report.faults["die"] > 0
     assert (report.scenarios, []) == (scenarios, report.findings)
 
 
-@pytest.mark.parametrize(("page", "names"), [(page, page) for page in PAGES], indirect=["names"], ids=lambda one: one.name)
+@_each_page
 def test_a_handler_of_a_page_ends_as_a_plain_run(
     page: Page, names: dict[str, Any], lowkiq_test_server: OwnServer
 ) -> None:
@@ -93,7 +106,7 @@ def test_a_handler_of_a_page_ends_as_a_plain_run(
 
 
 @pytest.mark.nightly("hundreds of scenarios; some of them are in each check")
-@pytest.mark.parametrize(("page", "names"), [(page, page) for page in PAGES], indirect=["names"], ids=lambda one: one.name)
+@_each_page
 def test_a_handler_of_a_page_passes_all(page: Page, names: dict[str, Any], lowkiq_test_server: OwnServer) -> None:
     """All systematic ones, and random ones."""
     with app_under_test(names["app"], lowkiq_test_server) as kit:

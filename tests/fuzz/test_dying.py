@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -60,12 +59,21 @@ def catches() -> None:
         done.append("caught")
 
 
+def passes_over() -> None:
+    """It goes on, and would note it."""
+    try:
+        die()
+    except BaseException:  # noqa: BLE001, S110 - what is tested
+        pass
+    done.append("behind it")
+
+
 def returns_at_last() -> int:
     """A `return` in `finally` ends each exception, too."""
     try:
         die()
     finally:
-        return len(done)  # noqa: B012, PLR1711 - what is tested
+        return len(done)  # noqa: B012 - what is tested
 
 
 @contextmanager
@@ -110,6 +118,7 @@ def _dead(function: Callable[[], object]) -> tuple[bool, bool]:
         (ends_with_blocks, False),
         (raises_again, False),
         (catches, True),
+        (passes_over, True),
         (returns_at_last, True),
     ],
 )
@@ -126,7 +135,7 @@ def test_no_further_line_runs(function: Callable[[], object], has_swallowed: boo
 def test_a_process_that_lives_runs_all() -> None:
     """The same code, without a death."""
     done.clear()
-    lines: list[FrameType] = []
+    lines: list[object] = []
 
     with pytest.raises(AssertionError), counted(USER_CODE, PointCounter(lambda *_: None, lines.append)):
         ends_with_finally()

@@ -6,6 +6,7 @@ end as one that dies, because its job is repeated. Neither is a finding of its o
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from lowkiq_lambda.testing.fuzz.oracle import ORDER, REPEAT, TWO_HOLDERS, Difference
@@ -51,7 +52,7 @@ class Classifier:
             return
         yield _mapped(plan, lambda fault: None if _is_frozen(fault) else fault)
         for dead in deaths(self._kinds):
-            yield _mapped(plan, lambda fault, dead=dead: dead(fault) if _is_frozen(fault) else fault)
+            yield _mapped(plan, partial(_in_place_of_frozen, dead))
 
 
 def deaths(kinds: Collection[FaultKind]) -> list[Callable[[Fault], Fault]]:
@@ -72,6 +73,10 @@ def without_thaws(plan: Plan) -> Plan:
 def _end_alike(one: Difference, other: Difference) -> bool:
     states = one.observed.state, other.observed.state
     return states[0] == states[1] if states != (None, None) else one.actual == other.actual
+
+
+def _in_place_of_frozen(dead: Callable[[Fault], Fault], fault: Fault) -> Fault:
+    return dead(fault) if _is_frozen(fault) else fault
 
 
 def _is_frozen(fault: Fault | None) -> bool:

@@ -229,7 +229,9 @@ class FuzzProcess:
         doing = doing_at(frame.f_code, frame.f_lasti)
         if doing == "compares":
             return
-        self.has_swallowed |= doing == "catches"
+        self.has_swallowed |= doing != "unwinds"
+        if doing == "has caught":
+            return
         self._deaths += 1
         # A loop that catches each of them on one line would never end.
         if self._deaths <= _MOST_DEATHS:

@@ -164,5 +164,4 @@ def _wrapped(line: str, width: int) -> list[str]:
     if line.startswith(_REPLAY) or len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()) + _INDENT)
-    options = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.wrap(line, width, subsequent_indent=indent, **options) or [line]
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -16,8 +16,8 @@ MISSING: Final = "missing"
 """For an effect that does not happen."""
 _PAGES: Final = "idempotent-handlers.md"
 ADVICE: Final = {
-    "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something); a file "
-    "has none: write a new one and let it replace the old one, or look for the id in its lines before you add one",
+    "repeat": f"keep a record of what was done, in the same transaction as the work ({_PAGES}: it adds something); a "
+    "file has none: write a new one and let it replace the old one, or look for the id in its lines before you add one",
     "late": f"let the write refuse an older version, by the score ({_PAGES}: it sets a state)",
     "merging": 'equal payloads of an id become one: set merge="max" or "latest" if the last one counts, and "never" if '
     "each does (merging.md)",
