@@ -52,11 +52,11 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
 def test_a_process_that_stood_still_is_judged_by_what_it_tells(outcome: str, is_wrong: bool) -> None:  # noqa: FBT001 - a parameter
     """P1: before it goes on nobody knows whether it outlived its lease; an outcome says that it had its lease still."""
     events = [
-        Event(1.0, "begin", 1, "a", [1]),
+        Event(1.0, "begin", 1, "a", [1], token=1),
         Event(1.1, "frozen", 1),
-        Event(2.5, "begin", 2, "a", [1]),
+        Event(2.5, "begin", 2, "a", [1], token=2),
         Event(2.6, "thawed", 1),
-        *([Event(2.7, "end", 1, "a", outcome=outcome)] if outcome else []),
+        *([Event(2.7, "end", 1, "a", token=1, outcome=outcome)] if outcome else []),
     ]
 
     found = check(events, Terms(settling=LEASE, ended=False)).words
@@ -90,7 +90,7 @@ def test_payloads_that_were_done_come_again_only_to_a_process_that_stood_still(
 
 def test_a_process_that_runs_is_judged_before_it_tells() -> None:
     """P1: one that never stood still has its lease, so that two at once are wrong whatever comes."""
-    events = [Event(1.0, "begin", 1, "a", [1]), Event(1.5, "begin", 2, "a", [1])]
+    events = [Event(1.0, "begin", 1, "a", [1], token=1), Event(1.5, "begin", 2, "a", [1], token=2)]
     found = check(events, Terms(settling=LEASE, ended=False)).words
 
     assert ["P1: a: [1] began in process 2 while process 1 ran [1]"] == [each for each in found if "began" in each]

@@ -16,6 +16,7 @@ from typing import Final
 from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
 from tests.kit.apps import closing_app
 from tests.kit.servers import SentinelSetup
+from tests.kit.trust import has_lost_its_lease
 from tests.kit.waiting import eventually
 from tests.proof.history import Event, Recorder, Terms, check
 from tests.proof.results import Run
@@ -78,7 +79,10 @@ def _worker(app: Lowkiq, history: Recorder) -> type[Worker]:
                 history.write("begin", job_id, payloads, process=threading.get_ident())
             for job_id in batch:
                 history.write(
-                    "end", job_id, process=threading.get_ident(), outcome="stale" if batch.stopping else "done"
+                    "end",
+                    job_id,
+                    process=threading.get_ident(),
+                    outcome="stale" if has_lost_its_lease(batch) else "done",
                 )
 
     return app.worker(Noting)

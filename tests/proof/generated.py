@@ -41,7 +41,7 @@ class SoundWorld:
         self._tasks()
         self._schedules()
         # Each kind of visit is in each history; the others come by chance.
-        visits = [self._quiet, self._quiet, self._dying, self._frozen, self._evicted]
+        visits = [self._quiet, self._quiet, self._dying, self._deadly, self._frozen, self._evicted]
         for visit in self._rng.sample(visits, len(visits)):
             self._push()
             self._push()
@@ -110,6 +110,18 @@ class SoundWorld:
             self._begin(lease, job_id, claim[job_id], holder)
         self._write("died", process=holder["process"])
 
+    def _deadly(self, lease: Lease) -> None:
+        """A payload that runs alone takes three processes with it, and is dead; the others of its id go on."""
+        claim, _ = self._claim(lease)
+        for job_id in self._good(claim)[:1]:
+            head = claim[job_id][:1]
+            for _ in range(TERMS.crashes):
+                _, holder = self._claim(lease)
+                self._begin(lease, job_id, head, holder)
+                self._write("died", process=holder["process"])
+            lease.waiting[job_id].remove(*head)
+            self._write("left", job_id, head, outcome="dead")
+
     def _frozen(self, lease: Lease) -> None:
         """The process stands still in a handler until somebody else has done all."""
         claim, holder = self._claim(lease)
@@ -132,7 +144,8 @@ class SoundWorld:
             self._write("end", job_id, outcome="done", **holder)
 
     def _tasks(self) -> None:
-        self._write("item-begin", "task", [1, 2, 3])
+        self._write("item-begin", "task", [1, 3], outcome="done")
+        self._write("item-begin", "task", [2])
         self._write("item-end", "task", [2], outcome="failed")
         self._write("item-end", "task", [1, 3], outcome="done")
         self._write("completed", "task")

@@ -115,6 +115,17 @@ def leave_twice(rng: random.Random, events: Events) -> Events | None:
     return [*events[: at + 1], events[at], *events[at + 1 :]]
 
 
+def leave_reversed(rng: random.Random, events: Events) -> Events | None:
+    """What is left of an id lies in the wrong order."""
+    pushes = [at for at in places(events, "push-end", outcome="unknown") if len(events[at].numbers) > 1]
+    begun = {(event.id, number) for event in events if event.what == "begin" for number in event.numbers}
+    open_pushes = [at for at in pushes if not begun & {(events[at].id, n) for n in events[at].numbers}]
+    if not open_pushes:
+        return None
+    push = events[rng.choice(open_pushes)]
+    return [*events, changed(push, what="left", at=events[-1].at, outcome="waiting", numbers=push.numbers[::-1])]
+
+
 def settle_nothing(rng: random.Random, events: Events) -> Events | None:
     """An end is acknowledged that no handler has noted."""
     at = rng.choice(places(events, "begin"))
@@ -125,7 +136,8 @@ def swap(rng: random.Random, events: Events) -> Events | None:
     """Two runs of an id have each other's payloads."""
     pairs = []
     last: dict[str, int] = {}
-    written = answered(events)
+    dead = {(event.id, number) for event in events if event.what == "left" for number in event.numbers}
+    written = answered(events) - dead
     for at in places(events, "begin"):
         before = last.get(events[at].id)
         is_next = before is not None and events[before].numbers[-1] < events[at].numbers[0]
@@ -162,6 +174,48 @@ def overlap(rng: random.Random, events: Events) -> Events | None:
         changed(events[end], at=other.at + 0.001, process=77),
         *events[begin + 1 :],
     ]
+
+
+def _overlaps(rng: random.Random, events: Events) -> tuple[int, int, int] | None:
+    """The begin and the end of a run that has outlived its lease, and the begin of another one between them."""
+    stale = places(events, "end", outcome="stale")
+    for end in rng.sample(stale, len(stale)):
+        begin = next(n for n in reversed(range(end)) if events[n].what == "begin" and _same_run(events[n], events[end]))
+        others = [n for n in places(events, "begin", id=events[end].id) if begin < n < end]
+        if others:
+            return begin, others[0], end
+    return None
+
+
+def hold_on(rng: random.Random, events: Events) -> Events | None:
+    """A run still holds its lease while another one has begun, though it says later that it had lost it."""
+    if (places_of := _overlaps(rng, events)) is None:
+        return None
+    begin, other, end = places_of
+    seen = changed(events[begin], what="holds", numbers=[], at=events[other].at + 0.001)
+    return [*events[: other + 1], seen, *events[other + 1 : end], *events[end:]]
+
+
+def excuse_wrongly(rng: random.Random, events: Events) -> Events | None:
+    """Of two runs that overlap the younger holder says that it had lost its lease, and the older one does not."""
+    if (places_of := _overlaps(rng, events)) is None:
+        return None
+    _, other, end = places_of
+    younger = behind(events, lambda event: event.what == "end" and _same_run(event, events[other]), other)
+    assert younger is not None
+    spoilt = [*events]
+    spoilt[end], spoilt[younger] = changed(events[end], outcome="done"), changed(events[younger], outcome="stale")
+    return spoilt
+
+
+def overlap_itself(rng: random.Random, events: Events) -> Events | None:
+    """One holder has an id twice at once, and says of both that it had lost its lease."""
+    if (run := settled_run(rng, events)) is None:
+        return None
+    begin, end, _ = run
+    twins = [changed(events[end], outcome="stale", at=events[end].at + step) for step in (0.0, 0.001)]
+    again = changed(events[begin], at=events[begin].at + 0.001, repeated=True)
+    return [*events[: begin + 1], again, *events[begin + 1 : end], *twins, *events[end + 1 :]]
 
 
 def fall(rng: random.Random, events: Events) -> Events | None:
@@ -208,6 +262,12 @@ def end_item_twice(rng: random.Random, events: Events) -> Events | None:
     """An item of a task ends twice."""
     at = rng.choice(places(events, "item-end"))
     return [*events[:at], events[at], *events[at:]]
+
+
+def end_item_otherwise(_rng: random.Random, events: Events) -> Events | None:
+    """An item ends with another status than it has to."""
+    (at,) = places(events, "item-end", outcome="done")
+    return [*events[:at], changed(events[at], outcome="failed"), *events[at + 1 :]]
 
 
 def forget_item(rng: random.Random, events: Events) -> Events | None:
@@ -258,7 +318,11 @@ SPOILINGS: Final = {
     "settled unnoted": Spoiling("P2", settle_nothing),
     "swap": Spoiling("P3", swap),
     "reverse": Spoiling("P3", reverse),
+    "left in disorder": Spoiling("P3", leave_reversed),
     "overlap": Spoiling("P1", overlap),
+    "overlap of who still holds": Spoiling("P1", hold_on),
+    "overlap that the wrong one excuses": Spoiling("P1", excuse_wrongly),
+    "overlap with itself": Spoiling("P1", overlap_itself),
     "token falls": Spoiling("P4", fall),
     "stale write": Spoiling("P4", write_late),
     "one chance more": Spoiling("P7", lambda rng, events: chance(rng, events, more=True)),
@@ -266,6 +330,7 @@ SPOILINGS: Final = {
     "too many at once": Spoiling("limits", crowd),
     "too many in a window": Spoiling("limits", hurry),
     "item ends twice": Spoiling("tasks", end_item_twice),
+    "item ends otherwise": Spoiling("tasks", end_item_otherwise),
     "item never ends": Spoiling("tasks", forget_item),
     "task completes twice": Spoiling("tasks", complete_twice),
     "time fires twice": Spoiling("schedules", fire_twice),

@@ -19,6 +19,7 @@ from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard import backend
 from tests.chaos.race.mutants import scripts_of
 from tests.kit.acknowledged import Acknowledged
+from tests.kit.trust import has_lost_its_lease
 from tests.proof.history import Recorder
 
 SHARDS = 2
@@ -43,7 +44,7 @@ class Track(msgspec.Struct, frozen=True):
         app = Lowkiq(Config(redis_url=self.url, lease_ttl=self.lease_ttl, claim_payloads=40, settle_interval=0.02))
         history = Recorder(self.path)
         app.observers.append(Acknowledged(history))
-        handlers: dict[str, Any] = Handlers(history, random.Random(os.getpid()), self.lease_ttl / 2).of(self.kind)
+        handlers: dict[str, Any] = Handlers(history, random.Random(os.getpid())).of(self.kind)
         fields = {
             "queue_name": self.queue_name,
             "shards_count": SHARDS,
@@ -57,17 +58,11 @@ class Track(msgspec.Struct, frozen=True):
 
 
 class Handlers:
-    """Of each kind. Most end well after some milliseconds, a few take long, fail, or exit.
+    """Of each kind. Most end well after some milliseconds, a few take long, fail, or exit."""
 
-    One that is told to stop has lost its lease if it has run for longer than `longest`, in seconds; before that it may
-    be told for other reasons.
-    """
-
-    def __init__(self, history: Recorder, rng: random.Random, longest: float) -> None:
+    def __init__(self, history: Recorder, rng: random.Random) -> None:
         self._history = history
         self._rng = rng
-        self._longest = longest
-        self._began: dict[tuple[str, int], float] = {}
 
     def of(self, kind: str) -> dict[str, Any]:
         """What the worker is made of."""
@@ -135,18 +130,16 @@ class Handlers:
     def _note(self, what: str, given: Any, context: Any = None) -> None:
         # First the time: what happens to the lease behind it says nothing of what was before.
         at, context = time.monotonic(), context or given
-        stopping, token = context.stopping, context.token
-        if stopping and what != "begin":
+        is_stale, token = has_lost_its_lease(context), context.token
+        if what != "begin" and context.stopping:
             # What it has done may not be settled, without any other harm.
             self._history.write("fault", at=at)
         for job_id, numbers in given.items():
             if what == "begin":
-                self._began[job_id, token] = at
                 scope = str(shard_for(job_id, SHARDS))
                 self._history.write("begin", job_id, numbers, at=at, token=token, scope=scope)
-                continue
-            is_late = stopping and at - self._began[job_id, token] > self._longest
-            self._history.write("end", job_id, at=at, outcome="stale" if is_late else what, token=token)
+            else:
+                self._history.write("end", job_id, at=at, outcome="stale" if is_stale else what, token=token)
 
 
 def drain(track: Track) -> None:

@@ -82,8 +82,11 @@ class Race:
         return self.judge(ended=True)
 
     def judge(self, *, ended: bool = False) -> Verdict:
-        """What the history shows until now. What is done, and not acknowledged, comes again only after some harm."""
-        return check(self._history.read(), Terms(ended=ended, settling=math.inf))
+        """What the history shows until now. What is done, and not acknowledged, comes again only after some harm.
+
+        At the end nothing lies in the morgue: all of it was put back.
+        """
+        return check(self._history.read(), Terms(ended=ended, looked=ended, settling=math.inf))
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from redis import RedisError
 from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
 from tests.chaos.storm import mutants
 from tests.kit.acknowledged import Acknowledged
+from tests.kit.trust import has_lost_its_lease
 from tests.proof.history import Recorder
 
 BAD = "bad"
@@ -73,7 +74,7 @@ class Scene(msgspec.Struct, frozen=True):
                         batch.fail(job_id, "always")
                     # If it has its lease still, it had it at that time; it may have lost it once this is written.
                     at = time.monotonic()
-                    outcome = "stale" if batch.stopping else "failed" if is_bad else "done"
+                    outcome = "stale" if has_lost_its_lease(batch) else "failed" if is_bad else "done"
                     history.write("end", job_id, at=at, outcome=outcome, token=batch.token)
 
         return app.worker(Noting)

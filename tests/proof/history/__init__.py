@@ -30,7 +30,7 @@ is an `Event`. Its fields:
 | `evicted` | an operator takes the lease from the token, and from all before it | scope, token |
 | `fault` | any other harm to the process; process 0 is harm to all | process |
 | `left` | a look at the end: these payloads lie in the queue; outcome `waiting` or `dead` | id, numbers |
-| `item-begin` | items of the task `id` are registered | id, numbers |
+| `item-begin` | items of the task `id` are registered; outcome is the status that they must get, if known | id, numbers |
 | `item-end` | items have ended; the outcome is their status | id, numbers |
 | `completed` | the task's callback is performed | id |
 | `planned` | planned times of a schedule; outcome is the rule for missed ones: `all`, `once` or `skip` | id, numbers |

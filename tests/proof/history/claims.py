@@ -33,8 +33,8 @@ class Terms(msgspec.Struct, frozen=True):
     `settling`: seconds within which an outcome is durable if no harm is done to its process; None if only `settled`
     tells it. `acknowledged`: of payloads that are done only `settled` tells it, and of failures the time.
     `failing`: how the ids begin whose handler always fails; `retries`: how often they are tried again. `crashes`:
-    deaths that kill an id that runs alone. `running`: the most holders at once; `rate`: the most ids that begin within
-    `per` seconds; `blur`: seconds by which a handler may note its begin too late.
+    deaths that kill a payload that runs alone. `running`: the most holders at once; `rate`: the most ids that begin
+    within `per` seconds; `blur`: seconds by which a handler may note its begin too late.
     """
 
     ended: bool = True

@@ -16,7 +16,8 @@ CLAIM: Final = Claim(
     "a look and a run that is done for good. A number that a run did for good (settled; or done, with no harm to its "
     "process within the time of a settling) comes again only to a process that stood still before; one that did not "
     "fail comes again only with the word that it does. A settling names a run that was done or stale.",
-    "What the server loses; an id whose processes died three times; what the bound of the morgue removes.",
+    "What the server loses; what the bound of the morgue removes; if nobody looks at the morgue, numbers that were the "
+    "first of three runs which ended with their process.",
 )
 
 
@@ -103,18 +104,16 @@ def _lost(story: IdStory, account: IdAccount, terms: Terms, *, may_lie_dead: boo
     certain = {n for run in story.runs if run.is_final(math.inf, _settling(terms)) for n in run.numbers}
     if both := sorted(certain & {*account.left}):
         yield f"{both[:20]} are left, and were done"
-    if failed_never := sorted(account.left_dead - _failed(story)):
+    may_be_dead = story.may_be_dead(terms.crashes)
+    if failed_never := sorted(account.left_dead - _failed(story) - may_be_dead):
         yield f"{failed_never[:20]} lie in the morgue, and did not fail"
-    if not terms.ended or _died(story, terms) or (may_lie_dead and not terms.looked):
+    if not terms.ended or (may_lie_dead and not terms.looked):
         return
-    if lost := sorted(account.pushed - done - {*account.left}):
+    excused = set() if terms.looked else may_be_dead
+    if lost := sorted(account.pushed - done - {*account.left} - excused):
         yield f"{lost[:20]} were lost"
 
 
 def _failed(story: IdStory) -> set[int]:
     """What failed, or was in a run whose process died."""
     return {n for run in story.runs if run.outcome != "done" for n in run.numbers}
-
-
-def _died(story: IdStory, terms: Terms) -> bool:
-    return sum(not run.outcome for run in story.runs) >= terms.crashes

@@ -1,7 +1,7 @@
 """P3: a newer payload before an older one."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from tests.proof.history.claims import Claim, Terms, Violation
@@ -14,19 +14,22 @@ CLAIM: Final = Claim(
     "For each run r of an id: its numbers ascend; each number below its last whose push was answered before r.begin, "
     "or which the same push sent before that last one, is in r or left (a run that had it ended done or stale). A "
     "number that was left comes again only with all numbers of its run, and not behind the begin of a run whose "
-    "numbers are all larger, unless r stood still before it began.",
-    "Ids that always fail, or died with their processes, and numbers that are pushed behind larger ones.",
+    "numbers are all larger, unless r stood still before it began. The numbers of a look at the end ascend.",
+    "Ids that always fail, numbers that were the first of three runs which ended with their process, and numbers that "
+    "are pushed behind larger ones.",
 )
 
 
 class WaitingLine:
     """The payloads of one id that wait, as far as pushes and runs tell.
 
-    Undone numbers are in a heap, so that each run looks at no more of them than it has.
+    Undone numbers are in a heap, so that each run looks at no more of them than it has. `free`: no order is asked of
+    these, as they may have died.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, free: Collection[int] = ()) -> None:
         self.undone: set[int] = set()
+        self._free = {*free}
         self._heap: list[int] = []
         self._highest = -1
         self._open: dict[int, tuple[list[int], int]] = {}
@@ -49,8 +52,9 @@ class WaitingLine:
 
     def wait(self, number: int) -> None:
         """It is to come."""
-        self.undone.add(number)
-        heapq.heappush(self._heap, number)
+        if number not in self._free:
+            self.undone.add(number)
+            heapq.heappush(self._heap, number)
 
     def skipped(self, numbers: list[int]) -> list[int]:
         """What should have come before the last of these."""
@@ -65,8 +69,12 @@ class WaitingLine:
         for number in kept:
             heapq.heappush(self._heap, number)
         push, at = self._open.get(last, ([], 0))
-        sent = (each for each in push[:at] if each < last and each not in self.left and each not in mine)
+        sent = (n for n in push[:at] if n < last and not (n in self.left or n in mine or n in self._free))
         return [*found, *sent]
+
+    def passed_by(self, numbers: list[int]) -> list[int]:
+        """Those of them that were left, and that larger ones have overtaken since."""
+        return [n for n in numbers if n in self.left and n < self.passed and n not in self._free]
 
     def leave(self, run: HandlerRun) -> None:
         """These need not come again."""
@@ -91,15 +99,14 @@ class WaitingLine:
 def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
     """Runs that come out of order, id by id."""
     for job_id, story in history.stories.items():
-        deaths = sum(not run.outcome for run in story.runs)
-        is_bound = deaths < terms.crashes and not terms.always_fails(job_id)
-        for event, words in _disorder(story, ended=terms.ended):
+        is_bound = not terms.always_fails(job_id)
+        for event, words in _disorder(story, terms):
             if is_bound or words.endswith("ascend"):
                 yield Violation(CLAIM.id, job_id, words, event.at)
 
 
-def _disorder(story: IdStory, *, ended: bool) -> Iterator[tuple[Event, str]]:
-    line = WaitingLine()
+def _disorder(story: IdStory, terms: Terms) -> Iterator[tuple[Event, str]]:
+    line = WaitingLine(story.may_be_dead(terms.crashes))
     for event, run in story.events:
         if event.what == "push-begin" and event.numbers:
             line.push(event.numbers)
@@ -110,7 +117,9 @@ def _disorder(story: IdStory, *, ended: bool) -> Iterator[tuple[Event, str]]:
                 yield event, words
         elif event.what == "end" and run and run.outcome in MAYBE_DONE:
             line.leave(run)
-    for event, _ in story.events[-1:] if ended else ():
+        elif event.what == "left" and event.numbers != sorted(event.numbers):
+            yield event, f"{event.numbers} are left, and do not ascend"
+    for event, _ in story.events[-1:] if terms.ended else ():
         if missing := sorted(line.undone & _numbers_of_runs(story)):
             yield event, f"{missing[:20]} did not come again with others of their run"
 
@@ -121,7 +130,7 @@ def _of_run(line: WaitingLine, run: HandlerRun) -> Iterator[str]:
         yield f"{numbers} do not ascend"
     if skipped := line.skipped(numbers):
         yield f"{numbers} were handed over before {skipped[:20]}"
-    again = [number for number in numbers if number in line.left and number < line.passed]
+    again = line.passed_by(numbers)
     if again and not run.outlived:
         yield f"{again[:20]} came again behind larger ones"
     line.passed = max(line.passed, numbers[0])

@@ -2,9 +2,9 @@
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 import msgspec
@@ -45,6 +45,12 @@ class HandlerRun(msgspec.Struct, eq=False):
         """Whether it may have begun behind the end of its lease: it stood still before, and told nothing else."""
         return self.is_late and self.outcome in ("", "stale")
 
+    def may_have_died(self, at: float) -> bool:
+        """Whether its process may have died, or lost its lease, before that time and before the run was settled."""
+        if self.settled_at < math.inf:
+            return False
+        return self.outcome in ("", "stale") or min(self.disturbed_at, self.lost_at) <= at
+
     def is_final(self, at: float, settling: float | None) -> bool:
         """Whether it is done for good, as one sees it at that time."""
         if self.settled_at < math.inf and self.settled_at <= at:
@@ -59,6 +65,14 @@ class IdStory(msgspec.Struct):
 
     events: list[tuple[Event, HandlerRun | None]] = []
     runs: list[HandlerRun] = []
+
+    def may_be_dead(self, crashes: int) -> set[int]:
+        """The numbers that were the first of so many runs which may have counted as deaths of their process."""
+        counts: Counter[int] = Counter()
+        for run, after in pairwise([*self.runs, None]):
+            if run and run.numbers and run.may_have_died(math.inf if after is None else after.began_at):
+                counts[run.numbers[0]] += 1
+        return {number for number, count in counts.items() if count >= crashes}
 
 
 class RunHistory:

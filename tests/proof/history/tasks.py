@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.proof.history.claims import Claim, Terms, Violation
+from tests.proof.history.events import Event
 from tests.proof.history.runs import IdStory, RunHistory
 
 CLAIM: Final = Claim(
     "tasks",
     "Each item of a task ends once, and the task completes once, when all of them have.",
-    "For each task: every number of an item-begin is in exactly one item-end, and no other number is. There is at most "
-    "one completed, and at the end one; no item-begin or item-end is behind it.",
+    "For each task: every number of an item-begin is in exactly one item-end, with the outcome that the item-begin "
+    "names, if any, and no other number is. There is at most one completed, and at the end one; no item-begin or "
+    "item-end is behind it.",
     "Tasks that are cancelled, forgotten, or have dead items put back.",
 )
 KINDS: Final = frozenset(("item-begin", "item-end", "completed"))
@@ -25,22 +27,43 @@ def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
                 yield Violation(CLAIM.id, task, words)
 
 
-def _of_task(story: IdStory, terms: Terms) -> Iterator[str]:
-    begun: Counter[int] = Counter()
-    ended: Counter[int] = Counter()
-    completed = 0
-    for event, _ in story.events:
-        if event.what in KINDS and completed:
+class TaskAccount:
+    """The items of one task. `due`: the status that each must get, empty if any will do."""
+
+    def __init__(self) -> None:
+        self.due: dict[int, str] = {}
+        self.ended: Counter[int] = Counter()
+        self.completed = 0
+
+    @property
+    def open(self) -> list[int]:
+        """Those that have not ended."""
+        return sorted(self.due.keys() - self.ended.keys())
+
+    def take(self, event: Event) -> Iterator[str]:
+        """The event happens; what is wrong with it."""
+        if self.completed:
             yield f"{event.what} {event.numbers[:20]} behind its completion"
         if event.what == "completed":
-            completed += 1
-            if is_open := sorted({*begun} - {*ended}):
-                yield f"it was completed while {is_open[:20]} were open"
-        elif event.what in KINDS:
-            (begun if event.what == "item-begin" else ended).update(event.numbers)
-    if twice := sorted(number for number, count in ended.items() if count > 1):
+            self.completed += 1
+            if self.open:
+                yield f"it was completed while {self.open[:20]} were open"
+        elif event.what == "item-begin":
+            self.due.update(dict.fromkeys(event.numbers, event.outcome))
+        else:
+            self.ended.update(event.numbers)
+            if wrong := [n for n in event.numbers if self.due.get(n, "") not in ("", event.outcome)]:
+                yield f"{wrong[:20]} ended {event.outcome}, and not {self.due[wrong[0]]}"
+
+
+def _of_task(story: IdStory, terms: Terms) -> Iterator[str]:
+    account = TaskAccount()
+    for event, _ in story.events:
+        if event.what in KINDS:
+            yield from account.take(event)
+    if twice := sorted(number for number, count in account.ended.items() if count > 1):
         yield f"{twice[:20]} ended twice"
-    if strange := sorted({*ended} - {*begun}):
+    if strange := sorted(account.ended.keys() - account.due.keys()):
         yield f"{strange[:20]} ended, and are no items of it"
-    if terms.ended and not completed:
-        yield f"it never completed; {sorted({*begun} - {*ended})[:20]} are open"
+    if terms.ended and not account.completed:
+        yield f"it never completed; {account.open[:20]} are open"
