@@ -77,10 +77,10 @@ def test_payloads_that_were_done_come_again_only_to_a_process_that_stood_still(
         Event(0.1, "push-begin", 9, "a", [1]),
         Event(0.2, "push-end", 9, "a", [1], outcome="ok"),
         *([Event(1.0, "frozen", 1)] if stood_still else []),
-        Event(2.5, "begin", 2, "a", [1]),
-        Event(2.6, "end", 2, "a", outcome="done"),
-        Event(3.8, "begin", 1, "a", [1]),
-        Event(3.9, "end", 1, "a", outcome=outcome),
+        Event(2.5, "begin", 2, "a", [1], token=2),
+        Event(2.6, "end", 2, "a", token=2, outcome="done"),
+        Event(3.8, "begin", 1, "a", [1], token=1),
+        Event(3.9, "end", 1, "a", token=1, outcome=outcome),
     ]
 
     found = check(events, Terms(settling=0.1, ended=False)).words

@@ -8,7 +8,6 @@ from typing import Final
 
 from tests.chaos.moving.course import COUNTS as COURSE
 from tests.chaos.moving.course import Course, Size
-from tests.chaos.moving.judge import faults
 from tests.kit.servers import Server
 from tests.proof.results import Run
 
@@ -32,15 +31,12 @@ def move_again_and_again(seed: int, size: float) -> Run:
             count = rng.choice([other for other in COUNTS if other != count])
             course.move(count)
         course.finish()
-        evidence = course.evidence()
+        verdict = course.judge()
         harm = {
             "moves": moves,
             "movers killed": course.movers.killed,
             "daemons killed": course.daemons.killed,
             "producers frozen": moves,
         }
-    done = {
-        "payloads": sum(evidence.last.values()),
-        "handler runs": sum(len(handled) for handled in evidence.handled.values()),
-    }
-    return Run(seed, monotonic() - began, done, harm, faults(evidence))
+    done = {"payloads": verdict.payloads, "handler runs": verdict.runs}
+    return Run(seed, monotonic() - began, done, harm, verdict.words)

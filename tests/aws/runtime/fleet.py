@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -10,18 +10,13 @@ from typing import Any, Final
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.aws.runtime.function_stage import DRAIN
-from tests.kit.replay.app import (
-    FOLDER_VARIABLE,
-    QUEUE_VARIABLE,
-    SHARDS_VARIABLE,
-    Applied,
-    applied_to,
-    replay_worker,
-)
+from tests.kit.replay.app import HISTORY_VARIABLE, QUEUE_VARIABLE, SHARDS_VARIABLE, replay_worker
+from tests.kit.replay.history import push_noted
 from tests.kit.servers import Server
-from tests.kit.servers.lambda_outcome import Crashed, Error, Invocation
+from tests.kit.servers.lambda_outcome import Crashed, Error, Invocation, Killed
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
 from tests.kit.waiting import eventually
+from tests.proof.history import Recorder
 
 SHARDS: Final = 10
 SPARE: Final = 2
@@ -38,10 +33,9 @@ class Fleet:
 
     def __init__(self, server: Server, queue_name: str, folder: Path, lease_ttl: float) -> None:
         self._server = server
-        self._records = folder / "records"
-        self._records.mkdir()
+        self.history = Recorder(folder / "history")
         self.app = Lowkiq(Config(redis_url=server.url))
-        self.worker = replay_worker(self.app, queue_name, self._records, SHARDS)
+        self.worker = replay_worker(self.app, queue_name, self.history, SHARDS)
         self.shards = [ShardRef(queue_name, SHARDS, index) for index in range(SHARDS)]
         settings = {
             "LOWKIQ_APP": "tests.kit.replay.app:app",
@@ -49,7 +43,7 @@ class Fleet:
             "LOWKIQ_LEASE_TTL": str(lease_ttl),
             "LOWKIQ_RESERVE": "0",
             QUEUE_VARIABLE: queue_name,
-            FOLDER_VARIABLE: str(self._records),
+            HISTORY_VARIABLE: str(folder / "history"),
             SHARDS_VARIABLE: str(SHARDS),
         }
         self._idle = [LambdaEnvironment(DRAIN, settings, folder) for _ in range(SHARDS + SPARE)]
@@ -66,7 +60,7 @@ class Fleet:
     def _push_all(self, jobs: Sequence[Mapping[str, Any]], kills_to_come: int) -> None:
         for at in range(0, len(jobs), CHUNK):
             eventually(partial(self._is_next, kills_to_come * at / len(jobs)), timeout=60.0)
-            self.worker.push_many(jobs[at : at + CHUNK])
+            push_noted(self.worker, self.history, jobs[at : at + CHUNK])
 
     def _is_next(self, kills: float) -> bool:
         length = self.app.operate.stats()["total"]["length"]
@@ -83,6 +77,8 @@ class Fleet:
             if invocation.is_over:
                 outcome = invocation.outcome()
                 self.errors += [outcome.message] if isinstance(outcome, Error) else []
+                if isinstance(outcome, Crashed | Killed):
+                    self.history.write("died", process=outcome.pid)
                 del self._busy[environment]
                 self._idle.append(environment)
         served = {index for index, _ in self._busy.values()}
@@ -111,13 +107,9 @@ class Fleet:
             self.kills += isinstance(invocation.outcome(), Crashed)
         return bool(found)
 
-    def all_applied(self, jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Applied]]]:
-        """Each file with what was done to it."""
-        for path in {job["id"]: None for job in jobs}:
-            yield path, applied_to(self._records, path)
-
     def close(self) -> None:
         """End what is left."""
         for environment in [*self._idle, *self._busy]:
             environment.close()
         self._pushing.join()
+        self.history.close()

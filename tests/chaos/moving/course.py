@@ -21,20 +21,22 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired, StoredClaim
 from lowkiq_lambda.views.queues import Page
 from tests.chaos.moving import app as moving
-from tests.chaos.moving.app import handled_of, moving_worker
-from tests.chaos.moving.judge import Evidence, Sleeper, faults
+from tests.chaos.moving.app import BAD, RETRIES, moving_worker
 from tests.chaos.moving.processes import Movers, MovingDaemons, ProducerProcess
 from tests.chaos.repeating import repeating
 from tests.kit.apps import close_app, closing_app
 from tests.kit.holders import Holder, Holders
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
+from tests.proof.history import Recorder, Terms, Verdict, check
 
 Listed = TypeVar("Listed", JobView, MorgueJob)
 TTL: Final = 2.0
 DAY: Final = 86_400.0
 ABORTS: Final = 2
 COUNTS: Final = (5, 12, 3)
+SETTLING: Final = 5
+"""Leases within which a failure is durable, if no harm is done."""
 _AGE: Final = """
 for _, meta in ipairs(KEYS) do
   if redis.call('HEXISTS', meta, 'closed_at') == 1 then
@@ -59,8 +61,7 @@ class Course:
 
     def __init__(self, server: Server, queue_name: str, folder: Path, size: Size, seed: int) -> None:
         self._url, self._admin = server.url, server.admin
-        self._records = folder / "records"
-        self._records.mkdir()
+        self._history = Recorder(folder / "history")
         self._size = size
         self._rng = random.Random(seed)
         self._count = COUNTS[0]
@@ -70,26 +71,26 @@ class Course:
             "LOWKIQ_POLL_INTERVAL": "0.2",
             "LOWKIQ_THREADS_PER_NODE": "3",
             moving.QUEUE_VARIABLE: queue_name,
-            moving.FOLDER_VARIABLE: str(self._records),
+            moving.HISTORY_VARIABLE: str(folder / "history"),
             moving.SHARDS_VARIABLE: str(COUNTS[0]),
         }
         self.app = Lowkiq(Config(redis_url=server.url, lease_ttl=TTL))
-        self.worker = moving_worker(self.app, queue_name, self._records, COUNTS[0])
+        self.worker = moving_worker(self.app, queue_name, self._history, COUNTS[0])
         self._push_sleepers()
         self.movers = Movers(queue_name, environment, folder, self._rng)
-        self.daemons = MovingDaemons(2, environment, folder)
+        self.daemons = MovingDaemons(2, environment, folder, self._history)
         self._producers = [
             ProducerProcess("live", size.ids - size.ids // 10, size.rate, environment, folder),
             ProducerProcess("stale", size.ids // 10, size.rate / 10, environment, folder),
         ]
         self._live, self._stale = self._producers
-        self._last: dict[str, int] = {}
 
     def _push_sleepers(self) -> None:
         """Jobs that nobody performs while the course lasts."""
         jobs = [{"id": f"sleeper-{n}", "payload": n, "score": n, "delay": DAY} for n in range(self._size.sleepers)]
-        pushed = self.worker.push_many(jobs)
-        self._sleepers = [Sleeper(one.id, ((number, float(number)),), one.due_at) for number, one in enumerate(pushed)]
+        for number, one in enumerate(self.worker.push_many(jobs)):
+            self._history.write("push-begin", one.id, [number], due=one.due_at)
+            self._history.write("push-end", one.id, [number], outcome="ok")
 
     def move(self, to: int) -> None:
         """Run the command, with deaths of movers and daemons on the way, while one producer is frozen."""
@@ -161,7 +162,7 @@ class Course:
     def finish(self) -> None:
         """Push no more, and wait until all is handled that is due."""
         for producer in self._producers:
-            self._last |= producer.last()
+            producer.end()
         eventually(self._is_drained, timeout=120.0, what="the end of all that is due")
 
     def _is_drained(self) -> bool:
@@ -174,19 +175,21 @@ class Course:
         found = look.execute()
         return sum(found[: self._count]) == self._size.sleepers and not any(found[self._count :])
 
-    def evidence(self) -> Evidence:
-        """What handlers have noted, and what is left, as somebody sees it who has just come."""
+    def judge(self) -> Verdict:
+        """What the history shows, with what is left, as somebody sees it who has just come."""
         with closing_app(Lowkiq(self.app.config)) as app:
-            queue = app.operate(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
-            dead: dict[str, list[object]] = {}
+            queue = app.operate(moving_worker(app, self.worker.queue_name, self._history, COUNTS[0]))
+            dead: dict[str, list[int]] = {}
             for job in _all_of(partial(queue.morgue.list, "id")):
-                dead.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)
-            asleep = [
-                Sleeper(job.id, tuple((payload, score) for payload, score in job.payloads), job.due_at)
-                for job in _all_of(partial(queue.waiting.list, "id"))
-            ]
-        handled = {job_id: handled_of(self._records, job_id) for job_id in self._last}
-        return Evidence(self._last, handled, dead, self._sleepers, asleep)
+                dead.setdefault(job.id, []).extend(_number(payload) for payload, _ in job.payloads)
+            for job_id, numbers in dead.items():
+                self._history.write("left", job_id, numbers, outcome="dead")
+            for asleep in _all_of(partial(queue.waiting.list, "id")):
+                # Sleepers have their numbers as scores: one that has another was pushed by nobody.
+                numbers = [_number(payload) if payload == score else -1 for payload, score in asleep.payloads]
+                self._history.write("left", asleep.id, numbers, outcome="waiting", due=asleep.due_at)
+        terms = Terms(looked=True, settling=SETTLING * TTL, acknowledged=True, failing=BAD, retries=RETRIES)
+        return check(self._history.read(), terms)
 
     def __enter__(self) -> Self:
         return self
@@ -198,12 +201,18 @@ class Course:
             producer.close()
         self.daemons.close()
         close_app(self.app)
+        self._history.close()
 
 
 def _taken(holders: Holders) -> tuple[Holder, StoredClaim] | None:
     holder = holders.new()
     found = holder.take()
     return (holder, found.claim) if isinstance(found, Acquired) and found.claim else None
+
+
+def _number(payload: object) -> int:
+    assert isinstance(payload, int)
+    return payload
 
 
 def _all_of(look: Callable[..., Page[Listed]]) -> Iterator[Listed]:
@@ -233,8 +242,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 course.move(shards)
             seconds = time.monotonic() - began
             course.finish()
-            evidence = course.evidence()
-        found, pushed = faults(evidence), sum(evidence.last.values())
+            verdict = course.judge()
+        found, pushed = verdict.words, verdict.payloads
         told = f"{pushed:,} payloads, {pushed / seconds:,.0f} in each of the {seconds:.1f} s of the moves"
         sys.stdout.write("\n".join([f"{given}: {told}, {len(found)} faults", *found[:20]]) + "\n")
     sys.exit(bool(found))

@@ -1,11 +1,11 @@
 """The processes of a course, as its driver handles them."""
 
-import json
 import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Final
 from tests.chaos.moving.producer import ids_of
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
 from tests.kit.waiting import eventually
+from tests.proof.history import Recorder
 
 APP: Final = "tests.chaos.moving.app:app"
 TIMEOUT: Final = 120.0
@@ -51,13 +52,11 @@ class ProducerProcess:
         """Send it a signal."""
         self._process.send_signal(number)
 
-    def last(self) -> dict[str, int]:
-        """End it: the number of the last payload of each of its ids."""
+    def end(self) -> None:
+        """It pushes no more, and no push has failed."""
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(TIMEOUT)
         assert 0 == code, self._errors.read_text()
-        found: dict[str, int] = json.loads(self._log.read_text().splitlines()[-1])
-        return found
 
     def close(self) -> None:
         """End it, whatever it is doing."""
@@ -73,16 +72,20 @@ class ProducerProcess:
 class MovingDaemons:
     """So many; who is killed is replaced at once."""
 
-    def __init__(self, count: int, environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, count: int, environment: Mapping[str, str], folder: Path, history: Recorder) -> None:
         self._environment = environment
         self._folder = folder
+        self._history = history
         self._running = [self._start() for _ in range(count)]
         self.killed = 0
 
     def kill(self, at: int) -> None:
         """SIGKILL for one, and another in its place."""
         self.killed += 1
-        self._running[at % len(self._running)].close()
+        daemon, died_at = self._running[at % len(self._running)], time.monotonic()
+        self._history.write("fault", process=daemon.pid)
+        daemon.close()
+        self._history.write("died", process=daemon.pid, at=died_at)
         self._running[at % len(self._running)] = self._start()
 
     def close(self) -> None:

@@ -1,20 +1,19 @@
-"""An app for daemons that are killed: each id is a file of a repository, each payload one change of it.
+"""An app for daemons that are killed: each id is a file of a repository, each payload one change of it."""
 
-While a file's changes are applied, a lock on its record is held, which the system takes back from a process that
-dies: two executions of one id at once cannot escape, whatever kills what.
-"""
-
-import fcntl
 import os
 import threading
-from hashlib import sha256
+import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from tests.kit.acknowledged import Acknowledged
+from tests.kit.trust import has_lost_its_lease
+from tests.proof.history import Recorder
 
-FOLDER_VARIABLE = "REPLAY_FOLDER"
+HISTORY_VARIABLE = "REPLAY_HISTORY"
 QUEUE_VARIABLE = "REPLAY_QUEUE"
 SHARDS_VARIABLE = "REPLAY_SHARDS"
 SHARDS = 6
@@ -29,30 +28,11 @@ class Change(msgspec.Struct, frozen=True):
     blob: str | None
 
 
-class Applied(msgspec.Struct, frozen=True):
-    """A change as it was applied. `alone`: nobody else was at the file."""
-
-    change: Change
-    token: int
-    alone: bool
-
-
-def record_of(folder: Path, path: str) -> Path:
-    """Where it is written down what was done to a file."""
-    return folder / sha256(path.encode()).hexdigest()
-
-
-def applied_to(folder: Path, path: str) -> list[Applied]:
-    """What was done to a file, in order."""
-    record = record_of(folder, path)
-    lines = record.read_bytes().splitlines() if record.exists() else []
-    return [msgspec.json.decode(line, type=Applied) for line in lines]
-
-
-def replay_worker(app: Lowkiq, queue_name: str, folder: Path, shards_count: int = SHARDS) -> type[Worker]:
-    """Declare the queue of the replay."""
+def replay_worker(app: Lowkiq, queue_name: str, history: Recorder, shards_count: int = SHARDS) -> type[Worker]:
+    """Declare the queue of the replay. Its handler writes each change down, with the content's hash as outcome."""
     name, count = queue_name, shards_count
     work = threading.Event()
+    app.observers.append(Acknowledged(history))
 
     @app.worker
     class Replay(Worker):
@@ -60,17 +40,17 @@ def replay_worker(app: Lowkiq, queue_name: str, folder: Path, shards_count: int 
         shards_count = count
         batch_size = 10
 
-        def perform(self, batch: Batch) -> None:
-            for path, changes in batch.items():
-                with record_of(folder, path).open("ab", buffering=0) as record:
-                    alone = True
-                    try:
-                        fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    except BlockingIOError:
-                        alone = False
-                    for change in msgspec.convert(changes, list[Change]):
-                        work.wait(SECONDS_PER_CHANGE)
-                        record.write(msgspec.json.encode(Applied(change, batch.token, alone)) + b"\n")
+        def perform(self, batch: Batch[Any]) -> None:
+            for path, payloads in batch.items():
+                changes, token = msgspec.convert(payloads, list[Change]), batch.token
+                numbers = [change.number for change in changes]
+                history.write("begin", path, numbers, token=token, repeated=batch.job(path).repeated)
+                for change in changes:
+                    work.wait(SECONDS_PER_CHANGE)
+                    history.write("write", path, [change.number], token=token, outcome=change.blob or "")
+                at = time.monotonic()
+                outcome = "stale" if has_lost_its_lease(batch) else "done"
+                history.write("end", path, at=at, token=token, outcome=outcome)
 
     return Replay
 
@@ -78,4 +58,4 @@ def replay_worker(app: Lowkiq, queue_name: str, folder: Path, shards_count: int 
 app = Lowkiq(Config.from_env(os.environ))
 if QUEUE_VARIABLE in os.environ:
     shards = int(os.environ.get(SHARDS_VARIABLE, SHARDS))
-    replay_worker(app, os.environ[QUEUE_VARIABLE], Path(os.environ[FOLDER_VARIABLE]), shards)
+    replay_worker(app, os.environ[QUEUE_VARIABLE], Recorder(Path(os.environ[HISTORY_VARIABLE])), shards)

@@ -2,14 +2,14 @@
 
 import gzip
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tests.kit.order import is_in_order
-from tests.kit.replay.app import Applied
+from lowkiq_lambda import Worker
+from tests.proof.history import Event, Recorder
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -33,10 +33,19 @@ def final_state() -> dict[str, str]:
     return msgspec.json.decode((DATA / "file-history-final.json").read_bytes(), type=dict[str, str])
 
 
-def check_order(jobs: Sequence[Mapping[str, Any]], path: str, applied: Sequence[Applied]) -> None:
-    """All changes of the file were applied, in their order, and the last of them last."""
-    count = sum(job["id"] == path for job in jobs)
-    numbers = [one.change.number for one in applied]
-    assert is_in_order([[number] for number in numbers]), (path, numbers)
-    assert set(range(1, count + 1)) == set(numbers)
-    assert count == numbers[-1]
+def push_noted(worker: type[Worker], recorder: Recorder, jobs: Sequence[Mapping[str, Any]]) -> None:
+    """Push the jobs in one call, and note it."""
+    sent: dict[str, list[int]] = {}
+    for job in jobs:
+        sent.setdefault(job["id"], []).append(job["payload"]["number"])
+    for path, numbers in sent.items():
+        recorder.write("push-begin", path, numbers)
+    worker.push_many(jobs)
+    for path, numbers in sent.items():
+        recorder.write("push-end", path, numbers, outcome="ok")
+
+
+def written_state(events: Iterable[Event]) -> dict[str, str]:
+    """What is left of what handlers wrote, in the order of time: each file's content hash."""
+    final = {event.id: event.outcome for event in events if event.what == "write"}
+    return {path: blob for path, blob in final.items() if blob}

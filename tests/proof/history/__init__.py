@@ -24,13 +24,13 @@ is an `Event`. Its fields:
 | `end` | that call ends: outcome `done`, `failed`, or `stale` (it has outlived its lease) | id |
 | `holds` | the handler runs, and is not told to stop | id |
 | `settled` | the server has acknowledged that the payloads of a run are done | id, token |
-| `write` | the handler writes these payloads elsewhere, under its token | id, numbers, token |
+| `write` | the handler writes these payloads elsewhere, under its token; outcome is what | id, numbers, token |
 | `died` | the process has ended | process |
 | `frozen`, `thawed` | the process stands still, and goes on | process |
 | `evicted` | an operator takes the lease from the token, and from all before it | scope, token |
 | `fault` | any other harm to the process; process 0 is harm to all | process |
 | `left` | a look at the end: these payloads lie in the queue; outcome `waiting` or `dead` | id, numbers |
-| `item-begin` | items of the task `id` are registered; outcome is the status that they must get, if known | id, numbers |
+| `item-begin` | items of the task `id` are registered; outcome is the status that they must get | id, numbers |
 | `item-end` | items have ended; the outcome is their status | id, numbers |
 | `completed` | the task's callback is performed | id |
 | `planned` | planned times of a schedule; outcome is the rule for missed ones: `all`, `once` or `skip` | id, numbers |

@@ -1,5 +1,6 @@
 """All claims over one history."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -18,13 +19,14 @@ CLAIMS: Final = tuple(_CHECKS)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a history shows. `operations` counts its events by kind, `most` is how many runs there were at once at most.
+    """What a history shows. `operations` counts its events by kind, `payloads` those whose push was answered.
 
-    `holders` is how many holders had runs at once at most.
+    `most` is how many runs there were at once at most, `holders` how many holders had some at once.
     """
 
     violations: dict[str, list[Violation]]
     operations: dict[str, int]
+    payloads: int
     runs: int
     most: int
     holders: int
@@ -43,9 +45,8 @@ class Verdict(msgspec.Struct, frozen=True):
 def check(events: Iterable[Event], terms: Terms | None = None) -> Verdict:
     """Judge a history by each claim. Each claim has a list of violations, which is empty if it holds."""
     terms, history = terms or Terms(), RunHistory(events)
-    operations: dict[str, int] = {}
-    for event in history.events:
-        operations[event.what] = operations.get(event.what, 0) + 1
+    operations = Counter[str](event.what for event in history.events)
+    payloads = sum(len(event.numbers) for event in history.events if (event.what, event.outcome) == ("push-end", "ok"))
     found = {claim.id: [*judge(history, terms)] for claim, judge in _CHECKS.items()}
     most, holders = (limits.most_at_once(history, by_holder=by_holder) for by_holder in (False, True))
-    return Verdict(found, operations, sum(1 for _ in history.runs()), most, holders)
+    return Verdict(found, {**operations}, payloads, sum(1 for _ in history.runs()), most, holders)

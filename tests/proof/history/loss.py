@@ -14,8 +14,8 @@ CLAIM: Final = Claim(
     "For each id: every number of a push that was answered ok is in a run that ended done or stale, or in one look at "
     "what is left; each number of a run or a look was in a push that was not refused; no number is in two looks, or in "
     "a look and a run that is done for good. A number that a run did for good (settled; or done, with no harm to its "
-    "process within the time of a settling) comes again only to a process that stood still before; one that did not "
-    "fail comes again only with the word that it does. A settling names a run that was done or stale.",
+    "process within the time of a settling) comes again only to an older holder whose process stood still before; one "
+    "that did not fail comes again only with the word that it does. A settling names a run that was done or stale.",
     "What the server loses; what the bound of the morgue removes; if nobody looks at the morgue, numbers that were the "
     "first of three runs which ended with their process.",
 )
@@ -68,8 +68,8 @@ def _repeats(story: IdStory, terms: Terms) -> Iterator[str]:
     done_by: dict[int, HandlerRun] = {}
     handed: dict[int, HandlerRun] = {}
     for run in story.runs:
-        final = [n for n in run.numbers if n in done_by and done_by[n].is_final(run.began_at, _settling(terms))]
-        if final and not run.outlived:
+        again = [n for n in run.numbers if n in done_by and not run.is_overtaken(done_by[n])]
+        if final := [n for n in again if done_by[n].is_final(run.began_at, _settling(terms))]:
             yield f"{final[:20]} were handed over again after they were done"
         untold = [n for n in run.numbers if n in handed and run.repeated is False and handed[n].outcome != "failed"]
         if untold:

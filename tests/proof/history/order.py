@@ -14,7 +14,8 @@ CLAIM: Final = Claim(
     "For each run r of an id: its numbers ascend; each number below its last whose push was answered before r.begin, "
     "or which the same push sent before that last one, is in r or left (a run that had it ended done or stale). A "
     "number that was left comes again only with all numbers of its run, and not behind the begin of a run whose "
-    "numbers are all larger, unless r stood still before it began. The numbers of a look at the end ascend.",
+    "numbers are all larger, unless r is an older holder whose process stood still before it began. The numbers of a "
+    "look at the end ascend.",
     "Ids that always fail, numbers that were the first of three runs which ended with their process, and numbers that "
     "are pushed behind larger ones.",
 )
@@ -72,9 +73,10 @@ class WaitingLine:
         sent = (n for n in push[:at] if n < last and not (n in self.left or n in mine or n in self._free))
         return [*found, *sent]
 
-    def passed_by(self, numbers: list[int]) -> list[int]:
-        """Those of them that were left, and that larger ones have overtaken since."""
-        return [n for n in numbers if n in self.left and n < self.passed and n not in self._free]
+    def passed_by(self, run: HandlerRun) -> list[int]:
+        """Its numbers that were left, and that larger ones have overtaken since."""
+        again = (n for n in run.numbers if n in self.left and n < self.passed and n not in self._free)
+        return [number for number in again if not run.is_overtaken(self.left[number])]
 
     def leave(self, run: HandlerRun) -> None:
         """These need not come again."""
@@ -130,8 +132,7 @@ def _of_run(line: WaitingLine, run: HandlerRun) -> Iterator[str]:
         yield f"{numbers} do not ascend"
     if skipped := line.skipped(numbers):
         yield f"{numbers} were handed over before {skipped[:20]}"
-    again = line.passed_by(numbers)
-    if again and not run.outlived:
+    if again := line.passed_by(run):
         yield f"{again[:20]} came again behind larger ones"
     line.passed = max(line.passed, numbers[0])
     if run.outcome != "stale" and not run.outlived:

@@ -19,9 +19,9 @@ MAYBE_DONE: Final = frozenset(("done", "stale"))
 class HandlerRun(msgspec.Struct, eq=False):
     """One call of the handler for one id. `outcome` is empty while it runs, and if its process died.
 
-    `lost_at`: when an operator took its lease. `is_late`: its process stood still before it began, perhaps after its
-    last look at its lease. `stood`: its process had stood still, and has told no outcome. `disturbed_at`: the first
-    harm to its process since it began.
+    `lost_at`: when an operator took its lease. `is_late`: its process stood still before it began, and its holder has
+    ended nothing since, so that its last look at its lease may be older. `stood`: its process had stood still, and has
+    told no outcome. `disturbed_at`: the first harm to its process since it began.
     """
 
     id: str
@@ -44,6 +44,10 @@ class HandlerRun(msgspec.Struct, eq=False):
     def outlived(self) -> bool:
         """Whether it may have begun behind the end of its lease: it stood still before, and told nothing else."""
         return self.is_late and self.outcome in ("", "stale")
+
+    def is_overtaken(self, other: "HandlerRun | None") -> bool:
+        """Whether it may come behind what the other has done: a younger holder's, while its process stood still."""
+        return self.outlived and other is not None and other.token > self.token
 
     def may_have_died(self, at: float) -> bool:
         """Whether its process may have died, or lost its lease, before that time and before the run was settled."""
@@ -86,7 +90,9 @@ class RunHistory:
         """By process and id."""
         self._done: dict[tuple[int, str], list[HandlerRun]] = defaultdict(list)
         self._harm: dict[int, list[float]] = defaultdict(list)
-        self._stand: set[int] = set()
+        self._stood_at: dict[int, float] = {}
+        self._ended_at: dict[tuple[int, int], float] = defaultdict(lambda: -math.inf)
+        """When each holder, a process and a token, ended its last run."""
         self._has_stood: set[int] = set()
         for event in self.events:
             if event.what in HARM:
@@ -122,7 +128,7 @@ class RunHistory:
         elif event.what == "settled":
             run = self._settle(event)
         elif event.what == "frozen":
-            self._stand.add(event.process)
+            self._stood_at[event.process] = event.at
         elif event.what == "died":
             self._die(event)
         if event.id:
@@ -137,7 +143,7 @@ class RunHistory:
             scope=event.scope,
             began_at=event.at,
             repeated=event.repeated,
-            is_late=event.process in self._stand,
+            is_late=self._stood_at.get(event.process, -math.inf) > self._ended_at[event.process, event.token],
         )
         self.stories[event.id].runs.append(run)
         self._open[event.process][event.id].append(run)
@@ -151,7 +157,7 @@ class RunHistory:
         elif event.what == "holds":
             run.held_at = event.at
         else:
-            self._stand.discard(event.process)
+            self._ended_at[event.process, event.token] = event.at
             runs.remove(run)
             run.ended_at, run.outcome = event.at, event.outcome
             if event.outcome in MAYBE_DONE:
