@@ -2,24 +2,37 @@
 
 import os
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
-from lowkiq_lambda import Batch, Config, Lowkiq, Rejected, Worker
+from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, Rejected, Worker
+from tests.kit.acknowledged import Acknowledged
+from tests.kit.trust import has_lost_its_lease
+from tests.proof.history import Recorder
 
 _pause = threading.Event()
 _name = os.environ["STORM_QUEUE"]
 _takes = float(os.environ.get("STORM_PAUSE", "0.004"))
 
 app = Lowkiq(Config.from_env(os.environ))
+history = Recorder(Path(os.environ["STORM_HISTORY"]))
+app.observers.append(Acknowledged(history))
 
 
-def outcome(job_id: str) -> None:
-    """Take a moment, and end as the id says."""
+def perform(job_id: str, given: "Batch[Any] | BatchJob[Any]") -> Exception | None:
+    """Take a moment, and end as the id says; what the job fails with."""
+    history.write("begin", job_id, token=given.token)
     _pause.wait(_takes)
+    error: Exception | None = None
     if job_id.startswith("failing"):
-        raise Rejected("not qualified")
+        error = Rejected("not qualified")
     if job_id.startswith("dying"):
-        raise OSError("no connection")
+        error = OSError("no connection")
+    at = time.monotonic()
+    outcome = "stale" if has_lost_its_lease(given) else "failed" if error else "done"
+    history.write("end", job_id, at=at, token=given.token, outcome=outcome)
+    return error
 
 
 @app.worker
@@ -31,12 +44,10 @@ class InBatches(Worker):
     batch_size = 20
     max_retry_count = 0
 
-    def perform(self, batch: Batch) -> None:
+    def perform(self, batch: Batch[Any]) -> None:
         """Each of them."""
         for job_id in batch:
-            try:
-                outcome(job_id)
-            except (Rejected, OSError) as error:
+            if error := perform(job_id, batch):
                 batch.fail(job_id, error)
 
 
@@ -48,19 +59,21 @@ class OneByOne(Worker):
     shards_count = 2
     max_retry_count = 0
 
-    def perform_job(self, job: Any) -> None:
+    def perform_job(self, job: BatchJob[Any]) -> None:
         """It."""
-        outcome(job.id)
+        if error := perform(job.id, job):
+            raise error
 
 
 @app.worker
 class Finished(Worker):
-    """The callback's: a test performs its jobs, when all is over."""
+    """The callback's: the storm performs its jobs, when all is over."""
 
     queue_name = f"{_name}-3"
     shards_count = 1
-    performed: list[str] = []  # noqa: RUF012 - what the process has seen
 
-    def perform_job(self, job: Any) -> None:
+    def perform_job(self, job: BatchJob[Any]) -> None:
         """Note the task."""
-        self.performed.append(job.id)
+        history.write("begin", job.id, token=job.token)
+        history.write("completed", job.id)
+        history.write("end", job.id, token=job.token, outcome="done")
