@@ -19,6 +19,7 @@ from redis.sentinel import Sentinel
 
 from tests.kit.process_states import lives
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server, TlsProxy
+from tests.kit.servers.fault_proxy import commands_in
 from tests.kit.waiting import eventually
 
 ONCE = Retry(NoBackoff(), 0)
@@ -309,6 +310,26 @@ def test_a_marker_is_found_wherever_a_long_request_is_cut(
         client.set(key, "x" * 300_000 + marker)
 
     assert 300_000 + len(marker) == server.admin.strlen(key)
+
+
+def test_copies_of_requests_come_when_they_are_asked_for(
+    server: Server, fault_proxy: FaultProxy, client: redis.Redis, key: str
+) -> None:
+    """The client has its answers; the copies are performed in their order, behind what others did meanwhile."""
+    long = "x" * 200_000
+    fault_proxy.hold_copy(key.encode(), b"first")
+    client.append(key, "none")
+    client.append(key, f"first{long}")
+    fault_proxy.hold_copy(key.encode(), b"two")
+    client.append(key, "two")
+    assert [[[b"APPEND", key.encode(), f"first{long}".encode()]], [[b"APPEND", key.encode(), b"two"]]] == [
+        commands_in(request) for request in fault_proxy.held
+    ]
+    server.admin.set(key, "other")
+
+    assert b":200010\r\n:200013\r\n" == fault_proxy.deliver()
+    assert f"otherfirst{long}two".encode() == server.admin.get(key)
+    assert [] == fault_proxy.held
 
 
 def test_refused_connections_are_accepted_again_on_the_same_port(fault_proxy: FaultProxy, client: redis.Redis) -> None:

@@ -142,17 +142,20 @@ def disturbed(scenario: Scenario, batches: Sequence[int], act: Callable[[], obje
 
 
 def when_waiting(app: Lowkiq, act: Callable[[], object]) -> list[float]:
-    """Let something happen each time that a call under a lease is about to be tried again; how long it would wait."""
+    """Let something happen each time that a call is about to be tried again; how long it would wait."""
     waits: list[float] = []
-    connected = app.core.drains.drainer._backend
-    rest = connected._wait
 
-    def wait(seconds: float) -> None:
-        waits.append(seconds)
-        act()
-        rest(seconds)
+    def waiting(rest: Callable[[float], object]) -> Callable[[float], None]:
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            act()
+            rest(seconds)
 
-    connected._wait = wait
+        return wait
+
+    # Calls under a lease, and pushes.
+    for backend in (app.core.drains.drainer._backend, app.core.backend):
+        backend._wait = waiting(backend._wait)
     return waits
 
 

@@ -30,12 +30,14 @@ from tests.chaos.steps import (
     drain_to_the_end,
     is_empty,
     numbered,
+    opened,
     push,
     shard_of,
     state_of,
     visit,
     when_waiting,
 )
+from tests.chaos.storm.disk import FullDisk
 from tests.kit.servers import MakeServer, Server
 
 
@@ -130,6 +132,25 @@ def test_a_server_that_loads_its_data_is_waited_for(
     starting.join()
     assert "BusyLoadingError" in seen
     check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=1)
+
+
+def test_a_full_disk_refuses_what_it_does_not_keep(make_server: MakeServer, scenario: Scenario) -> None:
+    """E-39, P2: pushes and drains wait until there is room; all that was accepted is there, also after a restart."""
+    server = make_server(appendonly=True, appendfsync="everysec")
+    scenario = msgspec.structs.replace(scenario, url=server.url, lease_ttl=10.0)
+    disk = FullDisk(server)
+    with opened(scenario) as app:
+        waits = when_waiting(app, disk.make_room)
+        disk.fill()
+        app.push_many(app.workers[0], numbered(IDS, 1))
+        waited = len(waits)
+        disk.fill()
+        assert "empty" == visit(app).reason
+        assert 0 < waited < len(waits)
+    push(scenario, numbered(IDS, 2))
+    server.restart()
+    end = drain_to_the_end(server, scenario)
+    check_that_nobody_paid(scenario, [end], deliveries=2)
 
 
 @pytest.mark.unverified("its calls have little time, with thousands of jobs each")

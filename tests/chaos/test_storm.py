@@ -3,12 +3,14 @@
 import os
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import lowkiq_lambda
 from tests.chaos.storm.actors import Scene
+from tests.chaos.storm.disk import FullDisk
 from tests.chaos.storm.mutants import NAMES, SCRIPTS
 from tests.chaos.storm.weather import Storm
 from tests.kit.examples import mostly_nightly
@@ -45,7 +47,24 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
         storm.calm(timeout=60.0)
         found += storm.found(ended=True)
 
-    assert [] == found, f"seed {SEED}, {storm.faults} faults"
+    assert [] == found, f"seed {SEED}, {storm.harm}"
+    assert [] == storm.missing
+
+
+@pytest.mark.nightly("test_outages has a full disk in each check")
+def test_p1_p2_p3_p7_hold_in_a_storm_over_a_disk_that_is_full_again_and_again(
+    make_server: MakeServer, queue_name: str, tmp_path: Path
+) -> None:
+    """P1, P2, P3, P7: writes are refused, then there is room again; nothing that was accepted is lost."""
+    server = make_server(appendonly=True, appendfsync="everysec")
+    scene_of = partial(Scene, queue_name=queue_name, history=tmp_path / "history", lease_ttl=LEASE)
+    with FaultProxy(server) as proxy, Storm(scene_of(url=proxy.url), server, proxy, SEED, [FullDisk(server)]) as storm:
+        found = storm.rage(15.0)
+        storm.calm(timeout=60.0)
+        found += storm.found(ended=True)
+
+    assert [] == found, f"seed {SEED}, {storm.harm}"
+    assert [] == storm.missing
 
 
 @pytest.mark.parametrize(("outcome", "is_wrong"), [("", False), ("stale", False), ("done", True), ("failed", True)])
@@ -114,4 +133,4 @@ def test_a_storm_finds_a_broken_engine(brew: Brew, mutant: str) -> None:
             storm.calm(timeout=60.0)
             found = storm.found(ended=True)
 
-    assert found, f"seed {SEED}, {storm.faults} faults"
+    assert found, f"seed {SEED}, {storm.harm}"

@@ -31,7 +31,7 @@ def storm(seed: int, size: float) -> Run:
     began = monotonic()
     with tempfile.TemporaryDirectory() as folder, Server() as server, FaultProxy(server) as proxy:
         scene = Scene(proxy.url, "proof", Path(folder) / "history", 1.0)
-        with _CountedStorm(scene, server, proxy, seed) as one:
+        with Storm(scene, server, proxy, seed) as one:
             violations = one.rage(SECONDS * size)
             if not violations:
                 one.calm(timeout=END)
@@ -58,18 +58,8 @@ def performed(events: Sequence[Event]) -> dict[str, int]:
     return {"payloads": payloads, "handler runs": sum(event.what == "begin" for event in events)}
 
 
-class _CountedStorm(Storm):
-    """Counts each harm by its name."""
-
-    harm: Counter[str]
-
-    def _harms(self) -> list[Harm]:
-        self.harm = vars(self).get("harm", Counter())
-        return [_counted(harm, self.harm) for harm in super()._harms()]
-
-
 class _CountedRace(Race):
-    """The same."""
+    """Counts each harm by its name."""
 
     harm: Counter[str]
 

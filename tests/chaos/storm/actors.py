@@ -21,6 +21,8 @@ RETRIES = 2
 GOOD_IDS = [f"good-{number}" for number in range(16)]
 BAD_IDS = [f"{BAD}-{number}" for number in range(3)]
 BAD_SHARE = 0.1
+TURNS = (0.05, 0.05, 0.1, 1.0)
+"""Seconds of a drain: a short one leaves jobs behind that are due."""
 BACKLOG = 30
 """Payloads that may wait: storms end soon after the last push."""
 
@@ -82,11 +84,11 @@ class Scene(msgspec.Struct, frozen=True):
 
 def drain(scene: Scene, seed: int) -> None:
     """Drain again and again."""
-    app = scene.app()
+    app, rng = scene.app(), random.Random(seed)
     scene.declare(app, seed)
     while True:
         try:
-            app.drain(seconds=1.0)
+            app.drain(seconds=rng.choice(TURNS))
         except LowkiqError:
             # Faults of the storm; the next drain tries again.
             _pause.wait(0.05)

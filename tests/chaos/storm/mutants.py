@@ -23,6 +23,7 @@ SCRIPTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("if holder ~= nonce or current ~= token then return 'LOST' end", ""),
         ("return n == tonumber(last) and 'AGAIN' or 'LOST'", "return 'NEXT', token"),
     ),
+    "token ignored": (("if holder ~= nonce or current ~= token then", "if holder ~= nonce then"),),
 }
 OTHERS = ("retry_count + 1",)
 NAMES = (*SCRIPTS, *OTHERS)

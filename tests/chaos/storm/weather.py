@@ -5,22 +5,29 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from threading import Event
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
+
+import msgspec
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.storm import actors
 from tests.chaos.storm.actors import BAD, RETRIES, Scene
+from tests.chaos.storm.late import LateCalls
 from tests.chaos.storm.mutants import scripts_of
+from tests.kit.apps import close_app
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, check
 
 DRAINS: Final = 3
+PILE: Final = [f"pile-{number}" for number in range(150)]
 SETTLING: Final = 5
 """Leases within which a failure is durable, if no harm is done: on a busy machine one may not be enough."""
 _processes: Final = multiprocessing.get_context("forkserver")
@@ -28,29 +35,57 @@ _processes: Final = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload([actors.__name__])
 
 
-class Storm:
-    """Rages until it is told to stop; a context manager, at whose end no process is left."""
+class Harm(Protocol):
+    """One that a storm may have beside its own."""
 
-    def __init__(self, scene: Scene, server: Server, proxy: FaultProxy, seed: int) -> None:
+    @property
+    def name(self) -> str:
+        """In a few words."""
+        ...
+
+    def happen(self) -> bool:
+        """Do it; whether it has come to that."""
+        ...
+
+
+class Storm:
+    """Rages until it is told to stop; a context manager, at whose end no process is left.
+
+    Beside harms of its own it has `more`. Each kind comes once before one comes again.
+    """
+
+    def __init__(self, scene: Scene, server: Server, proxy: FaultProxy, seed: int, more: Sequence[Harm] = ()) -> None:
         self._scene = scene
         self._server = server
         self._proxy = proxy
         self._rng = random.Random(seed)
         self._history = Recorder(scene.history)
+        # Of this process, which no fault is planted into, and which no proxy disturbs.
+        self._app = msgspec.structs.replace(scene, mutant="", url=server.url).app()
+        msgspec.structs.replace(scene, mutant="").declare(self._app, seed)
+        self._piles = 0
         self._started = 0
         self._drains = [self._start(actors.drain) for _ in range(DRAINS)]
         self._pusher = self._start(actors.push)
         self._shards = [ShardRef(scene.queue_name, 2, index) for index in range(2)]
+        self._more = [
+            LateCalls(proxy, server, self._shards, scripts_of(scene.mutant), self._pile_up),
+            *more,
+        ]
         self._pause = Event()
         self._frozen, self._thaws_at = 0, 0.0
-        self.faults = 0
+        self._harms = self._all_harms()
+        self._next: list[str] = []
+        self.harm = Counter(dict.fromkeys(self._harms, 0))
+        """How often each has happened, by its name."""
 
     def rage(self, seconds: float) -> list[str]:
         """Do harm for so long, or until something is found; what was found."""
         ends_at = time.monotonic() + seconds
         while time.monotonic() < ends_at:
-            self._rng.choice(self._harms())()
-            self.faults += 1
+            self._next = self._next or self._rng.sample([*self._harms], len(self._harms))
+            name = self._next.pop()
+            self.harm[name] += self._harms[name]() is not False
             self._pause.wait(self._rng.uniform(0.02, 0.3))
             if time.monotonic() >= self._thaws_at:
                 self._thaw()
@@ -81,21 +116,33 @@ class Storm:
     ) -> None:
         with ExitStack() as stack:
             stack.callback(self._history.close)
+            stack.callback(close_app, self._app)
             for process in (self._pusher, *self._drains):
                 stack.callback(self._kill, process)
 
-    def _harms(self) -> list[Callable[[], None]]:
-        return [
-            self._kill_a_drain,
+    @property
+    def missing(self) -> list[str]:
+        """The kinds of harm that have never happened: of these a storm proves nothing."""
+        return [name for name, count in self.harm.items() if not count]
+
+    def _all_harms(self) -> dict[str, Callable[[], bool | None]]:
+        mine: list[Callable[[], bool | None]] = [
             self._kill_a_drain,
             self._freeze_a_drain,
             self._kill_the_pusher,
             self._cut,
             self._lose_a_reply,
-            self._lose_a_reply,
             self._evict_leases,
             self._flush_scripts,
         ]
+        return {
+            **{harm.__name__.strip("_").replace("_", " "): harm for harm in mine},
+            **{harm.name: partial(self._do, harm) for harm in self._more},
+        }
+
+    def _do(self, harm: Harm) -> bool:
+        self._history.write("fault", process=0)
+        return harm.happen()
 
     def _kill_a_drain(self) -> None:
         """At a moment when there is something to lose, if one comes soon."""
@@ -114,18 +161,27 @@ class Storm:
         self._kill(self._pusher)
         self._pusher = self._start(actors.push)
 
-    def _freeze_a_drain(self) -> None:
+    def _freeze_a_drain(self) -> bool:
         """For longer than its lease, or for less; one at a time."""
-        if self._frozen:
-            return
         drain = self._rng.choice(self._drains)
         # A broken engine may have ended it.
-        if not drain.is_alive():
-            return
+        if self._frozen or not drain.is_alive():
+            return False
         pid = drain.pid or 0
         self._history.write("frozen", process=pid)
         os.kill(pid, signal.SIGSTOP)
         self._frozen, self._thaws_at = pid, time.monotonic() + self._rng.uniform(0.1, 1.3) * self._scene.lease_ttl
+        return True
+
+    def _pile_up(self) -> None:
+        """A job for each of many ids, so that some wait whoever drains."""
+        self._piles += 1
+        jobs = [{"id": job_id, "payload": self._piles, "score": self._piles} for job_id in PILE]
+        for job_id in PILE:
+            self._history.write("push-begin", job_id, [self._piles])
+        self._app.push_many(self._app.workers[0], jobs)
+        for job_id in PILE:
+            self._history.write("push-end", job_id, [self._piles], outcome="ok")
 
     def _thaw(self) -> None:
         if self._frozen:

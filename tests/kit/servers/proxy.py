@@ -66,6 +66,11 @@ class Proxy(Started):
         """What a client is given."""
         return f"redis://{self.host}:{self.port}/0"
 
+    @property
+    def target(self) -> tuple[str, int]:
+        """Host and port of what it stands before."""
+        return self._target if isinstance(self._target, tuple) else self._target.address
+
     def start(self) -> Self:
         """Listen, with connections accepted when this returns."""
         self._thread.start()
@@ -144,8 +149,7 @@ class Proxy(Started):
             writer.transport.abort()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        address = self._target if isinstance(self._target, tuple) else self._target.address
-        link = Link(reader, writer, *await asyncio.open_connection(*address))
+        link = Link(reader, writer, *await asyncio.open_connection(*self.target))
         pumps = [asyncio.ensure_future(pump(link)) for pump in (self.upstream, self.downstream)]
         self._links.add(link)
         try:

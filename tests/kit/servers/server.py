@@ -191,6 +191,8 @@ class Server(Started):
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                # It ignores the signal of a file that may not grow, as this process does: so a disk is full.
+                restore_signals=False,
             )
         reaper.watch_process(self._process.pid)
 
