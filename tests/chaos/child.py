@@ -7,7 +7,6 @@ points lie around the calls of the store, so the production code knows nothing o
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
-from hashlib import sha1
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -18,9 +17,9 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.pushing import Pusher
-from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.store.shard.session import LeaseSession
 from tests.chaos.scenario import Ended, Reach, Scenario
+from tests.chaos.storm.versions import upgraded_script
 
 CALLS: Sequence[tuple[type, str, str]] = (
     (LeaseSession, "acquire", "acquire"),
@@ -84,14 +83,6 @@ def push(orders: Orders, reach: Reach) -> Ended:
 
 
 WORK: dict[str, Callable[[Orders, Reach], Ended]] = {"visit": visit, "push": push}
-
-
-def upgraded_script(name: str, groups: tuple[str, ...] = ()) -> Script:
-    """The script as the next version of the library might have it: the same contract, another text, another hash."""
-    source = f"{script(name, groups).source}\n-- of the next version"
-    return msgspec.structs.replace(
-        script(name, groups), source=source, sha=sha1(source.encode(), usedforsecurity=False).hexdigest()
-    )
 
 
 def stopping_at(stops: Sequence[str], test: Connection) -> Reach:

@@ -5,7 +5,6 @@ import pytest
 from lowkiq_lambda.base.errors import QueueMismatch
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
-from tests.chaos.child import upgraded_script
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
     child,
@@ -18,6 +17,7 @@ from tests.chaos.steps import (
     state_of,
     wait_until_free,
 )
+from tests.chaos.storm.versions import upgraded_script
 from tests.kit.order import is_in_order
 from tests.kit.servers import Server
 

@@ -3,16 +3,14 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import lowkiq_lambda
 from tests.chaos.storm.actors import Scene
-from tests.chaos.storm.disk import FullDisk
 from tests.chaos.storm.mutants import NAMES, SCRIPTS
-from tests.chaos.storm.weather import Storm
+from tests.chaos.storm.weather import Extras, Storm
 from tests.kit.examples import mostly_nightly
 from tests.kit.servers import MakeServer
 from tests.kit.servers.fault_proxy import FaultProxy
@@ -51,17 +49,21 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
     assert [] == storm.missing
 
 
-@pytest.mark.nightly("test_outages has a full disk in each check")
-def test_p1_p2_p3_p7_hold_in_a_storm_over_a_disk_that_is_full_again_and_again(
-    make_server: MakeServer, queue_name: str, tmp_path: Path
+@pytest.mark.nightly("test_outages, test_clocks and test_rolling have one of each in each check")
+@pytest.mark.parametrize("kind", ["disk", "clock", "versions"])
+def test_p1_p2_p3_p7_hold_in_a_storm_of_more_kinds(
+    make_server: MakeServer, queue_name: str, tmp_path: Path, kind: str
 ) -> None:
-    """P1, P2, P3, P7: writes are refused, then there is room again; nothing that was accepted is lost."""
-    server = make_server(appendonly=True, appendfsync="everysec")
-    scene_of = partial(Scene, queue_name=queue_name, history=tmp_path / "history", lease_ttl=LEASE)
-    with FaultProxy(server) as proxy, Storm(scene_of(url=proxy.url), server, proxy, SEED, [FullDisk(server)]) as storm:
-        found = storm.rage(15.0)
-        storm.calm(timeout=60.0)
-        found += storm.found(ended=True)
+    """P1, P2, P3, P7: the disk is full, the server's clock is set, every other process is of another version."""
+    server = make_server(appendonly=kind == "disk", appendfsync="everysec")
+    clock = tmp_path / "clock" if kind == "clock" else None
+    extras = Extras(disk=kind == "disk", clock=clock, versions=kind == "versions")
+    with FaultProxy(server) as proxy:
+        scene = Scene(proxy.url, queue_name, tmp_path / "history", LEASE, clock=clock)
+        with Storm(scene, server, proxy, SEED, extras) as storm:
+            found = storm.rage(15.0)
+            storm.calm(timeout=60.0)
+            found += storm.found(ended=True)
 
     assert [] == found, f"seed {SEED}, {storm.harm}"
     assert [] == storm.missing

@@ -1,20 +1,26 @@
 """The processes of a storm: one that pushes, and those that drain. Both run until they are killed."""
 
 import random
+import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import msgspec
 from redis import RedisError
 
 from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda.jobs.job import shard_for
+from lowkiq_lambda.store.shard import backend
 from tests.chaos.storm import mutants
+from tests.chaos.storm.clock import reading_clock
+from tests.chaos.storm.versions import upgraded_script
 from tests.kit.acknowledged import Acknowledged
 from tests.kit.trust import has_lost_its_lease
 from tests.proof.history import Recorder
 
+SHARDS = 2
 BAD = "bad"
 """How the ids begin that always fail."""
 RETRIES = 2
@@ -30,18 +36,26 @@ _pause = threading.Event()
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """Where a storm takes place."""
+    """Where a storm takes place.
+
+    `clock`: a file with the seconds by which processes take the server's clock to be ahead; None if it is right.
+    `upgraded`: the process is of the next version of the library, whose scripts differ.
+    """
 
     url: str
     queue_name: str
     history: Path
     lease_ttl: float
     mutant: str = ""
+    clock: Path | None = None
+    upgraded: bool = False
 
     def app(self) -> Lowkiq:
         """An app of this process, without its worker; where there is a mutant, the process is one from now on."""
         if self.mutant:
             mutants.apply(self.mutant)
+        if self.upgraded:
+            vars(backend)["script"] = upgraded_script
         config = Config(
             redis_url=self.url,
             lease_ttl=self.lease_ttl,
@@ -52,6 +66,20 @@ class Scene(msgspec.Struct, frozen=True):
         )
         return Lowkiq(config)
 
+    @classmethod
+    def decoded(cls, text: str) -> "Scene":
+        """What `encoded` made."""
+        return msgspec.json.decode(text, type=cls, dec_hook=lambda kind, value: kind(value))
+
+    @property
+    def encoded(self) -> str:
+        """For a process that is not forked."""
+        return msgspec.json.encode(self, enc_hook=str).decode()
+
+    def lasting(self) -> AbstractContextManager[None]:
+        """What this process takes the server's clock for, in the block."""
+        return reading_clock(self.clock) if self.clock else nullcontext()
+
     def declare(self, app: Lowkiq, seed: int) -> type[Worker]:
         """The worker; its handler takes some milliseconds, and notes what it is given."""
         scene, history, rng = self, Recorder(self.history), random.Random(seed)
@@ -59,7 +87,7 @@ class Scene(msgspec.Struct, frozen=True):
 
         class Noting(Worker):
             queue_name = scene.queue_name
-            shards_count = 2
+            shards_count = SHARDS
             batch_size = 3
             max_retry_count = RETRIES
 
@@ -68,7 +96,8 @@ class Scene(msgspec.Struct, frozen=True):
 
             def perform(self, batch: Batch) -> None:
                 for job_id, payloads in batch.items():
-                    history.write("begin", job_id, payloads, token=batch.token)
+                    scope = str(shard_for(job_id, SHARDS))
+                    history.write("begin", job_id, payloads, token=batch.token, scope=scope)
                 _pause.wait(rng.expovariate(100))
                 for job_id in batch:
                     is_bad = job_id.startswith(BAD)
@@ -84,6 +113,17 @@ class Scene(msgspec.Struct, frozen=True):
 
 def drain(scene: Scene, seed: int) -> None:
     """Drain again and again."""
+    with scene.lasting():
+        _drain(scene, seed)
+
+
+def push(scene: Scene, seed: int) -> None:
+    """Push runs of numbers in no order, each run of an id in one call; a later pusher has higher numbers."""
+    with scene.lasting():
+        _push(scene, seed)
+
+
+def _drain(scene: Scene, seed: int) -> None:
     app, rng = scene.app(), random.Random(seed)
     scene.declare(app, seed)
     while True:
@@ -95,8 +135,7 @@ def drain(scene: Scene, seed: int) -> None:
         _pause.wait(0.01)
 
 
-def push(scene: Scene, seed: int) -> None:
-    """Push runs of numbers in no order, each run of an id in one call; a later pusher has higher numbers."""
+def _push(scene: Scene, seed: int) -> None:
     app, history, rng = scene.app(), Recorder(scene.history), random.Random(seed)
     worker = scene.declare(app, seed)
     first = 1_000_000 * seed
@@ -129,3 +168,8 @@ def push(scene: Scene, seed: int) -> None:
             worker.push_many(jobs)
             for job_id, numbers in sent.items():
                 history.write("push-end", job_id, numbers, outcome="ok")
+
+
+if __name__ == "__main__":
+    name, orders, number = sys.argv[1:]
+    {"drain": drain, "push": push}[name](Scene.decoded(orders), int(number))

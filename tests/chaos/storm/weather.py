@@ -6,10 +6,11 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -18,21 +19,38 @@ import msgspec
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.storm import actors
-from tests.chaos.storm.actors import BAD, RETRIES, Scene
+from tests.chaos.storm.actors import BAD, RETRIES, SHARDS, Scene
+from tests.chaos.storm.clock import ServerClock
+from tests.chaos.storm.disk import FullDisk
 from tests.chaos.storm.late import LateCalls
 from tests.chaos.storm.mutants import scripts_of
+from tests.chaos.storm.versions import OtherProcess
 from tests.kit.apps import close_app
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, check
 
 DRAINS: Final = 3
+VERSION: Final = "start a process of another version"
 PILE: Final = [f"pile-{number}" for number in range(150)]
 SETTLING: Final = 5
 """Leases within which a failure is durable, if no harm is done: on a busy machine one may not be enough."""
 _processes: Final = multiprocessing.get_context("forkserver")
 # A process costs a fork then, and no import.
 _processes.set_forkserver_preload([actors.__name__])
+
+
+class Extras(msgspec.Struct, frozen=True):
+    """Harms that not every storm has.
+
+    `disk`: it is full again and again. `clock`: the file by which the server's clock is set. `versions`: every other
+    process is of the next version; or of the one whose package lies in that folder.
+    """
+
+    disk: bool = False
+    clock: Path | None = None
+    versions: bool = False
+    package: Path | None = None
 
 
 class Harm(Protocol):
@@ -51,10 +69,12 @@ class Harm(Protocol):
 class Storm:
     """Rages until it is told to stop; a context manager, at whose end no process is left.
 
-    Beside harms of its own it has `more`. Each kind comes once before one comes again.
+    Each kind of harm comes once before one comes again.
     """
 
-    def __init__(self, scene: Scene, server: Server, proxy: FaultProxy, seed: int, more: Sequence[Harm] = ()) -> None:
+    def __init__(
+        self, scene: Scene, server: Server, proxy: FaultProxy, seed: int, extras: Extras | None = None
+    ) -> None:
         self._scene = scene
         self._server = server
         self._proxy = proxy
@@ -64,20 +84,18 @@ class Storm:
         self._app = msgspec.structs.replace(scene, mutant="", url=server.url).app()
         msgspec.structs.replace(scene, mutant="").declare(self._app, seed)
         self._piles = 0
+        self._extras = extras or Extras()
+        self.harm = Counter({VERSION: 0} if self._extras.versions else {})
+        """How often each has happened, by its name."""
+        self._shards = [ShardRef(scene.queue_name, SHARDS, index) for index in range(SHARDS)]
+        self._pause = Event()
+        self._frozen, self._thaws_at = 0, 0.0
+        self._harms = self._all_harms(seed)
+        self._next: list[str] = []
+        self.harm.update(dict.fromkeys(self._harms, 0))
         self._started = 0
         self._drains = [self._start(actors.drain) for _ in range(DRAINS)]
         self._pusher = self._start(actors.push)
-        self._shards = [ShardRef(scene.queue_name, 2, index) for index in range(2)]
-        self._more = [
-            LateCalls(proxy, server, self._shards, scripts_of(scene.mutant), self._pile_up),
-            *more,
-        ]
-        self._pause = Event()
-        self._frozen, self._thaws_at = 0, 0.0
-        self._harms = self._all_harms()
-        self._next: list[str] = []
-        self.harm = Counter(dict.fromkeys(self._harms, 0))
-        """How often each has happened, by its name."""
 
     def rage(self, seconds: float) -> list[str]:
         """Do harm for so long, or until something is found; what was found."""
@@ -125,7 +143,7 @@ class Storm:
         """The kinds of harm that have never happened: of these a storm proves nothing."""
         return [name for name, count in self.harm.items() if not count]
 
-    def _all_harms(self) -> dict[str, Callable[[], bool | None]]:
+    def _all_harms(self, seed: int) -> dict[str, Callable[[], bool | None]]:
         mine: list[Callable[[], bool | None]] = [
             self._kill_a_drain,
             self._freeze_a_drain,
@@ -137,8 +155,19 @@ class Storm:
         ]
         return {
             **{harm.__name__.strip("_").replace("_", " "): harm for harm in mine},
-            **{harm.name: partial(self._do, harm) for harm in self._more},
+            **{harm.name: partial(self._do, harm) for harm in self._others(seed)},
         }
+
+    def _others(self, seed: int) -> Iterator[Harm]:
+        extras, server, shards = self._extras, self._server, self._shards
+        if extras.disk:
+            yield FullDisk(server)
+        if extras.clock:
+            ttl = self._scene.lease_ttl
+            yield ServerClock(extras.clock, server, shards, self._history, lease_ttl=ttl, seed=seed)
+        else:
+            # If the clock is set, the times of copies say nothing.
+            yield LateCalls(self._proxy, server, shards, scripts_of(self._scene.mutant), self._pile_up)
 
     def _do(self, harm: Harm) -> bool:
         self._history.write("fault", process=0)
@@ -203,13 +232,19 @@ class Storm:
     def _flush_scripts(self) -> None:
         self._server.admin.script_flush()
 
-    def _start(self, act: Callable[..., Any]) -> ForkServerProcess:
+    def _start(self, act: Callable[..., Any]) -> ForkServerProcess | OtherProcess:
         self._started += 1
-        process = _processes.Process(target=act, args=(self._scene, self._started), daemon=True)
+        scene = self._scene
+        if self._extras.versions and self._started % 2:
+            self.harm[VERSION] += 1
+            if self._extras.package:
+                return OtherProcess(self._extras.package, act.__name__, scene.encoded, self._started)
+            scene = msgspec.structs.replace(scene, upgraded=True)
+        process = _processes.Process(target=act, args=(scene, self._started), daemon=True)
         process.start()
         return process
 
-    def _kill(self, process: ForkServerProcess) -> None:
+    def _kill(self, process: ForkServerProcess | OtherProcess) -> None:
         self._history.write("fault", process=process.pid)
         process.kill()
         # A machine that stands still may let others take its shards before this has heard of its end.

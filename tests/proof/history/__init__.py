@@ -27,7 +27,7 @@ is an `Event`. Its fields:
 | `write` | the handler writes these payloads elsewhere, under its token; outcome is what | id, numbers, token |
 | `died` | the process has ended | process |
 | `frozen`, `thawed` | the process stands still, and goes on | process |
-| `evicted` | an operator takes the lease from the token, and from all before it | scope, token |
+| `evicted` | the lease is taken from the token, and from all before it | scope, token |
 | `fault` | any other harm to the process; process 0 is harm to all | process |
 | `left` | a look at the end: these payloads lie in the queue; outcome `waiting` or `dead` | id, numbers |
 | `item-begin` | items of the task `id` are registered; outcome is the status that they must get | id, numbers |

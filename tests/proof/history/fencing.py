@@ -34,7 +34,7 @@ def _falling(story: IdStory) -> Iterator[tuple[float, str]]:
 
 
 def _has_outlived(run: HandlerRun) -> bool:
-    return run.outcome == "stale" or run.is_late or run.stood or run.lost_at <= run.began_at
+    return run.outcome == "stale" or run.is_late or run.stood or run.outlived
 
 
 def _fenced(story: IdStory, terms: Terms) -> Iterator[tuple[float, str]]:

@@ -14,8 +14,9 @@ CLAIM: Final = Claim(
     "For each id: every number of a push that was answered ok is in a run that ended done or stale, or in one look at "
     "what is left; each number of a run or a look was in a push that was not refused; no number is in two looks, or in "
     "a look and a run that is done for good. A number that a run did for good (settled; or done, with no harm to its "
-    "process within the time of a settling) comes again only to an older holder whose process stood still before; one "
-    "that did not fail comes again only with the word that it does. A settling names a run that was done or stale.",
+    "process within the time of a settling) comes again only to an older holder that had stood still or been evicted "
+    "before; one that did not fail comes again only with the word that it does. A settling names a run that was done "
+    "or stale.",
     "What the server loses; what the bound of the morgue removes; if nobody looks at the morgue, numbers that were the "
     "first of three runs which ended with their process.",
 )

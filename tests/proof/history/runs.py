@@ -42,11 +42,14 @@ class HandlerRun(msgspec.Struct, eq=False):
 
     @property
     def outlived(self) -> bool:
-        """Whether it may have begun behind the end of its lease: it stood still before, and told nothing else."""
-        return self.is_late and self.outcome in ("", "stale")
+        """Whether it may have begun behind the end of its lease.
+
+        It was taken before, or its process stood still before, and has told nothing else since.
+        """
+        return self.lost_at <= self.began_at or (self.is_late and self.outcome in ("", "stale"))
 
     def is_overtaken(self, other: "HandlerRun | None") -> bool:
-        """Whether it may come behind what the other has done: a younger holder's, while its process stood still."""
+        """Whether it may come behind what the other has done: a younger holder's, behind the end of its lease."""
         return self.outlived and other is not None and other.token > self.token
 
     def may_have_died(self, at: float) -> bool:
