@@ -38,7 +38,8 @@ def test_p1_p2_p3_hold_in_a_race(make_race: MakeRace, kind: str) -> None:
         race.run(SECONDS)
         verdict = race.finish(timeout=120.0)
 
-    assert [] == verdict.words, f"seed {SEED}, {race.faults} faults"
+    assert [] == verdict.words, f"seed {SEED}, {race.harm}"
+    assert [] == race.missing
     assert verdict.runs > verdict.most > 1
 
 

@@ -50,14 +50,14 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
 
 
 @pytest.mark.nightly("test_outages, test_clocks and test_rolling have one of each in each check")
-@pytest.mark.parametrize("kind", ["disk", "clock", "versions"])
+@pytest.mark.parametrize("kind", ["disk", "clock", "version"])
 def test_p1_p2_p3_p7_hold_in_a_storm_of_more_kinds(
     make_server: MakeServer, queue_name: str, tmp_path: Path, kind: str
 ) -> None:
     """P1, P2, P3, P7: the disk is full, the server's clock is set, every other process is of another version."""
     server = make_server(appendonly=kind == "disk", appendfsync="everysec")
     clock = tmp_path / "clock" if kind == "clock" else None
-    extras = Extras(disk=kind == "disk", clock=clock, versions=kind == "versions")
+    extras = Extras(disk=kind == "disk", clock=clock, version="the next version" if kind == "version" else "")
     with FaultProxy(server) as proxy:
         scene = Scene(proxy.url, queue_name, tmp_path / "history", LEASE, clock=clock)
         with Storm(scene, server, proxy, SEED, extras) as storm:

@@ -5,18 +5,25 @@ parts. It ends with 1 if a claim is broken, or if what must be found is not foun
 """
 
 import argparse
+import io
 import random
+import subprocess
 import sys
-from collections.abc import Sequence
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from tests.proof.models import prove_models
 from tests.proof.mutants import prove_mutants
 from tests.proof.page import KINDS, write_page
-from tests.proof.results import Models, Mutants, ProofRuns, keep, kept, scene
-from tests.proof.runs import RUNS
+from tests.proof.results import ROOT, Models, Mutants, ProofRuns, Run, keep, kept, scene
+from tests.proof.runs import RUNS, clock, versions
 
 PARTS: Final = ("models", *KINDS, "mutants")
 HOUR: Final = 3_600.0
@@ -30,29 +37,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = monotonic()
     _tell(f"seed {options.seed}")
     keep("scene", scene(datetime.now(UTC).date().isoformat()))
-    for name in options.only or PARTS:
-        is_long = options.hours > 0
-        if name == "models":
-            keep(name, prove_models(is_long=is_long, tell=_tell))
-        elif name == "mutants":
-            keep(name, prove_mutants(is_long=is_long, tell=_tell))
-        else:
-            until = began + options.hours * HOUR * _share(name, options.only)
-            _make_runs(name, options.seed, until=until, size=1.0 if is_long else SHORT, add=options.add)
+    is_long = options.hours > 0
+    with _runs(options) as runs:
+        for name in options.only or PARTS:
+            if name == "models":
+                keep(name, prove_models(is_long=is_long, tell=_tell))
+            elif name == "mutants":
+                keep(name, prove_mutants(is_long=is_long, tell=_tell))
+            else:
+                until = began + options.hours * HOUR * _share(name, options.only)
+                run = partial(runs[name], size=1.0 if is_long else SHORT)
+                _make_runs(name, run, options.seed, until=until, add=options.add)
     write_page()
     found = faults()
     _tell(*(found or ["No claim was broken, and each planted fault was found. docs/proof.md has the figures."]))
     return 1 if found else 0
 
 
-def _make_runs(kind: str, first: int, *, until: float, size: float, add: bool) -> None:
+@contextmanager
+def _runs(options: argparse.Namespace) -> Iterator[dict[str, Callable[..., Run]]]:
+    """Those of each kind, with what the options say of them."""
+    runs: dict[str, Callable[..., Run]] = {**RUNS}
+    if options.faketime:
+        runs["clock"] = partial(clock, library=options.faketime)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.older:
+            archive = subprocess.run(
+                ["git", "archive", options.older, "lowkiq_lambda"], cwd=ROOT, capture_output=True, check=True
+            )
+            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as package:
+                package.extractall(folder, filter="data")
+            runs["versions"] = partial(versions, version=options.older, package=Path(folder))
+        yield runs
+
+
+def _make_runs(kind: str, run: Callable[[int], Run], first: int, *, until: float, add: bool) -> None:
     """One run at least, with the first seed, and more until that time; each is kept as soon as it is over."""
     seed, rng = first, random.Random(first)
     before = kept(kind, ProofRuns) if add else None
     made = list(before.runs) if before else []
     while True:
         _tell(f"{kind} with seed {seed}")
-        made.append(RUNS[kind](seed, size))
+        made.append(run(seed))
         keep(kind, ProofRuns(kind, made))
         if monotonic() >= until:
             return
@@ -85,6 +111,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--seed", type=int, default=random.SystemRandom().randrange(2**32), help="of the first run of each kind"
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone; the others stay as they are")
+    parser.add_argument("--older", metavar="COMMIT", help="every other process of `versions` has the package of it")
+    parser.add_argument("--faketime", type=Path, metavar="FILE", help="libfaketime.so.1: sets the clock below servers")
     parser.add_argument("--add", action="store_true", help="keep the runs that an earlier proof of this commit made")
     return parser.parse_args(arguments)
 

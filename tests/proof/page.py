@@ -1,11 +1,10 @@
 """Writes what the parts of a proof found between the markers of docs/proof.md; the prose around them is by hand."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from lowkiq_lambda.cli.output import markdown
 from tests.models.catalog import MODELS
 from tests.proof.history import CLAIMS
 from tests.proof.results import ROOT, Models, Mutants, ProofRuns, ProofScene, kept
@@ -13,11 +12,15 @@ from tests.proof.results import ROOT, Models, Mutants, ProofRuns, ProofScene, ke
 PAGE: Final = ROOT / "docs" / "proof.md"
 KINDS: Final[Mapping[str, str]] = {
     "storm": "Processes that push and drain are killed, frozen and cut off, each for itself.",
+    "disk": "A storm over a server whose append-only file has no room, again and again.",
+    "clock": "A storm over a server whose clock is set by a little, back, and forward by more than a lease.",
+    "versions": "A storm in which every other process is of another version.",
     "race": "Processes that perform many batches side by side are killed, stopped, evicted and paused.",
     "move": "A queue moves to other numbers of shards and back, while its movers and daemons are killed.",
     "failover": "The primary is killed while jobs are pushed, and a replica takes its place.",
 }
 """ProofRuns, and what is done in them."""
+_NUMBER: Final = re.compile(r"[\d,.]+")
 _BLOCK: Final = re.compile(r"(<!-- proof: (?P<name>[a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -29,6 +32,12 @@ def write_page(path: Path = PAGE) -> None:
 def filled(text: str) -> str:
     """The text of the page with what was found."""
     return _BLOCK.sub(lambda match: f"{match[1]}{_block(match['name']) or match[3]}{match[4]}", text)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """In markdown: columns of numbers to the right, and others to the left."""
+    rule = ["---:" if all(_NUMBER.fullmatch(cell) for cell in column) else "---" for column in zip(*rows, strict=True)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
 def _block(name: str) -> str:
@@ -61,7 +70,7 @@ def _models() -> Iterator[str]:
         rows = [
             (one.model, one.bounds, f"{one.states:,}", f"{one.ends:,}", one.fault or "none") for one in models.results
         ]
-        yield markdown(("model", "bounds", "states", "ends", "broken"), rows)
+        yield table(("model", "bounds", "states", "ends", "broken"), rows)
         yield ""
         yield "Each guard of the protocol is left out once, and the model finds what it prevents:"
         yield ""
@@ -69,7 +78,7 @@ def _models() -> Iterator[str]:
             (one.model, one.guard, one.fault or "**nothing**", f"{one.states:,}", f"{one.steps}")
             for one in models.guards
         ]
-        yield markdown(("model", "without", "breaks", "states until found", "steps"), guards)
+        yield table(("model", "without", "breaks", "states until found", "steps"), guards)
 
 
 def _faults() -> Iterator[str]:
@@ -79,7 +88,7 @@ def _faults() -> Iterator[str]:
         for harm, count in sorted(runs.harm.items(), key=lambda item: -item[1])
     ]
     if rows:
-        yield markdown(("run", "harm", "how often"), rows)
+        yield table(("run", "harm", "how often"), rows)
 
 
 def _results() -> Iterator[str]:
@@ -97,7 +106,7 @@ def _results() -> Iterator[str]:
     ]
     if rows:
         head = ("kind", "runs", "minutes", "payloads", "handler runs", "faults", "violations")
-        yield markdown(head, rows)
+        yield table(head, rows)
         yield ""
         for kind, runs in _runs():
             yield f"- **{kind}**: {KINDS[kind]} Seeds: {', '.join(str(run.seed) for run in runs.runs[:SEEDS])}"
@@ -121,7 +130,7 @@ def _mutants() -> Iterator[str]:
             (one.name, one.seen_by, "found" if one.is_seen else "**not found**", f"{one.seconds:.1f}")
             for one in mutants.results
         ]
-        yield markdown(("fault", "looked for by", "", "seconds"), rows)
+        yield table(("fault", "looked for by", "", "seconds"), rows)
 
 
 def _runs() -> Iterator[tuple[str, ProofRuns]]:

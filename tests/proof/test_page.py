@@ -8,7 +8,7 @@ import pytest
 from tests.proof import __main__ as program
 from tests.proof import results, runs
 from tests.proof.history import CLAIMS
-from tests.proof.page import BLOCKS, KINDS, PAGE, filled
+from tests.proof.page import BLOCKS, KINDS, PAGE, filled, table
 from tests.proof.results import (
     GuardResult,
     ModelResult,
@@ -58,6 +58,13 @@ def test_blocks_are_filled_anew_and_prose_stays() -> None:
     assert re.sub(r"(?s)-->.*?<!-- end", "", before) == re.sub(r"(?s)-->.*?<!-- end", "", page)
     assert "| lease | 2 payloads | 1,234 | 5 | none |" in page
     assert "10 deaths of the primary lost 3, and 4 were performed once more" in page
+
+
+def test_only_columns_of_numbers_are_to_the_right() -> None:
+    """A reader compares numbers from their last digit, and words from their first letter."""
+    rows = [("storm", "P1", "1,234", "2.5", ""), ("race", "none", "5", "10.0", "found")]
+
+    assert "| --- | --- | ---: | ---: | --- |" == table(("run", "breaks", "steps", "seconds", ""), rows).splitlines()[1]
 
 
 def test_a_block_whose_part_was_not_made_stays_as_it_is() -> None:

@@ -52,19 +52,22 @@ class Race:
         self._pause = threading.Event()
         self._app.core.queues.agreed(self._worker)
         self._drains = [self._start() for _ in range(processes)]
-        self.faults = 0
+        self._harms: list[str] = []
+        self.harm = dict.fromkeys(self._all_harms(), 0)
+        """How often each has happened, by its name."""
 
     def run(self, seconds: float) -> None:
         """Push, and disturb who drains."""
-        ends_at, disturbs_at = time.monotonic() + seconds, 0.0
-        harms = self._harms()
+        ends_at, disturbs_at, harms = time.monotonic() + seconds, 0.0, self._all_harms()
         while time.monotonic() < ends_at:
             self._push()
             self._pause.wait(0.01)
             if time.monotonic() >= disturbs_at:
-                harms.pop()()
-                harms = harms or self._harms()
-                self.faults += 1
+                # One after the other, in any order; a death comes twice.
+                self._harms = self._harms or self._rng.sample(["kill", *harms], len(harms) + 1)
+                name = self._harms.pop()
+                harms[name]()
+                self.harm[name] += 1
                 disturbs_at = time.monotonic() + self._rng.uniform(0.1, 0.6)
 
     def finish(self, timeout: float) -> Verdict:
@@ -124,9 +127,13 @@ class Race:
         for job_id, given in numbers.items():
             self._history.write("push-end", job_id, given, outcome="ok")
 
-    def _harms(self) -> list[Callable[[], None]]:
-        """One after the other, in any order."""
-        return self._rng.sample([self._kill, self._kill, self._leave, self._evict, self._hold], 5)
+    @property
+    def missing(self) -> list[str]:
+        """The kinds of harm that have never happened: of these a race proves nothing."""
+        return [name for name, count in self.harm.items() if not count]
+
+    def _all_harms(self) -> dict[str, Callable[[], None]]:
+        return {"kill": self._kill, "leave": self._leave, "evict": self._evict, "hold": self._hold}
 
     def _kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -175,9 +182,7 @@ def main(arguments: list[str] | None = None) -> None:
             race.run(options.seconds)
             verdict = race.finish(timeout=300.0)
         found = verdict.words
-        told = (
-            f"{options}: {verdict.runs} runs, at most {verdict.most} at once, {race.faults} faults, {len(found)} found"
-        )
+        told = f"{options}: {verdict.runs} runs, at most {verdict.most} at once, {race.harm}, {len(found)} found"
         sys.stdout.write("\n".join([told, *found[:20]]) + "\n")
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.nodes import Asking, Nodes
@@ -35,18 +35,24 @@ def reading_clock(path: Path) -> Iterator[None]:
         patched.observe = observe
 
 
+class ClockFile(NamedTuple):
+    """Where it stands how far the clock is ahead, and the name of the harm that changes it."""
+
+    path: Path
+    name: str
+
+
 class ServerClock:
     """Sets the clock by a little, back, or forward by more than a lease, which takes the lease from its holder.
 
     The file is read by the processes of a storm, or by libfaketime below the server.
     """
 
-    name = "set the server's clock"
-
     def __init__(  # noqa: PLR0913 - some by keyword
-        self, path: Path, server: Server, shards: list[ShardRef], history: Recorder, *, lease_ttl: float, seed: int
+        self, file: ClockFile, server: Server, shards: list[ShardRef], history: Recorder, *, lease_ttl: float, seed: int
     ) -> None:
-        self._path = path
+        self.name = file.name
+        self._path = file.path
         self._server = server
         self._shards = shards
         self._history = history

@@ -20,7 +20,7 @@ import msgspec
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.storm import actors
 from tests.chaos.storm.actors import BAD, RETRIES, SHARDS, Scene
-from tests.chaos.storm.clock import ServerClock
+from tests.chaos.storm.clock import ClockFile, ServerClock
 from tests.chaos.storm.disk import FullDisk
 from tests.chaos.storm.late import LateCalls
 from tests.chaos.storm.mutants import scripts_of
@@ -31,7 +31,8 @@ from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, check
 
 DRAINS: Final = 3
-VERSION: Final = "start a process of another version"
+MOST: Final = 4.0
+"""How many times as long a storm may take, if some kind of harm does not happen."""
 PILE: Final = [f"pile-{number}" for number in range(150)]
 SETTLING: Final = 5
 """Leases within which a failure is durable, if no harm is done: on a busy machine one may not be enough."""
@@ -43,14 +44,21 @@ _processes.set_forkserver_preload([actors.__name__])
 class Extras(msgspec.Struct, frozen=True):
     """Harms that not every storm has.
 
-    `disk`: it is full again and again. `clock`: the file by which the server's clock is set. `versions`: every other
-    process is of the next version; or of the one whose package lies in that folder.
+    `disk`: it is full again and again. `clock`: the file by which the server's clock is set, and `setter` the name of
+    that. `version`: every other process is of this version, whose package lies in that folder; without one its scripts
+    have another text.
     """
 
     disk: bool = False
     clock: Path | None = None
-    versions: bool = False
+    setter: str = "set the server's clock"
+    version: str = ""
     package: Path | None = None
+
+    @property
+    def replacing(self) -> str:
+        """The harm that begins each process of another version."""
+        return f"start a process of {self.version}"
 
 
 class Harm(Protocol):
@@ -85,7 +93,7 @@ class Storm:
         msgspec.structs.replace(scene, mutant="").declare(self._app, seed)
         self._piles = 0
         self._extras = extras or Extras()
-        self.harm = Counter({VERSION: 0} if self._extras.versions else {})
+        self.harm = Counter({self._extras.replacing: 0} if self._extras.version else {})
         """How often each has happened, by its name."""
         self._shards = [ShardRef(scene.queue_name, SHARDS, index) for index in range(SHARDS)]
         self._pause = Event()
@@ -98,9 +106,9 @@ class Storm:
         self._pusher = self._start(actors.push)
 
     def rage(self, seconds: float) -> list[str]:
-        """Do harm for so long, or until something is found; what was found."""
-        ends_at = time.monotonic() + seconds
-        while time.monotonic() < ends_at:
+        """Do harm for so long, and until each kind has happened; or until something is found. What was found."""
+        began_at = time.monotonic()
+        while time.monotonic() < began_at + seconds * (MOST if self.missing else 1.0):
             self._next = self._next or self._rng.sample([*self._harms], len(self._harms))
             name = self._next.pop()
             self.harm[name] += self._harms[name]() is not False
@@ -164,7 +172,8 @@ class Storm:
             yield FullDisk(server)
         if extras.clock:
             ttl = self._scene.lease_ttl
-            yield ServerClock(extras.clock, server, shards, self._history, lease_ttl=ttl, seed=seed)
+            file = ClockFile(extras.clock, extras.setter)
+            yield ServerClock(file, server, shards, self._history, lease_ttl=ttl, seed=seed)
         else:
             # If the clock is set, the times of copies say nothing.
             yield LateCalls(self._proxy, server, shards, scripts_of(self._scene.mutant), self._pile_up)
@@ -235,8 +244,8 @@ class Storm:
     def _start(self, act: Callable[..., Any]) -> ForkServerProcess | OtherProcess:
         self._started += 1
         scene = self._scene
-        if self._extras.versions and self._started % 2:
-            self.harm[VERSION] += 1
+        if self._extras.version and self._started % 2:
+            self.harm[self._extras.replacing] += 1
             if self._extras.package:
                 return OtherProcess(self._extras.package, act.__name__, scene.encoded, self._started)
             scene = msgspec.structs.replace(scene, upgraded=True)

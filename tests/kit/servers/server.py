@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,8 @@ def server_binary() -> str:
 class Server(Started):
     """A server with a port and a folder of its own; `close` removes the folder.
 
-    `settings` are further lines of its configuration file. With `appendonly` its data survives `kill`.
+    `settings` are further lines of its configuration file, `environment` further variables. With `appendonly` its data
+    survives `kill`.
     """
 
     host = HOST
@@ -49,6 +50,7 @@ class Server(Started):
         maxmemory: str | None = None,
         maxmemory_policy: str = "noeviction",
         settings: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.binary = binary or server_binary()
         self.port = free_port()
@@ -63,6 +65,7 @@ class Server(Started):
             f"maxmemory-policy {maxmemory_policy}",
             *settings,
         ]
+        self._environment = {**os.environ, **(environment or {})}
         self._users: dict[str, tuple[str, ...]] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -187,6 +190,7 @@ class Server(Started):
             self._process = subprocess.Popen(
                 [self.binary, str(config_path), *self.arguments()],
                 cwd=self.data_dir,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
