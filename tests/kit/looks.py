@@ -1,10 +1,14 @@
 """Jobs, leftovers and counters, as the server has them."""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from lowkiq_lambda import JobView, Lowkiq, MorgueJob, Worker
+from lowkiq_lambda.views.queues import Page
+
+Listed = TypeVar("Listed", JobView, MorgueJob)
 
 
 class Look(NamedTuple):
@@ -23,6 +27,24 @@ def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
         return None
     (job,) = found
     return Look([(payload, score) for payload, score in job.payloads], job.due_at, job.retry_count, job.error)
+
+
+def all_of(page: Callable[..., Page[Listed]]) -> Iterator[Listed]:
+    """The jobs of all pages."""
+    after = None
+    while True:
+        jobs = page(limit=1_000, after=after)
+        yield from jobs
+        if not (after := jobs.next):
+            return
+
+
+def dead_numbers(app: Lowkiq, worker: type[Worker]) -> dict[str, list[int]]:
+    """What lies in the morgue, by id, of a queue whose payloads are numbers."""
+    dead: dict[str, list[int]] = {}
+    for job in all_of(partial(app.operate(worker).morgue.list, "id")):
+        dead.setdefault(job.id, []).extend(int(str(payload)) for payload, _ in job.payloads)
+    return dead
 
 
 def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:

@@ -14,23 +14,22 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self
 
-from lowkiq_lambda import Config, JobView, Lowkiq, MorgueJob
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired, StoredClaim
-from lowkiq_lambda.views.queues import Page
 from tests.chaos.moving import app as moving
 from tests.chaos.moving.app import BAD, RETRIES, moving_worker
 from tests.chaos.moving.processes import Movers, MovingDaemons, ProducerProcess
 from tests.chaos.repeating import repeating
 from tests.kit.apps import close_app, closing_app
 from tests.kit.holders import Holder, Holders
+from tests.kit.looks import all_of, dead_numbers
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, Verdict, check
 
-Listed = TypeVar("Listed", JobView, MorgueJob)
 TTL: Final = 2.0
 DAY: Final = 86_400.0
 ABORTS: Final = 2
@@ -178,15 +177,12 @@ class Course:
     def judge(self) -> Verdict:
         """What the history shows, with what is left, as somebody sees it who has just come."""
         with closing_app(Lowkiq(self.app.config)) as app:
-            queue = app.operate(moving_worker(app, self.worker.queue_name, self._history, COUNTS[0]))
-            dead: dict[str, list[int]] = {}
-            for job in _all_of(partial(queue.morgue.list, "id")):
-                dead.setdefault(job.id, []).extend(_number(payload) for payload, _ in job.payloads)
-            for job_id, numbers in dead.items():
+            worker = moving_worker(app, self.worker.queue_name, self._history, COUNTS[0])
+            for job_id, numbers in dead_numbers(app, worker).items():
                 self._history.write("left", job_id, numbers, outcome="dead")
-            for asleep in _all_of(partial(queue.waiting.list, "id")):
+            for asleep in all_of(partial(app.operate(worker).waiting.list, "id")):
                 # Sleepers have their numbers as scores: one that has another was pushed by nobody.
-                numbers = [_number(payload) if payload == score else -1 for payload, score in asleep.payloads]
+                numbers = [int(score) if payload == score else -1 for payload, score in asleep.payloads]
                 self._history.write("left", asleep.id, numbers, outcome="waiting", due=asleep.due_at)
         terms = Terms(looked=True, settling=SETTLING * TTL, acknowledged=True, failing=BAD, retries=RETRIES)
         return check(self._history.read(), terms)
@@ -208,21 +204,6 @@ def _taken(holders: Holders) -> tuple[Holder, StoredClaim] | None:
     holder = holders.new()
     found = holder.take()
     return (holder, found.claim) if isinstance(found, Acquired) and found.claim else None
-
-
-def _number(payload: object) -> int:
-    assert isinstance(payload, int)
-    return payload
-
-
-def _all_of(look: Callable[..., Page[Listed]]) -> Iterator[Listed]:
-    """The jobs of all pages."""
-    after = None
-    while True:
-        page = look(limit=1_000, after=after)
-        yield from page
-        if not (after := page.next):
-            return
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

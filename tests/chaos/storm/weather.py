@@ -7,7 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -17,15 +17,19 @@ from typing import Any, Final, Protocol, Self
 
 import msgspec
 
+from lowkiq_lambda import LowkiqError
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.storm import actors
-from tests.chaos.storm.actors import BAD, RETRIES, SHARDS, Scene
+from tests.chaos.storm.actors import BAD, RETRIES, SHARDS, TURNS, Scene
 from tests.chaos.storm.clock import ClockFile, ServerClock
 from tests.chaos.storm.disk import FullDisk
 from tests.chaos.storm.late import LateCalls
 from tests.chaos.storm.mutants import scripts_of
 from tests.chaos.storm.versions import OtherProcess
 from tests.kit.apps import close_app
+from tests.kit.looks import dead_numbers
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, check
@@ -128,9 +132,16 @@ class Storm:
         eventually(lambda: not self._server.admin.exists(*keys), timeout=timeout, what="the end of all jobs")
 
     def found(self, *, ended: bool) -> list[str]:
-        """What the history shows that must not be."""
+        """What the history shows that must not be; at the end with a look at the morgue."""
+        for job_id, numbers in dead_numbers(self._app, self._app.workers[0]).items() if ended else ():
+            self._history.write("left", job_id, numbers, outcome="dead")
         terms = Terms(
-            ended=ended, settling=SETTLING * self._scene.lease_ttl, acknowledged=True, failing=BAD, retries=RETRIES
+            ended=ended,
+            looked=ended,
+            settling=SETTLING * self._scene.lease_ttl,
+            acknowledged=True,
+            failing=BAD,
+            retries=RETRIES,
         )
         return check(self._history.read(), terms).words
 
@@ -176,7 +187,7 @@ class Storm:
             yield ServerClock(file, server, shards, self._history, lease_ttl=ttl, seed=seed)
         else:
             # If the clock is set, the times of copies say nothing.
-            yield LateCalls(self._proxy, server, shards, scripts_of(self._scene.mutant), self._pile_up)
+            yield LateCalls(self._proxy, shards, scripts_of(self._scene.mutant), self._pile_up, self._visited)
 
     def _do(self, harm: Harm) -> bool:
         self._history.write("fault", process=0)
@@ -220,6 +231,33 @@ class Storm:
         self._app.push_many(self._app.workers[0], jobs)
         for job_id in PILE:
             self._history.write("push-end", job_id, [self._piles], outcome="ok")
+
+    @contextmanager
+    def _visited(self, shard: ShardRef) -> Iterator[None]:
+        """This process has had the shard, behind the holders that there were; in the block all drains stand still."""
+        queue = self._app.operate(self._app.workers[0])
+        queue.pause(60.0)
+        with suppress(AssertionError):
+            eventually(lambda: not self._server.admin.exists(shard.key("lease")), timeout=self._scene.lease_ttl)
+        with self._standing():
+            queue.resume()
+            with suppress(LowkiqError):
+                self._app.core.drains.drainer.visit(shard, Budget(SystemClock(), TURNS[0]))
+            yield
+
+    @contextmanager
+    def _standing(self) -> Iterator[None]:
+        self._thaw()
+        still = [drain.pid or 0 for drain in self._drains if drain.is_alive()]
+        for pid in still:
+            self._history.write("frozen", process=pid)
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in still:
+                os.kill(pid, signal.SIGCONT)
+                self._history.write("thawed", process=pid)
 
     def _thaw(self) -> None:
         if self._frozen:
