@@ -26,7 +26,7 @@ BAD = "bad"
 RETRIES = 2
 GOOD_IDS = [f"good-{number}" for number in range(16)]
 BAD_IDS = [f"{BAD}-{number}" for number in range(3)]
-BAD_SHARE = 0.1
+BAD_SHARE = 0.4
 TURNS = (0.05, 0.05, 0.1, 1.0)
 """Seconds of a drain: a short one leaves jobs behind that are due."""
 BACKLOG = 30
