@@ -130,7 +130,7 @@ def test_a_fault_of_a_script_is_planted(mutant: str) -> None:
 def test_a_storm_finds_a_broken_engine(brew: Brew, mutant: str) -> None:
     """The checker sees each of these faults: what it does not find is not there."""
     with brew(mutant) as storm:
-        found = storm.rage(LONGEST.get(mutant, 20.0))
+        found = storm.rage(LONGEST.get(mutant, 40.0))
         if not found:
             storm.calm(timeout=60.0)
             found = storm.found(ended=True)
