@@ -163,9 +163,10 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         check_limits(worker)
     if is_generator(worker):
         _check_cursor_fields(worker, name)
-    isolate: object = worker.isolate
-    if not isinstance(isolate, bool):
-        raise DeclarationError(f"{name}.isolate must be True or False, not {isolate!r}.")
+    for field in ("isolate", "ordered"):
+        value: object = getattr(worker, field)
+        if not isinstance(value, bool):
+            raise DeclarationError(f"{name}.{field} must be True or False, not {value!r}.")
     check_queue_name(worker.queue_name, f"{name}.queue_name")
 
 

@@ -16,6 +16,7 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "queue_name": str,
     "merge": str,
     "isolate": bool,
+    "ordered": bool,
     "payloads_at_once": int,
     "turn": float,
     "cursor_version": int,

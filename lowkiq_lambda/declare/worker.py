@@ -181,6 +181,8 @@ class Worker(Pushable[Q]):
     """The rule for an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
     isolate: ClassVar[bool] = True
     """If a batch fails without naming the failing ids, rerun each id alone before counting a failure."""
+    ordered: ClassVar[bool] = True
+    """Whether the payloads of an id end in order, so that `Batch.done(id, payload=n)` refuses one before its elders."""
     payloads_at_once: ClassVar[int] = 0
     """How many payloads of one id a handler gets at most, the oldest first; 0 for no limit of its own."""
     turn: ClassVar[float] = 5.0
@@ -342,6 +344,7 @@ class WorkerOptions(TypedDict, total=False):
     merge: Literal["min", "max", "never", "latest"]
     dead_head: Literal["skip", "block", "drop", "latest"]
     isolate: bool
+    ordered: bool
     payloads_at_once: int
     debounce: "Debounce | None"
     max_running: int | None

@@ -63,6 +63,17 @@ class BatchJob(Generic[P]):
     headers: "Sequence[Headers]" = ()
     notes: list[str] = field(default_factory=list, repr=False, compare=False)
     """The texts of `note` in this run."""
+    batch: "Batch[P] | None" = field(default=None, repr=False, compare=False)
+    """The batch that has it; None of a job with a cursor that runs without a drain."""
+
+    def done(self, payload: int) -> None:
+        """As `Batch.done` with that payload."""
+        if self.batch is None:
+            from lowkiq_lambda.engine.partial import refuse_of_cursor  # noqa: PLC0415 - imported lazily: cold start
+
+            refuse_of_cursor(self.id, payload)
+        else:
+            self.batch.done(self.id, payload=payload)
 
     def note(self, text: str) -> None:
         """As `Batch.note`."""
@@ -116,18 +127,24 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         deliveries: Mapping[str, Delivery],
         context: HandlerContext,
         read_error: Callable[[bytes], str],
+        *,
+        ordered: bool = True,
     ) -> None:
         self._payloads = payloads
         self._deliveries = deliveries
         self._context = context
         self._read_error = read_error
+        self._ordered = ordered
         self._marks: dict[str, BaseException | str | None] = {}
         self._returned: tuple[str, ...] = ()
-        self.rejected_payloads: dict[str, dict[int | None, Rejected]] = {}
+        self.rejected_payloads: dict[str, dict[int, Rejected]] = {}
         """The payloads of an id that failed alone, by their position."""
+        self.done_payloads: dict[str, set[int]] = {}
+        """The payloads of an id that were marked as done, by their position."""
         self.notes: dict[str, list[str]] = {}
         self.iterations: dict[str, Iteration] = {}
         """Of the jobs with a cursor."""
+        self.is_iterated = False  # by a generator
         self._closed = False
         self._lock = Lock()
 
@@ -185,6 +202,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             cursor=None if iteration is None else iteration.cursor,
             iteration=iteration,
             notes=self.notes.setdefault(job_id, []) if delivery.tracked else [],
+            batch=self,
             headers=self.headers.get(job_id, ()) if delivery.headers else (),
         )
 
@@ -216,9 +234,28 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             self.iterations[job_id] = Iteration.of(self._deliveries[job_id])
         return self.iterations[job_id]
 
-    def done(self, job_id: str) -> None:
-        """Mark the id as performed, independent of the other ids. A second call is not an error."""
-        self._mark(job_id, None)
+    def done(self, job_id: str, *, payload: int | None = None) -> None:
+        """Mark the id as performed, independent of the other ids. A second call is not an error.
+
+        `payload`: the one that is done, by its position in this delivery: it is not handed over again, whatever becomes
+        of the id. Raises IndexError if there is none, and ValueError if an older one is not done, unless the worker
+        declares `ordered = False`, or if the job yields a cursor.
+        """
+        if payload is None:
+            self._mark(job_id, None)
+            return
+        from lowkiq_lambda.engine.partial import check_order, refuse_of_cursor  # noqa: PLC0415 - imported lazily: cold start
+
+        self._check_payload(job_id, payload)
+        if self.is_iterated:
+            refuse_of_cursor(job_id, payload)
+        with self._lock:
+            if self._closed:
+                raise BatchClosed
+            marked = self.done_payloads.setdefault(job_id, set())
+            if self._ordered:
+                check_order(job_id, payload, marked, self.rejected_payloads.get(job_id, {}))
+            marked.add(payload)
 
     def note(self, job_id: str, text: str) -> None:
         """Tell people what the id's payloads, as items of a task, have come to.
@@ -258,6 +295,10 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         """The id goes on later, and has not failed."""
         self._mark(job_id, later)
 
+    def delivered(self, job_id: str) -> int:
+        """How many payloads of the id were delivered; its list is the handler's own, to take from as it likes."""
+        return len(self._deliveries[job_id].entries)
+
     def reopen(self, job_id: str) -> bool:
         """Take a mark back because the job goes on; False if it is done."""
         with self._lock:
@@ -278,16 +319,19 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             return self._marks, self._returned
 
     def _reject(self, job_id: str, error: object, payload: int) -> None:
-        if job_id not in self._deliveries:
-            raise KeyError(f"{job_id!r} is not in this batch")
         if not isinstance(error, Rejected):
             raise ValueError("payload: an id fails as a whole, unless it is with Rejected")  # noqa: TRY004 - which argument
-        if not 0 <= payload < len(self._payloads[job_id]):
-            raise IndexError(f"{job_id!r} has no payload {payload}: it has {len(self._payloads[job_id])}")
+        self._check_payload(job_id, payload)
         with self._lock:
             if self._closed:
                 raise BatchClosed
             self.rejected_payloads.setdefault(job_id, {})[payload] = error
+
+    def _check_payload(self, job_id: str, payload: int) -> None:
+        if job_id not in self._deliveries:
+            raise KeyError(f"{job_id!r} is not in this batch")
+        if not 0 <= payload < self.delivered(job_id):
+            raise IndexError(f"{job_id!r} has no payload {payload}: it has {self.delivered(job_id)}")
 
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:

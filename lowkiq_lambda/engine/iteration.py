@@ -156,6 +156,7 @@ def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Ba
     """Run one job of a batch in a drain. Raises what it raises, and Later if it was stopped before its end."""
     if not batch.reopen(job_id):
         return
+    batch.is_iterated = True
     iteration, run = batch.iteration(job_id), run_of(job_id)
     if not run.begin(iteration):
         raise Later(0, iteration.progress.reason)

@@ -116,8 +116,8 @@ class PendingOutcomes:
         # If each id is performed by itself, company does no harm and blame has no use.
         in_company = self._worker.batch_size > 1 and hasattr(self._worker, "perform")
         unattributed, returned, exited_ids = set(result.unattributed), set(result.returned), set(result.exited_ids)
-        for delivery in batch:
-            iteration = result.iterations.get(delivery.id)
+        for delivery in self._left(batch, result.ended) if result.ended else batch:
+            iteration = result.iterations.get(delivery.id) if delivery.id not in result.ended else None
             if delivery.id in result.failed:
                 failure = self._texts.failure(result.failed[delivery.id], blamed=in_company)
                 self._fail(delivery, failure, now, iteration)
@@ -146,6 +146,24 @@ class PendingOutcomes:
                 self._fail(delivery, failure, now)
         self._suspect_batches += 1
 
+    def _left(
+        self, batch: Sequence[Delivery], ended: Mapping[str, Mapping[int, Rejected | None]]
+    ) -> Iterator[Delivery]:
+        """The deliveries without the payloads that ended by themselves, which are noted."""
+        from lowkiq_lambda.engine.partial import arrival_of, without  # noqa: PLC0415 - imported lazily: cold start
+
+        for delivery in batch:
+            if not (own := ended.get(delivery.id)):
+                yield delivery
+                continue
+            record: list[object] = [delivery.id, "ended"]
+            for payload, error in sorted(own.items()):
+                reason = "" if error is None else self._reason(error)
+                record += [arrival_of(delivery.entries[payload]), reason]
+            self._saved.append(tuple(record))
+            self.payloads += len(own)
+            yield without(delivery, own)
+
     def _fail(
         self, delivery: Delivery, failure: CountedFailure, now: float, iteration: "Iteration | None" = None
     ) -> None:
@@ -160,11 +178,7 @@ class PendingOutcomes:
     def _reject(self, delivery: Delivery, rejected: Mapping[int | None, Rejected]) -> None:
         reasons: list[object] = []
         for payload, error in rejected.items():
-            text, broken = call_safely(str, error)
-            reasons += [
-                0 if payload is None else payload + 1,
-                self._message(headline(error) if broken is not None else text or ""),
-            ]
+            reasons += [0 if payload is None else payload + 1, self._reason(error)]
         self._records.append((delivery.id, "rejected", *reasons))
         self.payloads += len(delivery.entries)
 
@@ -172,6 +186,10 @@ class PendingOutcomes:
         for job_id, texts in notes.items():
             if texts:
                 self._saved.append((job_id, "noted", *map(self._message, texts[-MOST_NOTES:])))
+
+    def _reason(self, error: Rejected) -> bytes:
+        text, broken = call_safely(str, error)
+        return self._message(headline(error) if broken is not None else text or "")
 
     def _message(self, text: str) -> bytes:
         """A message for items of tasks, in its stored form."""

@@ -75,8 +75,9 @@ class BatchResult(msgspec.Struct):
     `failed`: their own failures. `unattributed`: ids of an error without a named id. `returned`: ids that go back as
     they were; `exited_ids`: those of them that may have exited. `exit`: the exception that ended the batch without
     being a failure. `later`: ids that go on later; `iterations`: those of jobs with a cursor. `rejected`: ids that
-    ended with business failures of payloads by their positions, or, as None, of all others. `notes`: messages for
-    items.
+    ended with business failures of payloads by their positions, or, as None, of all others. `ended`: payloads, by their
+    positions, that ended though their ids go on, or end otherwise: with business failures, or None: well. `notes`:
+    messages for items.
     """
 
     failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
@@ -87,6 +88,7 @@ class BatchResult(msgspec.Struct):
     exit: BaseException | None = None
     later: Mapping[str, Later] = _NOTHING
     rejected: Mapping[str, Mapping[int | None, Rejected]] = _NOTHING
+    ended: Mapping[str, Mapping[int, Rejected | None]] = _NOTHING
     notes: Mapping[str, Sequence[str]] = _NOTHING
     iterations: "Mapping[str, Iteration]" = _NOTHING
 
@@ -135,7 +137,8 @@ class Performer(msgspec.Struct, frozen=True):
         result = BatchResult(failed=broken)
         if not payloads:
             return None, result
-        batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
+        decoded = {d.id: d for d in deliveries if d.id in payloads}
+        batch = Batch(payloads, decoded, context, self.load_error, ordered=self.worker.ordered)
         running.set((self.worker.queue_name, batch))
         return batch, result
 
@@ -176,6 +179,8 @@ class Performer(msgspec.Struct, frozen=True):
         if result.failed:
             result.later = {job_id: mark for job_id, mark in result.failed.items() if is_a(mark, Later)}
             result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in result.later}
+        if (batch.done_payloads or batch.rejected_payloads) and not batch.is_iterated:
+            _end_payloads(result, batch)
         self._reject(result, batch)
         return result
 
@@ -191,8 +196,8 @@ class Performer(msgspec.Struct, frozen=True):
         stays = {*result.failed, *result.later, *result.returned, *result.unattributed}
         rejected: dict[str, dict[int | None, Rejected]] = {job_id: {None: error} for job_id, error in wholly.items()}
         for job_id, own in batch.rejected_payloads.items():
-            if job_id not in stays:
-                rejected[job_id] = own | rejected.get(job_id, {})
+            if job_id not in stays and job_id not in result.ended:
+                rejected.setdefault(job_id, {}).update(own.items())
         if not rejected:
             return
         result.rejected = rejected
@@ -206,6 +211,22 @@ class Performer(msgspec.Struct, frozen=True):
 
             wrong = wrong_payload(delivery.entries, self.load_payload)
         return wrong or f"a payload cannot be decoded: {headline(error)}"
+
+
+def _end_payloads(result: BatchResult, batch: Batch) -> None:
+    """Note which payloads ended of ids that did not; an id of which all payloads ended has ended, too."""
+    from lowkiq_lambda.engine.partial import ended_payloads  # noqa: PLC0415 - imported lazily: cold start
+
+    goes_on = {*result.failed, *result.later, *result.returned, *result.unattributed}
+    result.ended, over = ended_payloads(batch.done_payloads, batch.rejected_payloads, batch.delivered, goes_on)
+    if not over:
+        return
+    result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in over}
+    result.later = {job_id: mark for job_id, mark in result.later.items() if job_id not in over}
+    result.returned, result.exited_ids, result.unattributed = (
+        [job_id for job_id in ids if job_id not in over]
+        for ids in (result.returned, result.exited_ids, result.unattributed)
+    )
 
 
 def iterate_for(worker: type[Worker[Any]]) -> PerformIteration | None:

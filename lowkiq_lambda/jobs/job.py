@@ -169,7 +169,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
     None if its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
-    of its payloads are items of a task. `headers`: those of its pushes, as they were stored.
+    of its payloads are items of a task. `headers`: those of its pushes, as they were stored. `retry_counts`: arrival
+    numbers of payloads that have failed, each with its count behind it, but for the oldest.
     """
 
     id: str
@@ -183,6 +184,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     progress: bytes = b""
     tracked: bool = False
     headers: tuple[bytes, ...] = ()
+    retry_counts: tuple[float, ...] = ()
 
 
 def id_text(value: object, max_bytes: float = math.inf) -> str:

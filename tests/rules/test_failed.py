@@ -10,7 +10,7 @@ from lowkiq_lambda import Batch, BatchClosed, BatchJob, Lowkiq, Rejected, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.coroutines import declare_async
 from tests.kit.handlers import Broken, Notes, failing, raising
-from tests.kit.looks import left_behind
+from tests.kit.looks import left_behind, look
 from tests.kit.recording import EventRecorder
 from tests.kit.servers import Server
 from tests.kit.tracking import Item, TaskOfTests
@@ -115,8 +115,8 @@ def test_payloads_and_the_rest_may_fail_for_different_reasons(app: Lowkiq, serve
     assert {"one": ("the seller is not qualified",), "two": ("sold out",)} == told
 
 
-def test_an_id_that_fails_is_retried_with_all_its_payloads(app: Lowkiq, server: Server, queue_name: str) -> None:
-    """D-10: the outcome is of the id: what failed alone is handed over again with the others."""
+def test_a_payload_that_failed_alone_ends_though_its_id_fails(app: Lowkiq, server: Server, queue_name: str) -> None:
+    """D-10: the others of the id are tried again, and it is not handed over with them."""
 
     def fail(batch: Batch) -> None:
         batch.fail("1", NOT_QUALIFIED, payload=0)
@@ -129,7 +129,11 @@ def test_an_id_that_fails_is_retried_with_all_its_payloads(app: Lowkiq, server: 
     counts = app.drain()
 
     assert {"failed": 1, "retried": 1} == dict(counts)
-    assert {"one": "e", "two": "e"} == task.statuses
+    assert {"one": "f", "two": "e"} == task.statuses
+    assert ("the seller is not qualified",) == task.items["one"].messages
+    waiting = look(app, worker, "1")
+    assert waiting is not None
+    assert ["b"] == [payload for payload, _ in waiting.payloads]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,16 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "    call('DEL', flight)\n    call('HINCRBY', meta, 'done', left)",
         "    call('HINCRBY', meta, 'done', left)",
     ),
+    "outcomes: of what is not marked one payload stays": (
+        "account",
+        "flight_record(due_at, retry_count, left))\n",
+        "flight_record(due_at, retry_count, {left[1]}))\n",
+    ),
+    "outcomes: what is marked stays": (
+        "delivery",
+        "flight_record(due_at, retry_count, left))\n",
+        "flight_record(due_at, retry_count, entries))\n",
+    ),
     "recovery: every other id is lost": (
         "account",
         "for i = 1, #left, 2 do ids[#ids + 1] = left[i] end",
@@ -139,13 +149,16 @@ def disturbed(rng: Random) -> Notes:
 
     def handle(batch: Batch) -> None:
         fate = rng.randrange(5)
-        if fate == 0:
-            raise ValueError("broken")
-        for job_id in batch:
+        for job_id, payloads in batch.items():
+            for position in range(rng.randrange(len(payloads) + 1)):
+                batch.done(job_id, payload=position)
             if fate == 1:
+                batch.fail(job_id, Rejected("not qualified"), payload=rng.randrange(len(payloads)))
                 batch.fail(job_id, "failed")
             elif fate == 2 and rng.randrange(2):
                 batch.fail(job_id, Rejected("not qualified"))
+        if fate == 0:
+            raise ValueError("broken")
 
     return Notes(handle)
 

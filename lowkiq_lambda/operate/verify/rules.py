@@ -36,6 +36,7 @@ _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "trimmed": (frozenset({MORGUE}), "trimmed"),
     "superseded": (frozenset({WAITING, FLIGHT}), "superseded"),
     "dead": (frozenset({WAITING, FLIGHT}), MORGUE),
+    "ended": (frozenset({FLIGHT}), "done"),
 }
 """By the kind of an entry: where a payload has to be before, and where it is then."""
 
@@ -89,7 +90,7 @@ class Judge:
             "joined": self._joined,
             "claimed": self._claimed,
             "done": self._done,
-            "rejected": self._done,
+            "rejected": self._rejected,
             **dict.fromkeys(_BACK, self._back),
             **dict.fromkeys(_MOVES, self._moved),
         }
@@ -185,6 +186,13 @@ class Judge:
         for job_id in item[:1] or self.ledger.flying():
             self._settled(job_id)
             self.ledger.land(job_id, "done")
+
+    def _rejected(self, item: Sequence[Any]) -> None:
+        """An id, or one payload of it: then the outcome of the id is that of the others."""
+        if len(item) == 1:
+            self._done(item)
+        else:
+            self._end_up(item[0], Place(*item[1:3]), {FLIGHT}, "rejected")
 
     def _back(self, item: Sequence[Any]) -> None:
         self._settled(item[0])

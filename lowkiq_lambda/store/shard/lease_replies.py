@@ -165,6 +165,7 @@ class _Trouble(msgspec.Struct, frozen=True):
     group: str | None = None
     abandoned: bool = False
     exit_count: float | None = None
+    retry_counts: tuple[float, ...] = ()
 
 
 _NO_TROUBLE: Final = _Trouble()
@@ -223,6 +224,7 @@ def read_claim(reply: Reply | bytes) -> StoredClaim | None:
                 progress,
                 id_ in tracked,
                 headers=headers.get(id_, ()) if headers else (),
+                retry_counts=trouble.retry_counts,
             )
         )
     if not math.isfinite(numbers):

@@ -1,6 +1,6 @@
 --! keys jobs errors trouble groups flight meta
 --! needs trouble suspicion flight progress put_back note_failure keep_error morgue records shard chunks forget_errors retry_counts
---! needs dead_heads journal
+--! needs dead_heads journal take_out
 --! with tracking items mark_items end_items flown_arrivals
 --! with headers drop_headers
 --! with journalling journalling
@@ -19,13 +19,15 @@
 --   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
 --   {id, 'rejected', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
 --                                         0, of all others: these were done where there is no 0
--- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; and {id, 'noted', note, ...}:
--- messages for the items of its payloads.
+-- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; {id, 'noted', note, ...}:
+-- messages for the items of its payloads; and {id, 'ended', arrival number, reason or '', ...}: these payloads of it ended,
+-- with that business failure or well, and the outcome is that of the others.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
 local IN_ANY_CASE = {dead = true, blocked = true, rejected = true}
+local BEFORE_OUTCOME = {saved = true, noted = true, ended = true}
 
 local function text_at(position) return ARGV[TEXTS + position] end
 
@@ -200,6 +202,22 @@ function settle_one.noted(_, record, outcome)
   for i = 3, #outcome do mark_items(arrivals_flown({'', record}), nil, text_at(outcome[i])) end
 end
 
+function settle_one.ended(id, record, outcome)
+  local reasons, done = {}, {}
+  for i = 3, #outcome, 2 do reasons[outcome[i]] = outcome[i + 1] end
+  for _, entry in ipairs(take_out(id, record, reasons)) do
+    local reason, place = reasons[number_of_arrival(entry)], entry:sub(1, PLACE)
+    if reason == '' then
+      done[#done + 1] = place
+      if has_journalling then trace('ended', {id, place}) end
+    else
+      enter('rejected', {id, place})
+      if has_tracking then finish_items(arrivals_of({place}), 'f', text_at(reason)) end
+    end
+  end
+  if has_tracking then finish_items(arrivals_of(done), 'd') end
+end
+
 -- {id, record, ...}
 local function flown_of(ids)
   local claimed_jobs = {}
@@ -219,7 +237,7 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
       done[#done + 1] = id
     elseif record then
       local counter = settle_one[word](id, record, outcome, merge, groups_of_call) or word
-      if word ~= 'saved' and word ~= 'noted' then
+      if not BEFORE_OUTCOME[word] then
         call('HDEL', flight, id)
         if word ~= 'rest' then counts[counter] = (counts[counter] or 0) + 1 end
         if has_journalling and not IN_ANY_CASE[word] then trace(counter, {id}) end
