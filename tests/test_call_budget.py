@@ -175,6 +175,33 @@ def test_headers_cost_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: Co
     assert after.commands.total() - before.commands.total() <= 19
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_p8_marks_of_payloads_cost_no_call(app: Lowkiq, clock: ManualClock, cost_of: CostOf, *, fails: bool) -> None:
+    """P8: nothing if ids end well; two reads and a write for each id that fails, within the call that there is."""
+
+    def handle(batch: Batch) -> None:
+        for job_id, payloads in batch.items():
+            if marks and len(payloads) > 1:
+                batch.done(job_id, payload=0)
+            if fails:
+                batch.fail(job_id, "broken")
+
+    marks = False
+    worker = warm_worker(app, handle, shards_count=1, batch_size=100, retry_in=lambda _count: 3_600.0)
+
+    def push_and_visit(start: int) -> Cost:
+        worker.push_many({"id": id_, "payload": n} for id_ in range(start, start + 50) for n in range(3))
+        return cost_of(lambda: visit(app, clock))
+
+    push_and_visit(100)
+    without = push_and_visit(200)
+    marks = True
+    marked = push_and_visit(300)
+
+    assert (without.round_trips, without.scripts) == (marked.round_trips, marked.scripts)
+    assert marked.commands.total() - without.commands.total() <= 150 * fails
+
+
 def test_p8_an_idle_look_at_all_shards_is_one_round_trip(app: Lowkiq, cost_of: CostOf) -> None:
     """P8: a drain that finds nothing to do asks once, however many shards there are."""
     warm_worker(app, nothing, shards_count=100)

@@ -9,13 +9,15 @@ from hypothesis.stateful import initialize, invariant, rule
 from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.engine.partial import without
+from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, StoredClaim
 from lowkiq_lambda.store.shard.session import ClaimLimits, Next
 from lowkiq_lambda.store.shard.state import NEAR
 from tests.kit.servers import Server
-from tests.kit.stored import entry_of, stored_and_seen
+from tests.kit.stored import Entry, entry_of, stored_and_seen
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, OutcomeRecord
 from tests.properties.observed import expected, in_numbers
@@ -67,6 +69,10 @@ class StoreMachine(DisturbedMachine):
     """How many claims of each kind were settled."""
     declared: ClassVar[dict[str, object]] = {}
     """More that the worker declares."""
+    reasons: ClassVar[SearchStrategy[str]] = st.just("")
+    """Why payloads end before their ids: "" for well."""
+    ended_in_part: ClassVar[Counter[int]] = Counter()
+    """How often payloads ended before their id, by how many others it had."""
     claims_beside: ClassVar[Counter[bool]] = Counter()
     """How many claims beside what stayed in flight; True: payloads of that were waiting."""
 
@@ -78,6 +84,7 @@ class StoreMachine(DisturbedMachine):
         self.model = self.new_model(merge=merge, ttl=TTL, morgue_limits=MORGUE, now=self.clock.time())
         self.holder = self.shard.holder()
         self.former: list[RepeatingHolder] = []
+        self.left: dict[str, list[Entry]] = {}
         self.pushed_at = 0.0
 
     def new_model(self, **fields: Any) -> Model:
@@ -151,11 +158,13 @@ class StoreMachine(DisturbedMachine):
         self.settled[len(self.model.flight)] += 1
         stays = st.booleans() if next_step in {"part", "more"} else st.just(value=False)
         ended = [id_ for id_ in self.model.flight if not data.draw(stays, label=f"{id_} stays")]
+        before, self.left = self.before_outcomes(data), {}
+        for id_, kind, *details in before:
+            if kind == "ended":
+                entries = self.model.flight[id_].entries
+                self.left[id_] = [entry for entry in entries if entry.arrival not in details[::2]]
         drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in ended]
-        outcomes = [outcome for outcome in drawn if outcome]
-        if self.model.claim and self.model.claim.kind != "CHARGE":
-            names = [id_ for id_ in self.model.flight if data.draw(st.booleans(), label=f"{id_} saves")]
-            outcomes = [*((id_, "saved", f"p{at}") for at, id_ in enumerate(names)), *outcomes]
+        outcomes = [*before, *(outcome for outcome in drawn if outcome)]
         if next_step == "more":
             self.settle_more(outcomes, limits)
             return
@@ -178,9 +187,22 @@ class StoreMachine(DisturbedMachine):
             with pytest.raises(LeaseLost):
                 self.holder.settle_as(call - 1, _encoded(outcomes), next_step, limits)
 
+    def before_outcomes(self, data: st.DataObject) -> list[OutcomeRecord]:
+        """What is said of ids before their outcomes: how far they came, and which of their payloads have ended."""
+        if self.model.claim is None or self.model.claim.kind == "CHARGE":
+            return []
+        names = [id_ for id_ in self.model.flight if data.draw(st.booleans(), label=f"{id_} saves")]
+        saved = [(id_, "saved", f"p{at}") for at, id_ in enumerate(names)]
+        ended: list[OutcomeRecord] = []
+        for id_, flown in self.model.flight.items():
+            if gone := data.draw(_parts_of(flown.entries), label=f"{id_} ends"):
+                self.ended_in_part[len(flown.entries) - len(gone)] += 1
+                ended.append((id_, "ended", *(part for one in gone for part in (one, data.draw(self.reasons)))))
+        return [*ended, *saved] if data.draw(st.booleans(), label="marks first") else [*saved, *ended]
+
     def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
         """The holder claims more beside what still runs, twice."""
-        ended = {id_ for id_, kind, *_ in outcomes if kind != "saved"}
+        ended = {id_ for id_, kind, *_ in outcomes if kind not in {"saved", "ended"}}
         left = {id_: flown.due_at for id_, flown in self.model.flight.items() if id_ not in ended}
         self.claims_beside[bool(left.keys() & self.model.waiting.keys())] += 1
         call = self.holder.call + 1
@@ -369,10 +391,10 @@ class StoreMachine(DisturbedMachine):
 
     def outcome_of(self, id_: str) -> "st.SearchStrategy[OutcomeRecord | None]":
         """What may become of an id in flight; None is not to name it."""
-        claim, flown = self.model.claim, self.model.flight[id_]
+        claim = self.model.claim
         assert claim
         at = self.model.now + 7.0
-        count = flown.retry_count + 1
+        count = self.count_of(id_) + 1
         if claim.kind == "CHARGE":
             assert claim.charge
             retry = st.just((id_, "retried", count, at, claim.charge, "", False, "n"))
@@ -386,6 +408,11 @@ class StoreMachine(DisturbedMachine):
         )
         suspect = st.sampled_from([(id_, "suspected", 0), (id_, "suspected", 0), (id_, "suspected", 1)])
         return plain | retry | kill if claim.kind == "LONE" else plain | retry | kill | suspect
+
+    def count_of(self, id_: str) -> float:
+        """The retry_count of the oldest payload of an id in flight that has not ended."""
+        left = self.left.get(id_)
+        return self.model.flight[id_].retry_count if left is None else self.model.counts.get(left[0].arrival, -1.0)
 
     def check_claim(self, claim: StoredClaim | None, *, told: bool = True) -> None:
         """The holder was given what the model claimed."""
@@ -417,6 +444,20 @@ class StoreMachine(DisturbedMachine):
             )
             assert trouble.get("exit_count") == delivery.exit_count
             assert self.model.progress.get(delivery.id, "") == delivery.progress.decode()
+            self.check_counts(delivery)
+
+    def check_counts(self, delivery: Delivery) -> None:
+        """The holder knows how often each payload has failed, so that it can go on with any of them as the oldest."""
+        entries = self.model.flight[delivery.id].entries
+        for at in range(1, len(entries)):
+            assert self.model.counts.get(entries[at].arrival, -1.0) == without(delivery, range(at)).retry_count
+
+
+def _parts_of(entries: list[Entry]) -> SearchStrategy[list[int]]:
+    """Some payloads, but not all: none, the first of them, or any; by their arrival numbers."""
+    arrivals = [entry.arrival for entry in entries]
+    first = st.sampled_from([arrivals[:at] for at in range(len(arrivals))])
+    return first | st.lists(st.sampled_from(arrivals), max_size=len(arrivals) - 1, unique=True)
 
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
@@ -424,6 +465,10 @@ def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     positions = {"retried": (4, 7), "dead": (2, 4), "saved": (2,), "noted": (2,), "rejected": (3,)}
     encoded = []
     for outcome in outcomes:
+        if outcome[1] == "ended":
+            reasons = [part.encode() if part and isinstance(part, str) else part for part in outcome[2:]]
+            encoded.append((*outcome[:2], *reasons))
+            continue
         parts = [part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome)]
         if outcome[1] == "later":
             parts[2] = "" if parts[2] is None else repr(parts[2])

@@ -191,6 +191,9 @@ class Model:
                 continue
             if kind == "noted":
                 continue
+            if kind == "ended":
+                self._end_payloads(id_, details[::2])
+                continue
             more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
         self._trim()
@@ -468,6 +471,14 @@ class Model:
     def _rejected(self, id_: str, flown: Flown, *_reasons: object) -> None:
         self.counters["rejected"] += 1
         self._ended(id_, flown)
+
+    def _end_payloads(self, id_: str, arrivals: Collection[int]) -> None:
+        flown = self.flight[id_]
+        gone = [entry for entry in flown.entries if entry.arrival in arrivals]
+        self._forget_counts(gone)
+        self.progress.pop(id_, None)
+        flown.entries = [entry for entry in flown.entries if entry not in gone]
+        flown.retry_count = self.counts.get(flown.entries[0].arrival, -1.0)
 
     def _ended(self, id_: str, flown: Flown) -> None:
         self.progress.pop(id_, None)

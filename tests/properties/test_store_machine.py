@@ -41,6 +41,7 @@ def test_store_does_what_the_model_does(server: Server) -> None:
     # Counts, as shares of a run at random vary: there are some three of the first for each example.
     assert several >= EXAMPLES, OperatedMachine.settled
     assert {"DUE", "LONE", "TOGETHER"} <= OperatedMachine.kinds.keys()
+    assert sum(OperatedMachine.ended_in_part.values()) >= EXAMPLES, OperatedMachine.ended_in_part
     beside = OperatedMachine.claims_beside
     assert beside[True] >= EXAMPLES / 2, beside
 

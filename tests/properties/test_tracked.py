@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
+from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.jobs.job import ItemRef
 from lowkiq_lambda.store.shard import scripts
@@ -29,6 +30,7 @@ TASKS: Final = (b"first task..", b"second task.")
 class TrackedMachine(OperatedMachine):
     """Most of what is pushed is an item; when one ends, it is known what has ended it."""
 
+    reasons: ClassVar[SearchStrategy[str]] = st.sampled_from(["", "no"])
     ended: ClassVar[Counter[str]] = Counter()
     """How many items ended with each status."""
 
@@ -40,6 +42,8 @@ class TrackedMachine(OperatedMachine):
         self.open: dict[bytes, str] = {}
         self.closed: dict[bytes, str] = {}
         self.ends: dict[str, str] = {}
+        self.marked: dict[int, str] = {}
+        self.placed: dict[bytes, int] = {}
         self.deletes = False
 
     @invariant()
@@ -58,11 +62,13 @@ class TrackedMachine(OperatedMachine):
         for ref, before in self.open.items():
             if ref not in placed:
                 self.check_end(items[ref].id, before, items[ref].status)
+                marked = self.marked.get(self.placed.get(ref, 0))
+                assert marked in {None, items[ref].status}
                 self.closed[ref] = items[ref].status
         assert self.closed == {ref: items[ref].status for ref in self.closed}
         self.open = {ref: items[ref].status for ref in placed}
         assert items.keys() == self.open.keys() | self.closed.keys()
-        self.ends, self.deletes = {}, False
+        self.ends, self.marked, self.placed, self.deletes = {}, {}, placed, False
 
     def check_end(self, id_: str, before: str, status: str) -> None:
         """It ended in this step, as far as the step can end what was there before."""
@@ -120,9 +126,18 @@ class TrackedMachine(OperatedMachine):
         refused = st.sampled_from([(id_, "rejected", 0, "no"), (id_, "rejected", 1, "no")])
         return (outcome | refused).map(self.note_end)
 
+    def before_outcomes(self, data: st.DataObject) -> list[OutcomeRecord]:
+        """Items of payloads that end before their id are done, or have the reason of their payload."""
+        before = super().before_outcomes(data)
+        for id_, kind, *details in before:
+            if kind == "ended":
+                self.ends[id_] = "df"
+                self.marked |= {at: "f" if why else "d" for at, why in zip(details[::2], details[1::2], strict=True)}
+        return before
+
     def note_end(self, outcome: OutcomeRecord | None) -> OutcomeRecord | None:
         """Remember how items of the id may end by it."""
-        if outcome and outcome[1] == "rejected":
+        if outcome and outcome[1] == "rejected" and outcome[0] not in self.ends:
             self.ends[outcome[0]] = "df" if outcome[2] else "f"
         return outcome
 
@@ -172,6 +187,8 @@ MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "no join of payloads in a record": ("put", "    if gone then note_joined(id, kept, gone) end\n", ""),
     "not marked on the way back": ("put_back", "if has_tracking then mark_items", "if false then mark_items"),
     "not marked by a claim": ("claim", "has_tracking and mark_flown(claimed_jobs)", "false"),
+    "marked payloads stay": ("take_out", "retry_count, left))", "retry_count, entries))"),
+    "marked items stay": ("outcomes", "if has_tracking then finish_items(arrivals_of(done), 'd') end", ""),
     "refs stay": ("end_items", "call('HDEL', refs, unpack(some))", "do end"),
     "trimmed refs stay": ("morgue", "if has_tracking then drop_refs", "if false then drop_refs"),
 }
