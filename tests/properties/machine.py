@@ -69,8 +69,6 @@ class StoreMachine(DisturbedMachine):
     """How many claims of each kind were settled."""
     declared: ClassVar[dict[str, object]] = {}
     """More that the worker declares."""
-    reasons: ClassVar[SearchStrategy[str]] = st.just("")
-    """Why payloads end before their ids: "" for well."""
     ended_in_part: ClassVar[Counter[int]] = Counter()
     """How often payloads ended before their id, by how many others it had."""
     claims_beside: ClassVar[Counter[bool]] = Counter()
@@ -195,10 +193,16 @@ class StoreMachine(DisturbedMachine):
         saved = [(id_, "saved", f"p{at}") for at, id_ in enumerate(names)]
         ended: list[OutcomeRecord] = []
         for id_, flown in self.model.flight.items():
-            if gone := data.draw(_parts_of(flown.entries), label=f"{id_} ends"):
+            if len(flown.entries) > 1 and (gone := data.draw(_parts_of(flown.entries), label=f"{id_} ends")):
                 self.ended_in_part[len(flown.entries) - len(gone)] += 1
-                ended.append((id_, "ended", *(part for one in gone for part in (one, data.draw(self.reasons)))))
-        return [*ended, *saved] if data.draw(st.booleans(), label="marks first") else [*saved, *ended]
+                reasons = data.draw(self.reasons(len(gone)))
+                ended.append((id_, "ended", *(part for marked in zip(gone, reasons, strict=True) for part in marked)))
+        marks_first = ended and saved and data.draw(st.booleans(), label="marks first")
+        return [*ended, *saved] if marks_first else [*saved, *ended]
+
+    def reasons(self, count: int) -> SearchStrategy[list[str]]:
+        """Why so many payloads end before their id: "" for well."""
+        return st.just([""] * count)
 
     def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
         """The holder claims more beside what still runs, twice."""

@@ -30,7 +30,6 @@ TASKS: Final = (b"first task..", b"second task.")
 class TrackedMachine(OperatedMachine):
     """Most of what is pushed is an item; when one ends, it is known what has ended it."""
 
-    reasons: ClassVar[SearchStrategy[str]] = st.sampled_from(["", "no"])
     ended: ClassVar[Counter[str]] = Counter()
     """How many items ended with each status."""
 
@@ -134,6 +133,10 @@ class TrackedMachine(OperatedMachine):
                 self.ends[id_] = "df"
                 self.marked |= {at: "f" if why else "d" for at, why in zip(details[::2], details[1::2], strict=True)}
         return before
+
+    def reasons(self, count: int) -> SearchStrategy[list[str]]:
+        """Well, or with a business failure."""
+        return st.lists(st.sampled_from(["", "no"]), min_size=count, max_size=count)
 
     def note_end(self, outcome: OutcomeRecord | None) -> OutcomeRecord | None:
         """Remember how items of the id may end by it."""
