@@ -43,6 +43,8 @@ OPTIONS: Final[dict[str, FuzzOptions]] = {
     "Counted": _JOURNAL,
     "Awaited": _JOURNAL,
     "AwaitedMended": _JOURNAL,
+    "MarksFirst": _POINTS,
+    "MarksMended": _POINTS,
     "CallsTwice": FuzzOptions(state=lambda: planted.journal, payloads=STATUSES, outside=[planted.note]),
 }
 

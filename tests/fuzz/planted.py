@@ -417,6 +417,38 @@ class AwaitedMended(Worker[Status]):
             journal[id] = 1
 
 
+def add_once(transaction: sqlite3.Connection, id: str, change: AddPoints) -> None:
+    """Add a change that is not recorded."""
+    if transaction.execute("INSERT OR IGNORE INTO applied VALUES (?, ?)", [id, change.change]).rowcount:
+        transaction.execute(ADD, [id, change.points])
+
+
+@app.worker
+class MarksFirst(Worker[AddPoints]):
+    """It marks a change as done before it adds it."""
+
+    def perform(self, batch: Batch[AddPoints]) -> None:
+        """Mark, and add."""
+        for id, changes in batch.items():
+            for position, change in enumerate(changes):
+                batch.done(id, payload=position)
+                with db() as transaction:
+                    add_once(transaction, id, change)
+
+
+@app.worker
+class MarksMended(Worker[AddPoints]):
+    """The mark comes after."""
+
+    def perform(self, batch: Batch[AddPoints]) -> None:
+        """Add, and mark."""
+        for id, changes in batch.items():
+            for position, change in enumerate(changes):
+                with db() as transaction:
+                    add_once(transaction, id, change)
+                batch.done(id, payload=position)
+
+
 @app.worker
 class CallsTwice(Worker[Status]):
     """Two calls share a line: the process may die between them."""

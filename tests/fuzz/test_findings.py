@@ -29,8 +29,17 @@ PLANTED = [
     ("RefusesRepeats", "morgue"),
     ("Pages", "repeat"),
     ("Awaited", "repeat"),
+    ("MarksFirst", "repeat"),
 ]
-MENDED = ["CounterMended", "MailMended", "LastWinsMended", "PartialMended", "PagesMended", "AwaitedMended"]
+MENDED = [
+    "CounterMended",
+    "MailMended",
+    "LastWinsMended",
+    "PartialMended",
+    "PagesMended",
+    "AwaitedMended",
+    "MarksMended",
+]
 IN_EACH_CHECK = 120
 IN_THE_NIGHT = 1_000
 SWITCHED_OFF: list[tuple[str, str, dict[str, Any]]] = [
