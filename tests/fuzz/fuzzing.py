@@ -40,7 +40,7 @@ OPTIONS: Final[dict[str, FuzzOptions]] = {
     "RefusesRepeats": _JOURNAL,
     "Pages": _JOURNAL,
     "PagesMended": _JOURNAL,
-    "Counted": _JOURNAL,
+    "CountsPayloads": _JOURNAL,
     "Awaited": _JOURNAL,
     "AwaitedMended": _JOURNAL,
     "MarksFirst": _POINTS,

@@ -380,7 +380,7 @@ class PagesMended(Worker[Status]):
 
 
 @app.worker
-class Counted(Worker[Status]):
+class CountsPayloads(Worker[Status]):
     """It counts the payloads of its calls."""
 
     merge = "never"

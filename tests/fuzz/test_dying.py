@@ -61,7 +61,7 @@ def catches() -> None:
 
 def passes_over() -> None:
     """It goes on, and would note it."""
-    try:  # noqa: SIM105 - a `pass` is what is tested
+    try:  # noqa: SIM105 - what is tested
         die()
     except BaseException:  # noqa: BLE001, S110 - as above
         pass
@@ -145,14 +145,14 @@ def test_a_process_that_lives_runs_all() -> None:
     assert len(lines) > 8
 
 
+def _classes(kit: AppUnderTest, name: str, kind: Any) -> list[str]:
+    options = options_of(name, scenarios=60, faults=[kind])
+    report = fuzz(kit.app, kit.clock, getattr(planted, name), options)
+    assert report.faults[kind] > 0
+    return [finding.fault_class for finding in report.findings]
+
+
 @pytest.mark.parametrize("name", ["NotesFailures", "NotesFailuresAwaited", "NotesFailuresByPage"])
 def test_only_a_process_that_lives_runs_what_is_final(lowkiq: AppUnderTest, name: str) -> None:
     """A failure is noted, a death is not."""
-
-    def classes(kind: Any) -> list[str]:
-        options = options_of(name, scenarios=60, faults=[kind])
-        report = fuzz(lowkiq.app, lowkiq.clock, getattr(planted, name), options)
-        assert report.faults[kind] > 0
-        return [finding.fault_class for finding in report.findings]
-
-    assert ([], ["repeat"]) == (classes("die"), classes("fail"))
+    assert ([], ["repeat"]) == (_classes(lowkiq, name, "die"), _classes(lowkiq, name, "fail"))

@@ -65,7 +65,7 @@ def test_what_comes_again_is_what_came_before(lowkiq: AppUnderTest) -> None:
         '["drain","after_handler",0]]'
     )
 
-    report = fuzz(lowkiq.app, lowkiq.clock, planted.Counted, options_of("Counted", plan=plan))
+    report = fuzz(lowkiq.app, lowkiq.clock, planted.CountsPayloads, options_of("CountsPayloads", plan=plan))
 
     new, paid = "Status(status='new')", "Status(status='paid')"
     [calls] = [line for line in report.findings[0].story if "calls" in line]

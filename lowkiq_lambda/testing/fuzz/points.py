@@ -4,7 +4,6 @@ Lines count in the user's code alone: below the project's folder, in no installe
 outside world, nor in anything that such a double calls.
 """
 
-import dis
 import linecache
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -17,6 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 import lowkiq_lambda
+from lowkiq_lambda.testing.fuzz.bytecode import exits_of
 
 _OWN: Final = str(Path(lowkiq_lambda.__file__).parent)
 _INSTALLED: Final = ("/site-packages/", "/dist-packages/", "/.venv/", "/venv/")
@@ -24,8 +24,6 @@ _HAS_MONITORING: Final = sys.version_info >= (3, 12)
 _TOOL: Final = 4
 """Of `sys.monitoring`: one that it reserves for nobody."""
 MORE_HITS: Final = "#"
-_PASSING: Final = frozenset(("NOP", "SWAP", "CACHE"))
-"""Instructions that may come before a block is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +53,6 @@ class CodePlace:
         if not self.line:
             return self.function
         return f"{Path(self.file).name}:{self.line}  {linecache.getline(self.file, self.line).strip()}".rstrip()
-
-
-def exits_of(code: CodeType) -> frozenset[int]:
-    """Where the code comes to the line of a `with` statement once more, to leave its block, or leaves an `except`.
-
-    No exception can come between the end of a block and its exit: raised there, it would skip the exit, so that a lock
-    stayed held, or an exception that is over stayed the one that is handled.
-    """
-    instructions = [*dis.get_instructions(code)]
-    names = [(one.opname, one.argval) for one in instructions]
-    exits = set[int]()
-    for at, one in enumerate(instructions):
-        then = next((after for after in range(at, len(names)) if names[after][0] not in _PASSING), len(names))
-        leaves = names[then : then + 3] == [("LOAD_CONST", None)] * 3 and names[then + 3][0] in {"PRECALL", "CALL"}
-        fails = [name for name, _ in names[at : at + 2]] == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]
-        goes_on = [name for name, _ in names[at : at + 3]] == ["COPY", "POP_EXCEPT", "RERAISE"]
-        if leaves or fails or goes_on:
-            exits.add(one.offset)
-    return frozenset(exits)
 
 
 class UserCode:

@@ -19,7 +19,7 @@ from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
-from lowkiq_lambda.testing.fuzz.dying import doing_at
+from lowkiq_lambda.testing.fuzz.bytecode import doing_at
 from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, Fault
 from lowkiq_lambda.testing.fuzz.points import CodePlace, PointCounter, UserCode, counted
 
