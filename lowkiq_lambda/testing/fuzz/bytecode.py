@@ -1,4 +1,4 @@
-"""What the bytecode at a line is about to do: leave a block, or handle an exception.
+"""The bytecode at a line: whether it leaves a block, or handles an exception.
 
 An exception plays the death of a process, so its code goes on to run: a real death runs no `finally` and no `except`,
 but the system gives back what the process holds. So each further line raises the death again, but where a block is
