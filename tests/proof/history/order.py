@@ -13,8 +13,8 @@ CLAIM: Final = Claim(
     "Payloads of an id are handed over by score, also on retry and recovery.",
     "For each run r of an id: its numbers ascend; each number below its last whose push was answered before r.begin, "
     "or which the same push sent before that last one, is in r or left (a run that had it ended done or stale). A "
-    "number that was left comes again only with all numbers of its run, and not behind the begin of a run whose "
-    "numbers are all larger, unless r is an older holder that had stood still or been evicted before it began. The "
+    "number that was left comes again only with all numbers of its run. It does not come behind the begin of a run "
+    "whose numbers are all larger, unless r is an older holder that had stood still or been evicted before. The "
     "numbers of a look at the end ascend.",
     "Ids that always fail, numbers that were the first of three runs which ended with their process, and numbers that "
     "are pushed behind larger ones.",
