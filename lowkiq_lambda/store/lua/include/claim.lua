@@ -70,16 +70,16 @@ end
 -- what waits under it.
 local function take(merge, ids, times, limits, first, plain)
   local records, all = read_records(ids, limits.bytes)
-  local counts, originals, troubles = {}, {}, {}
+  local counts, originals, troubles = {}, {}, plain and {}
   if not plain then
     counts, originals = rarely().values_of(retry, 'ZMSCORE', ids), rarely().values_of(since, 'ZMSCORE', ids)
-    troubles = rarely().values_of(trouble, 'HMGET', ids)
   end
   local claimed_jobs, whole, n, left, bytes, oldest = {}, {}, 0, limits.payloads, limits.bytes, math.huge
   for i, record in ipairs(records) do
     local id, due_at = ids[i], tonumber(originals[i] or times[i])
     local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
     if left < 1 then break end
+    if kind == kinds.few and not troubles then troubles = rarely().values_of(trouble, 'HMGET', ids) end
     if not record then
       -- The id is due and has no payloads. The shard is repaired, and the payloads that were taken before must not be lost.
       if n == 0 then error('DAMAGED id without payloads') end
