@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.incoming import Incoming
     from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
+    from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
     from lowkiq_lambda.jobs.retry import Later
     from lowkiq_lambda.settings.config import Config
@@ -54,6 +55,7 @@ _PLACES: Final = {
     "Config": "settings.config",
     "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
+    "KeepRuns": "jobs.keep_runs",
     "Later": "jobs.retry",
     "Lowkiq": "app",
     "Rate": "jobs.rate",
@@ -101,6 +103,7 @@ __all__ = [
     "JobDict",
     "JobError",
     "JobView",
+    "KeepRuns",
     "Later",
     "LeaseLost",
     "Lowkiq",

@@ -202,6 +202,23 @@ def test_p8_marks_of_payloads_cost_no_call(app: Lowkiq, clock: ManualClock, cost
     assert marked.commands.total() - without.commands.total() <= 150 * fails
 
 
+def test_kept_runs_cost_no_call_and_others_nothing(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """They travel with settlings: a few commands inside of each. A queue that keeps none asks what it asked."""
+    keeping = warm_worker(app, nothing, "keeping", shards_count=1, batch_size=10, keep_runs=1_000)
+    other = warm_worker(app, nothing, "other", shards_count=1, batch_size=10)
+    ref, other_ref = app.core.drains.drainer.shards()
+    costs = []
+    for worker, shard in ((keeping, ref), (other, other_ref)):
+        worker.push_many(jobs())
+        costs.append(cost_of(lambda shard=shard: app.core.drains.drainer.visit(shard, Budget(clock))))  # type: ignore[misc]  # bound at once
+
+    with_runs, without = costs
+    assert (with_runs.round_trips, with_runs.scripts) == (without.round_trips, without.scripts)
+    assert with_runs.commands.total() - without.commands.total() <= 10
+    stream_commands = {"xadd", "xlen", "xrange", "xdel", "hsetnx", "expire"}
+    assert set() == stream_commands & {*without.commands}
+
+
 def test_p8_an_idle_look_at_all_shards_is_one_round_trip(app: Lowkiq, cost_of: CostOf) -> None:
     """P8: a drain that finds nothing to do asks once, however many shards there are."""
     warm_worker(app, nothing, shards_count=100)

@@ -33,6 +33,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "buffered pushes": r"when_unavailable|[Rr]edelivery|Reliable\w*|buffer\w*|Buffer\w*",
     "waking of idle shards": r"[Ww]aker|wake\w*|start_drains|continu\w+|fan_out",
     "journal and its verdicts": r"journal\w*|Verifier|Ledger",
+    "kept runs": r"RUNS|keep_runs|KeepRuns|RunColumns|RunPage|RunFilter|has_runs",
     "history and charts": r"[Hh]istory|Recorder|History\w*",
     "repair of damage": r"repair\w*|[Dd]amaged?|SHELF|sound\w*",
     "sign-in to the dashboard": r"Auth|Gate|[Tt]hrottle\w*|sign_?in|signed_out",

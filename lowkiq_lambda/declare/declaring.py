@@ -157,6 +157,10 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         if not isinstance(debounce, Debounce):
             example = "as in Debounce(2.0, at_most=10.0)"
             raise DeclarationError(f"{name}.debounce must be a Debounce, {example}, not {debounce!r}.")
+    if worker.keep_runs is not None:
+        from lowkiq_lambda.jobs.keep_runs import KeepRuns  # noqa: PLC0415 - imported lazily: cold start
+
+        KeepRuns.of(worker.keep_runs, f"{name}.keep_runs")
     if has_limits(worker):
         from lowkiq_lambda.declare.declared_limits import check_limits  # noqa: PLC0415 - imported lazily: cold start
 

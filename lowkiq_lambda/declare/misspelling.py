@@ -21,6 +21,7 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "turn": float,
     "cursor_version": int,
     "debounce": Debounce,
+    "keep_runs": int,
     "max_running": int,
     "rate": Rate,
     "waits_for": tuple,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from lowkiq_lambda.jobs.debounce import Debounce
+    from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
@@ -192,6 +193,8 @@ class Worker(Pushable[Q]):
 
     debounce: ClassVar["Debounce | None"] = None
     """How long a new id waits for more pushes before it is due; None: it does not wait."""
+    keep_runs: ClassVar["int | KeepRuns | None"] = None
+    """How many runs the queue keeps for people to look at (docs/runs.md); None: it keeps none."""
     max_running: ClassVar[int | None] = None
     """At most so many shards of the queue are visited at once, across all processes; None: unlimited."""
     rate: ClassVar["Rate | None"] = None
@@ -347,6 +350,7 @@ class WorkerOptions(TypedDict, total=False):
     ordered: bool
     payloads_at_once: int
     debounce: "Debounce | None"
+    keep_runs: "int | KeepRuns | None"
     max_running: int | None
     rate: "Rate | None"
     waits_for: tuple[str, ...]

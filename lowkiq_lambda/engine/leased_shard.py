@@ -102,6 +102,8 @@ class LeasedShard:
         self.counts: Counter[str] = Counter()
         """Ids by outcome, as Redis has acknowledged them."""
         self._budget = budget
+        self.runs = None if settings.runs is None else settings.runs.begin(session)
+        """Those that the next settlings keep; None if the queue keeps none."""
         self._took: list[float] = []
         self._waited: list[float] = []
 
@@ -163,8 +165,10 @@ class LeasedShard:
         pending, pace = self.pending, self.settings.timing.dump()
         *ahead, outcomes = pending.parts(partial=next_step in _PARTIAL)
         for part in ahead:
-            self._write(Settlement(part, "part", pace, 0), limits)
-        claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left), limits)
+            kept = None if self.runs is None else self.runs.ended(part)
+            self._write(Settlement(part, "part", pace, 0, runs=kept), limits)
+        kept = None if self.runs is None else self.runs.ended(outcomes, is_last=True)
+        claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left, kept), limits)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:

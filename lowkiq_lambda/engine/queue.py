@@ -25,7 +25,7 @@ from lowkiq_lambda.store.shard.declarations import (
     replace_registered,
     shards_of,
 )
-from lowkiq_lambda.store.shard.keys import DEBOUNCING, ShardRef
+from lowkiq_lambda.store.shard.keys import DEBOUNCING, RUNS, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 
 logger = logging.getLogger(__name__)
@@ -237,7 +237,9 @@ class Queue:
         return self._featured(shards_of(self.worker.queue_name, asdict(self._declaration("")), prefix=self._prefix()))
 
     def _featured(self, shards: QueueShards) -> QueueShards:
-        return shards.with_features((DEBOUNCING,)) if self.worker.debounce else shards
+        debouncing = (DEBOUNCING,) if self.worker.debounce else ()
+        runs = (RUNS,) if self.worker.keep_runs is not None else ()
+        return shards.with_features((*debouncing, *runs)) if debouncing or runs else shards
 
 
 class QueueRegistry(dict[str, Queue]):

@@ -209,6 +209,9 @@ class ConcurrentVisit(ShardVisit):
         elif running.cancelled is None:
             self._settings.timing.observe(took, self._settings.clock.time())
         self._shard.note_batch(took, running.waited)
+        if self._shard.runs is not None:
+            began = self._shard.now() - (self._settings.clock.monotonic() - ended.began_at)
+            self._shard.runs.note(began, took, running.deliveries)
         if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
             self._note_slot_exit(running, result.exit, result.exited_ids)

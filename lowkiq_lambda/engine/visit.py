@@ -193,6 +193,8 @@ class ShardVisit:
         else:
             timing.observe_run(ended - begun)
         shard.note_batch(ended - begun, claim.ahead + begun - batch[0].due_at)
+        if shard.runs is not None:
+            shard.runs.note(claim.ahead + begun, ended - begun, batch)
         if claim.left and ended - claim.settled_at >= self._settings.settle_interval and not ending.is_interrupted:
             shard.settle("part")
             claim.settled_at = ended

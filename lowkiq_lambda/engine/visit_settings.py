@@ -22,6 +22,7 @@ from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.session import LeaseSettings
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.runs import RunKeeper
     from lowkiq_lambda.engine.slot_pool import SlotPool
     from lowkiq_lambda.engine.slots import Slots
     from lowkiq_lambda.store.shard.admitting import Limits
@@ -53,6 +54,8 @@ class VisitSettings:
     """The limits of the queue; None if it has none."""
     after_settling: Callable[[SettledEvent], None]
     """Told what Redis has acknowledged."""
+    runs: "RunKeeper | None"
+    """Keeps what the queue has run; None if it keeps none."""
 
     def ids_in(self, seconds: float) -> int:
         """How many ids begin in so many seconds, by experience; a batch at least."""
@@ -121,7 +124,16 @@ class VisitSettingsFactory:
             limits=self._limits_for(worker),
             after_death=partial(self._tell_dead, worker),
             after_settling=self._after_settling,
+            runs=self._runs_of(worker, f"{socket.gethostname()}:{os.getpid()}"),
         )
+
+    def _runs_of(self, worker: type[Worker[Any]], owner: str) -> "RunKeeper | None":
+        if worker.keep_runs is None:
+            return None
+        from lowkiq_lambda.engine.runs import RunKeeper  # noqa: PLC0415 - only queues that keep runs have a use for it
+        from lowkiq_lambda.jobs.keep_runs import KeepRuns  # noqa: PLC0415 - as above
+
+        return RunKeeper(KeepRuns.of(worker.keep_runs), owner, self._config.release or "", self._texts.read)
 
     def _slots_for(self, performer: Performer) -> "Slots | None":
         """The slots for batches of the worker; None if each runs in the thread of its visit."""

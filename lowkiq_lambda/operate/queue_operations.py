@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.reader import ShardReader
     from lowkiq_lambda.views.journal import Biography, Recovered
     from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
+    from lowkiq_lambda.views.runs import RunPage
     from lowkiq_lambda.views.verification import Verified
 
 Unblocking: TypeAlias = Literal["retry", "skip"]
@@ -187,6 +188,46 @@ class QueueOperations:
     def recovered(self, limit: int = 100) -> list["Recovered"]:
         """Jobs recovered from holders that died, stopped or were evicted; newest first."""
         return recovered(self.reader, limit)
+
+    def runs(  # noqa: PLR0913 - each narrows the list
+        self,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        id: object = None,
+        outcome: str | Iterable[str] | None = None,
+        fingerprint: str | None = None,
+        release: str | None = None,
+        holder: str | None = None,
+        took_over: float | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> "RunPage":
+        """The runs that the queue keeps (`Worker.keep_runs`), the newest first.
+
+        `since`, `until`: those that ran at some moment between (Unix seconds). `took_over`: those that took longer than
+        so many seconds. `after`: the `next` of the page before. Raises JobError for an invalid id, and ValueError.
+        """
+        from lowkiq_lambda.operate.inspect.run_filter import RunFilter  # noqa: PLC0415 - for those that keep runs
+        from lowkiq_lambda.operate.inspect.runs import runs_of  # noqa: PLC0415 - as above
+
+        run_filter = RunFilter.of(
+            since=since,
+            until=until,
+            id=id,
+            outcome=outcome,
+            fingerprint=fingerprint,
+            release=release,
+            holder=holder,
+            took_over=took_over,
+        )
+        return runs_of(self.reader, self.runner.errors, run_filter, limit, after)
+
+    def forget_runs(self) -> None:
+        """Delete the runs that the queue has kept; later ones are kept if its worker declares it."""
+        from lowkiq_lambda.operate.acts.forgetting import forget_runs  # noqa: PLC0415 - for those that keep runs
+
+        forget_runs(self.reader)
 
     def verify(self) -> "VerificationReport":
         """Check the entries in the journals of the queue for violated promises, as `lowkiq verify` does.

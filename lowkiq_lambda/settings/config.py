@@ -62,6 +62,7 @@ Namespace = Annotated[
 ]
 
 
+Release = Annotated[str, Meta(min_length=1, max_length=40)]
 WhenUnavailable: TypeAlias = Literal["raise", "buffer"] | Buffer
 Function = Annotated[str, Meta(min_length=1, max_length=2_048)]
 """The name or the ARN of a function on Lambda."""
@@ -141,6 +142,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     schedules: bool | None = None
     """Whether this process fires schedule entries; None fires them if the app's code declares any."""
+
+    release: Release | None = None
+    """The version of your own code, as kept runs and charts name it; None: that of the function on Lambda, if any."""
 
     verify: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """The share of the shards' time that housekeeping records and verifies, such as 0.01; 0 verifies nothing."""

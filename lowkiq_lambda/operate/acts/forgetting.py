@@ -1,12 +1,14 @@
-"""Deletes records of pushes and of done jobs in a queue: keys of jobs, and marks of ids."""
+"""Deletes records of pushes, of done jobs and of runs in a queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
+from lowkiq_lambda.operate.inspect.journal import asked
+from lowkiq_lambda.operate.inspect.run_reader import run_shards
 from lowkiq_lambda.store.shard.chunks import key_digest
-from lowkiq_lambda.store.shard.keys import MARKS, RECEIPTS, ShardRef
+from lowkiq_lambda.store.shard.keys import MARKS, RECEIPTS, RUNS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
@@ -53,6 +55,11 @@ def forget_marks(reader: ShardReader, ids: Iterable[object]) -> int:
     if MARKS not in reader.shards[0].features:
         raise ValueError('Only a worker with merge = "latest" has marks.')
     return _forget(reader, "forget_marks", by_shard(id_texts(ids), reader.shards))
+
+
+def forget_runs(reader: ShardReader) -> None:
+    """Forget all runs that the queue has kept. Raises BackendError."""
+    asked(reader, [(shard, ("UNLINK", shard.key(RUNS))) for shard in run_shards(reader.shards.with_left())])
 
 
 def _forget(reader: ShardReader, script: str, names: Mapping[ShardRef, Sequence[Argument]]) -> int:

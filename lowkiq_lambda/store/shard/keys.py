@@ -81,6 +81,7 @@ RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
 JOURNALLING: Final = "journalling"
+RUNS: Final = "runs"
 TASK_SLOT: Final = "task_slot"
 PROCESS_SLOT: Final = "process_slot"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -94,6 +95,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
     JOURNALLING: (),
+    RUNS: (RUNS,),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
     PROCESS_SLOT: ("alive", "orders"),
 }

@@ -57,7 +57,8 @@ class Settlement(msgspec.Struct, frozen=True):
     """The outcomes of the ids in flight: unnamed ids are done, but with "part" and "more" they stay in flight.
 
     `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", the ids
-    that stay in flight, and since when each counts for the lag: its due_at, or its last save.
+    that stay in flight, and since when each counts for the lag: its due_at, or its last save. `runs`: those that end,
+    as include/keep_runs.lua reads them; None if the queue keeps none.
     """
 
     outcomes: Sequence[OutcomeRecord]
@@ -65,6 +66,7 @@ class Settlement(msgspec.Struct, frozen=True):
     pace: str
     payloads: int
     left: Mapping[str, float] = msgspec.field(default_factory=dict)
+    runs: Sequence[Argument] | None = None
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
@@ -154,6 +156,7 @@ class LeaseSession:
             msgspec.msgpack.encode(outcomes),
             *errors,
             *([min(settlement.left.values(), default="")] if more else ()),
+            *(settlement.runs or ()),
         ]
         claim = self._numbered("settle", args, retry_for, self._settled)
         # A repeat is answered with all that is in flight, and `left` was handed out before.

@@ -6,6 +6,7 @@
 --! with headers drop_headers
 --! with journalling journalling
 --! with marks mark_done
+--! with runs keep_runs
 -- Writes what became of the ids in flight, renews the lease, and makes the next claim or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       token
@@ -20,7 +21,7 @@
 -- ARGV[15]      payloads that were performed
 -- ARGV[16]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
 -- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
---   flight, or ''
+--   flight, or ''; and behind these, where the queue keeps runs, those that end (include/keep_runs.lua)
 -- Returns {'OK', claim or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no jobs after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
 --   the jobs are what is new in flight, or to a repeat all that is there; and the due time is when the next id could
@@ -42,6 +43,7 @@ if verdict == 'AGAIN' then
   return {'OK', claimed_jobs, next_due, stop_request(token)}
 end
 
+local has_room = has_runs and room_for_runs()
 free_memory_first()
 local limits = cmsgpack.unpack(ARGV[9])
 local outcomes = cmsgpack.unpack(packed_outcomes)
@@ -63,11 +65,12 @@ end
 local ended = has_tracking and ended_tasks() or trimmed > 0 and {} or nil
 trimmed = trimmed > 0 and trimmed or nil
 call('HSET', meta, 'call', n, 'pace', pace)
+if has_runs then keep_runs(has_room) end
 call('HINCRBY', meta, 'payloads', performed)
 if next_step == 'more' then
   local stopping = stop_request(token)
   if stopping ~= '' then limits.ids = 0 end
-  local claimed_jobs, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
+  local claimed_jobs, next_due = rarely().claim_beside(merge, limits, ARGV[has_runs and before_runs() or #ARGV])
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
   return {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}

@@ -2,6 +2,7 @@
 --! needs note_failure morgue records suspicion put_back shard keep_error trouble flight dead_heads journal
 --! with tracking mark_items
 --! with tenants lanes
+--! with runs keep_recovered
 --! gives recover
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk has a crash counted, under its holder's nonce, as that may be alive and say
@@ -121,5 +122,10 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
     ids = {unpack(ids, 1, math.min(#ids, MOST_IN_ENTRY))}, crash_counted = crash_counted, dead = dead_ids,
   })
   write_journal(token, n)
+  if has_runs then
+    local outcomes = {}
+    for _, id in ipairs(dead_ids) do outcomes[id] = dead_head == 'block' and 'blocked' or 'dead' end
+    keep_recovered(owner, token, since, ids, outcomes, MOST_IN_ENTRY)
+  end
   return #ids, dead, named, trimmed
 end
