@@ -105,6 +105,10 @@ class Drainer:
             if self._begun:
                 return
             self._begun = True
+            if self.config.release is not None:
+                from lowkiq_lambda.store.shard.releases import note_release  # noqa: PLC0415 - most apps name none
+
+                note_release(self._backend, self.config.release)
             for hook in each_of(self.config.on_server_init):
                 try:
                     hook()

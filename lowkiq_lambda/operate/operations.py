@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.duty_claims import DutyState
     from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.views.queues import FoundIds, MetricsByQueue, Overview, Span, Stats
+    from lowkiq_lambda.views.runs import Release
 
 
 class Operations:
@@ -138,6 +139,15 @@ class Operations:
         from lowkiq_lambda.operate.inspect.processes import Processes  # noqa: PLC0415 - for people
 
         return Processes(self.core.backend, self.core.config.redis_retry_for)
+
+    def releases(self) -> "list[Release]":
+        """The releases that processes of the app's server have had (`Config.release`), the newest first.
+
+        The last 50 are remembered. Raises BackendError.
+        """
+        from lowkiq_lambda.operate.inspect.releases import read_releases  # noqa: PLC0415 - for people
+
+        return read_releases(self.core.backend, self.core.config.redis_retry_for)
 
     def _agreeing(self) -> tuple[dict[str, QueueShards], dict[str, str]]:
         """The shards of the queues that were made as they are declared, by name; and of the others, why not."""

@@ -40,6 +40,7 @@ from lowkiq_lambda.settings.protocols import (
 
 logger = logging.getLogger(__name__)
 
+_FUNCTION_VERSION: Final = "AWS_LAMBDA_FUNCTION_VERSION"
 _EVENTS: Final = frozenset({"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat"})
 """Settings of which each may be several callables."""
 
@@ -262,6 +263,9 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         if url and "redis_url" not in overrides and not environ.get("LOWKIQ_REDIS_URL", "").strip():
             logger.info("Redis is that of REDIS_URL, as LOWKIQ_REDIS_URL is not set")
             overrides["redis_url"] = url
+        version = environ.get(_FUNCTION_VERSION, "")
+        if version.isdecimal() and not environ.get("LOWKIQ_RELEASE", "").strip():
+            overrides.setdefault("release", version)
         return super().from_env(environ, **overrides)
 
     def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any setting

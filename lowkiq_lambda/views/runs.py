@@ -36,6 +36,13 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
     has_payloads: bool
 
 
+class Release(msgspec.Struct, frozen=True):
+    """A version of the user's code, and when a process first had it (Unix seconds)."""
+
+    name: str
+    since: float
+
+
 class RunPage(Page[KeptRun]):
     """A page of runs, the newest first.
 

@@ -37,7 +37,7 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
 ASK_ELSEWHERE: Final = {"reset", "stack schedules"}
 """As these: tests of their own have what they need, an embedded server and an AWS."""
 LOOK: Final = {
-    *("doctor", "show", "why", "stats", "verify", "dashboard", "redis", "completion", "schedules", "stack"),
+    *("doctor", "show", "why", "stats", "verify", "runs", "dashboard", "redis", "completion", "schedules", "stack"),
     "stack costs",
 }
 ARE_THE_ACT: Final = {"run", "drain", "push", "new", "upgrade", "fuzz", "stack invoke", "stack cloud", "stack build"}

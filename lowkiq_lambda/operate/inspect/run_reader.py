@@ -41,7 +41,7 @@ class RunPosition(NamedTuple):
 class StoredEntry(NamedTuple):
     """An entry as it is stored: its position, that of its first run, and how many runs it has.
 
-    `packed`: these; with `is_recovery` they are those that a dead holder left, as include/keep_recovered.lua packs them.
+    `packed`: its runs; with `is_recovery` those that a dead holder left, as include/keep_recovered.lua packs them.
     """
 
     position: RunPosition

@@ -300,6 +300,11 @@ def activity_key(queue_name: str, prefix: str = PREFIX) -> str:
     return queue_key(queue_name, "activity", prefix)
 
 
+def releases_key(prefix: str = PREFIX) -> str:
+    """The key of the releases that processes of the server have had, and when each was first seen."""
+    return f"{prefix}:{{{PROCESSES}}}:releases"
+
+
 def told_key(queue_name: str, prefix: str = PREFIX) -> str:
     """The key of the state of a queue that the ticks of functions have reported."""
     return queue_key(queue_name, "told", prefix)

@@ -1,0 +1,164 @@
+"""`lowkiq runs`: what a queue has run."""
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.cli.codes import DONE
+from lowkiq_lambda.cli.output import remark, say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
+from lowkiq_lambda.operate.inspect.releases import began_at
+from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
+from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
+from lowkiq_lambda.operate.presentation.runs import RunsView, runs_view
+from lowkiq_lambda.views.runs import KeptRun
+
+_HELP: Final = """
+Print what QUEUE has run: which ids, when, for how long, and with which outcome; the newest first.
+
+The worker has to keep runs (`keep_runs`). --at selects what ran at a moment, --since and --until between two. \
+Moments are "03:12 yesterday", "03:12", "2h ago", 2026-10-25T02:30 (UTC), the same with +02:00, or Unix seconds; \
+lengths of time are 10s, 5m, 2h or 1d.
+"""
+_EPILOGUE: Final = """
+OUTCOMES
+  done       it ended well
+  retried    it failed, and is tried again
+  dead       it failed for the last time; blocked: and its queue blocks then
+  rejected   it ended with a business failure
+  suspected  it failed in a batch whose error named no id
+  later      it asked to go on later, or made way at a cursor
+  returned   it was stopped, or exited
+  recovered  its process died
+
+EXIT CODES
+  0  The runs are printed, be they none.
+  2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
+
+EXAMPLES
+  What ran at 03:12 last night, give or take five minutes:
+    lowkiq runs SyncOrder --at "03:12 yesterday" --around 5m
+  What has failed since the release r418 began:
+    lowkiq runs SyncOrder --since-release r418 --outcome retried
+  The slow ones of a day, for a program:
+    lowkiq runs SyncOrder --since yesterday --took-over 10s --json
+"""
+_AROUND: Final = "1m"
+_WIDEST: Final = 9
+"""Characters of the longest outcome."""
+
+command: Final = command_app("runs", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq runs [OPTIONS] QUEUE")
+
+
+@command.default
+def runs(  # noqa: PLR0913 - the options of a command line
+    queue: QueueName,
+    /,
+    *,
+    at: Annotated[str | None, Parameter(help="A moment: what ran then.")] = None,
+    around: Annotated[str | None, Parameter(help=f"How long before and after --at; {_AROUND} without.")] = None,
+    since: Annotated[str | None, Parameter(help="A moment: what ran then or later.")] = None,
+    until: Annotated[str | None, Parameter(help="A moment: what ran then or earlier.")] = None,
+    since_release: Annotated[str | None, Parameter(help="A release: what ran since a process first had it.")] = None,
+    id_: Annotated[str | None, Parameter(name="--id", help="Runs of this id alone.")] = None,
+    outcome: Annotated[
+        list[str] | None, Parameter(help="Runs with this outcome alone; may be given again.", negative="")
+    ] = None,
+    fingerprint: Annotated[str | None, Parameter(help="Runs with an error of this fingerprint alone.")] = None,
+    release: Annotated[str | None, Parameter(help="Runs of this release alone.")] = None,
+    took_over: Annotated[str | None, Parameter(help="A length of time: runs that took longer.")] = None,
+    limit: Annotated[int, Parameter(help="The largest number of runs.", converter=whole_number(1, LARGEST_PAGE))] = 100,
+    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write an object as GET /api/v1/runs does; times are Unix seconds.")] = False,
+) -> int:
+    """Print them; the exit code."""
+    named_queue = queue_of(app_of(app), queue)
+    now = SystemClock.time()
+    try:
+        since_at, until_at = _window(named_queue, (at, around), (since, until), since_release, now)
+        page = named_queue.operate.runs(
+            since=since_at,
+            until=until_at,
+            id=id_,
+            outcome=outcome,
+            fingerprint=fingerprint,
+            release=release,
+            took_over=None if took_over is None else seconds_of(took_over),
+            limit=limit,
+            after=after,
+        )
+    except ValueError as error:
+        raise ConfigError(f"{str(error).removesuffix('.')}.") from None
+    view = runs_view(page)
+    if json:
+        write_json(view)
+    else:
+        say(*map(visible, _lines(view)))
+        for line in _remarks(named_queue, view):
+            remark(line)
+    return DONE
+
+
+def _window(
+    named_queue: NamedQueue,
+    at_around: tuple[str | None, str | None],
+    between: tuple[str | None, str | None],
+    release: str | None,
+    now: float,
+) -> tuple[float | None, float | None]:
+    """The two moments between which the runs ran; None: no such bound. Raises ValueError, ConfigError."""
+    (at, around), (since, until) = at_around, between
+    if at is not None:
+        if since is not None or until is not None or release is not None:
+            raise ConfigError("--at says when: give neither --since, --until nor --since-release beside it.")
+        moment, seconds = moment_of(at, now), seconds_of(around or _AROUND)
+        return moment - seconds, moment + seconds
+    if around is not None:
+        raise ConfigError("--around goes with --at.")
+    if since is not None and release is not None:
+        raise ConfigError("Give --since or --since-release, not both.")
+    begin = None if since is None else moment_of(since, now)
+    if release is not None:
+        begin = began_at(named_queue.app.operate.releases(), release)
+    return begin, None if until is None else moment_of(until, now)
+
+
+def _lines(view: RunsView) -> Iterator[str]:
+    """A line for each run."""
+    longest = max((len(duration(run.took or 0.0)) for run in view.runs), default=0)
+    for run in view.runs:
+        took = "-" if run.took is None else duration(run.took)
+        yield "  ".join([utc(run.at), took.rjust(longest), run.outcome.ljust(_WIDEST), run.id, *_details(run)])
+
+
+def _details(run: KeptRun) -> Iterator[str]:
+    if run.payloads > 1:
+        yield f"{run.payloads:,} payloads"
+    if run.release is not None:
+        yield run.release
+    if run.error is not None:
+        yield run.error
+
+
+def _remarks(named_queue: NamedQueue, view: RunsView) -> Iterator[str]:
+    """What is to be known of the list, beside it."""
+    worker = named_queue.worker
+    if worker is not None and worker.keep_runs is None:
+        yield f"note: {worker.__name__} keeps no runs: set keep_runs = 10_000 in its class."
+    elif view.kept_since is not None:
+        yield f"{len(view.runs):,} runs; none is missing since {utc(view.kept_since)}"
+    else:
+        yield "the queue has no runs yet"
+    if view.unreadable:
+        yield f"{view.unreadable:,} runs cannot be read: another version of the library wrote them, or they are damaged"
+    if view.lost:
+        yield f"{view.lost:,} runs were lost, as Redis had no room for them"
+    if view.next is not None:
+        yield f"more: --after {view.next}"

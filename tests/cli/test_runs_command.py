@@ -1,0 +1,125 @@
+"""`lowkiq runs`: what ran at 03:12."""
+
+import json
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda.operate.presentation.runs import RunsView
+from lowkiq_lambda.store.shard.run_entries import unpacked
+from tests.cli.conftest import MODULE, ShopOfCommands, handle
+from tests.kit.apps import closing_app
+from tests.kit.workers import jobs_of
+
+
+@pytest.fixture
+def worker(shop: ShopOfCommands) -> type[Worker]:
+    """A worker of the shop that keeps runs, and has run three ids."""
+    body = {"queue_name": f"{shop.queue}-kept", "keep_runs": 100, "shards_count": 1, "batch_size": 10}
+    declared = shop.app.worker(type("KeptOrder", (Worker,), {**body, "perform": lambda _self, batch: handle(batch)}))
+    declared.push_many(jobs_of(["bad 1", "17", "18"]))
+    shop.app.drain()
+    return declared
+
+
+def yesterdays(app: Lowkiq, worker: type[Worker], at: float) -> None:
+    """Let the runs that are kept have begun at that time, and be settled a second later."""
+    (shard,) = app.core.queues.agreed(worker).shards
+    key, client = shard.key("runs"), app.core.backend.client
+    ((_, fields),) = client.xrange(key)  # type: ignore[union-attr]  # a plain client
+    packed = msgspec.structs.replace(unpacked(fields[b"r"]), base=at).packed()
+    client.delete(key)
+    client.xadd(key, {"n": 3, "r": packed}, f"{int(at * 1000) + 1000}-0")
+
+
+def test_what_ran_at_a_moment_of_yesterday(shop: ShopOfCommands, worker: type[Worker]) -> None:
+    """A line for each run; a minute away from it there is none."""
+    moment = datetime.now(UTC).replace(hour=3, minute=12, second=0, microsecond=0) - timedelta(days=1)
+    yesterdays(shop.app, worker, moment.timestamp())
+
+    code, out, remarks = shop.run("runs", "KeptOrder", "--at", "03:12 yesterday", "--around", "5m")
+
+    assert 0 == code
+    assert [["done", "17"], ["done", "18"], ["retried", "bad"]] == sorted(
+        line.split()[5:7] for line in out.splitlines()
+    )
+    assert all(line.startswith(f"{moment:%Y-%m-%d} 03:12:00 UTC  ") for line in out.splitlines())
+    assert "ValueError: it is bad" in out
+    assert "3 runs; none is missing since" in remarks
+    assert "" == shop.run("runs", "KeptOrder", "--at", "03:14 yesterday")[1]
+    assert 3 == len(shop.run("runs", "KeptOrder", "--at", "03:12:30 yesterday")[1].splitlines())
+
+
+def test_programs_get_what_the_api_has(shop: ShopOfCommands, worker: type[Worker]) -> None:
+    """By outcome, by id, since a moment, and on pages."""
+
+    def view(*words: str) -> RunsView:
+        return msgspec.json.decode(shop.run("runs", "KeptOrder", "--json", *words)[1], type=RunsView)
+
+    assert {"bad 1": "retried", "17": "done", "18": "done"} == {run.id: run.outcome for run in view().runs}
+    assert ["bad 1"] == [run.id for run in view("--outcome", "retried", "--since", "1h ago").runs]
+    assert ["17"] == [run.id for run in view("--id", "17").runs]
+    assert [] == view("--took-over", "10s").runs == view("--until", "1h ago").runs
+    failed = view("--outcome", "retried").runs[0]
+    assert [failed] == view("--fingerprint", str(failed.fingerprint)).runs
+    first = view("--limit", "2")
+    assert 1 == len(view("--after", str(first.next)).runs)
+    assert worker.queue_name != shop.queue
+
+
+def test_since_a_release(shop: ShopOfCommands, worker: type[Worker]) -> None:
+    """What has failed since r418 began: processes note their release when they begin to drain."""
+    settings = {"redis_url": shop.app.config.redis_url, "namespace": f"n{time.time_ns()}"}
+    for release in ("r417", "r418"):
+        with closing_app(Lowkiq(Config(**settings, release=release))) as app:
+            again = app.worker(type("KeptOrder", (Worker,), {**vars(worker), "app": None, "keep_runs": 100}))
+            again.push_many(jobs_of(["bad of " + release]))
+            app.drain()
+            sys.modules[MODULE].app = app  # type: ignore[attr-defined]  # the module of the shop
+
+            code, out, _ = shop.run("runs", "KeptOrder", "--since-release", release)
+            assert (0, 1) == (code, len(out.splitlines()))
+            assert f"bad of {release}" in out
+            assert release in out
+            assert release == app.operate.releases()[0].name
+    assert ["r418", "r417"] == [release.name for release in app.operate.releases()]
+    code, _, error = shop.run("runs", "KeptOrder", "--since-release", "r9")
+    assert (2, True) == (code, "no process has had the release 'r9'; the last ones are: r418, r417" in error)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--at", "quarter past"], "'quarter past' is not a moment: give"),
+        (["--at", "25:00"], "'25:00' is not a time of day"),
+        (["--at", "03:12", "--since", "03:00"], "--at says when"),
+        (["--around", "5m"], "--around goes with --at"),
+        (["--since", "now", "--since-release", "r1"], "Give --since or --since-release, not both"),
+        (["--took-over", "long"], "'long' is not a length of time: give 10s, 5m, 2h or 1d"),
+        (["--after", "x"], "is not the `next` of a page"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(
+    shop: ShopOfCommands, worker: type[Worker], words: list[str], sentence: str
+) -> None:
+    """Exit code 2, and how it is written."""
+    code, _, error = shop.run("runs", worker.queue_name, *words)
+
+    assert (2, True) == (code, sentence in error), error
+
+
+def test_a_queue_that_keeps_none_says_so(shop: ShopOfCommands) -> None:
+    """And what to write into its class."""
+    code, out, remarks = shop.run("runs", shop.queue)
+
+    assert (0, "") == (code, out)
+    assert "note: SyncOrder keeps no runs: set keep_runs = 10_000 in its class." in remarks
+    assert {"runs": [], "next": None, "kept_since": None} == {
+        name: value
+        for name, value in json.loads(shop.run("runs", shop.queue, "--json")[1]).items()
+        if name in {"runs", "next", "kept_since"}
+    }
