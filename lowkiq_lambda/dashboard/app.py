@@ -42,10 +42,13 @@ from lowkiq_lambda.views.queues import Span, TenantOrder
 
 _SMALL: Final = 1_000
 """Smaller responses, in bytes, are not compressed."""
+_OF_RUNS: Final = "queue at around since until id outcome fingerprint release took after"
 _OF_LIST: Final = "queue by range value find text fingerprint after"
 
 _WORDS: Final[Mapping[str, str]] = {
     "after": "the end of the page before",
+    "around": "how long before and after a moment, such as 5m",
+    "at": "a moment, such as 03:12 yesterday",
     "back": "the page to go back to",
     "by": "the order, or the kind of groups",
     "do": "an action",
@@ -61,18 +64,23 @@ _WORDS: Final[Mapping[str, str]] = {
     "names": "the names of entries",
     "next": "the page to go to",
     "order": "fair or waiting",
+    "outcome": "the outcome of runs, such as retried",
     "per": "seconds of a window",
     "permits": "permits of a limit",
     "q": "a text, or a request that the dashboard has packed",
     "queue": "the name of a queue",
     "range": "asc, desc, gte or lte",
+    "release": "a release of the code",
     "seconds": "the seconds of a pause",
+    "since": "a moment",
     "sort": "the column to sort by",
     "span": "the span of the charts",
     "status": "the state of items",
     "task": "the id of a task",
     "tenant": "the name of a tenant",
     "text": "a text in the last error",
+    "took": "a length of time: runs that took longer",
+    "until": "a moment",
     "value": "the bound of the range",
     "way": "asc or desc",
 }
@@ -169,6 +177,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/morgue", knowing(_OF_LIST, _page("lists", "show_morgue"))),
         get(site, "/export", knowing(f"{_OF_LIST} list format", _page("export"))),
         get(site, "/errors", knowing("queue by after", _page("errors"))),
+        get(site, "/runs", knowing(_OF_RUNS, _page("runs"))),
         get(site, "/shards", knowing("queue sort way", _page("queue_page", "show_shards"))),
         get(site, "/recovered", knowing("queue", _page("queue_page", "show_recovered"))),
         get(site, "/limits", knowing("queue", _page("limits"))),

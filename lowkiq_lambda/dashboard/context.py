@@ -48,6 +48,7 @@ OF_QUEUE: Final[Mapping[str, str]] = {
     "morgue": "Morgue",
     "errors": "Errors",
     "shards": "Shards",
+    "runs": "Runs",
     "recovered": "Recovered",
     "limits": "Limits",
     "tenants": "Tenants",
@@ -143,6 +144,7 @@ class RequestContext:
             "visitor": self.visitor,
             "link": self.link,
             "has_tenants": self.has_tenants,
+            "has_page": self.has_page,
             "main_pages": MAIN,
             "tabs": OF_QUEUE,
             "lag_limit": self.site.lag_limit,
@@ -157,6 +159,12 @@ class RequestContext:
         """Whether the worker of the queue declares tenants."""
         worker = self.worker_named(queue)
         return worker is not None and worker.tenants is not None
+
+    def has_page(self, queue: str, page: str) -> bool:
+        """Whether the queue has this page among its tabs: that of its tenants or runs, if its worker declares them."""
+        worker = self.worker_named(queue)
+        keeps_runs = worker is not None and worker.keep_runs is not None
+        return {"tenants": self.has_tenants(queue), "runs": keeps_runs}.get(page, True)
 
     def refuse(self, status: int, sentence: str, code: Code | None = None) -> Response:
         """An error response with this sentence."""

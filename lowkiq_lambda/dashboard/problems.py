@@ -30,6 +30,7 @@ Code: TypeAlias = Literal[
     "bad_entry",
     "unknown_task",
     "unknown_process",
+    "unknown_release",
     "method_not_allowed",
     "shards_changed",
     "queue_mismatch",

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,7 +21,9 @@ from tests.kit.workers import jobs_of
 def worker(shop: ShopOfCommands) -> type[Worker]:
     """A worker of the shop that keeps runs, and has run three ids."""
     body = {"queue_name": f"{shop.queue}-kept", "keep_runs": 100, "shards_count": 1, "batch_size": 10}
-    declared = shop.app.worker(type("KeptOrder", (Worker,), {**body, "perform": lambda _self, batch: handle(batch)}))
+    declared: type[Worker] = shop.app.worker(
+        type("KeptOrder", (Worker,), {**body, "perform": lambda _self, batch: handle(batch)})
+    )
     declared.push_many(jobs_of(["bad 1", "17", "18"]))
     shop.app.drain()
     return declared
@@ -29,8 +32,9 @@ def worker(shop: ShopOfCommands) -> type[Worker]:
 def yesterdays(app: Lowkiq, worker: type[Worker], at: float) -> None:
     """Let the runs that are kept have begun at that time, and be settled a second later."""
     (shard,) = app.core.queues.agreed(worker).shards
-    key, client = shard.key("runs"), app.core.backend.client
-    ((_, fields),) = client.xrange(key)  # type: ignore[union-attr]  # a plain client
+    key = shard.key("runs")
+    client: Any = app.core.backend.client
+    ((_, fields),) = client.xrange(key)
     packed = msgspec.structs.replace(unpacked(fields[b"r"]), base=at).packed()
     client.delete(key)
     client.xadd(key, {"n": 3, "r": packed}, f"{int(at * 1000) + 1000}-0")
@@ -73,10 +77,12 @@ def test_programs_get_what_the_api_has(shop: ShopOfCommands, worker: type[Worker
 
 def test_since_a_release(shop: ShopOfCommands, worker: type[Worker]) -> None:
     """What has failed since r418 began: processes note their release when they begin to drain."""
-    settings = {"redis_url": shop.app.config.redis_url, "namespace": f"n{time.time_ns()}"}
+    settings: dict[str, Any] = {"redis_url": shop.app.config.redis_url, "namespace": f"n{time.time_ns()}"}
     for release in ("r417", "r418"):
         with closing_app(Lowkiq(Config(**settings, release=release))) as app:
-            again = app.worker(type("KeptOrder", (Worker,), {**vars(worker), "app": None, "keep_runs": 100}))
+            again: type[Worker] = app.worker(
+                type("KeptOrder", (Worker,), {**vars(worker), "app": None, "keep_runs": 100})
+            )
             again.push_many(jobs_of(["bad of " + release]))
             app.drain()
             sys.modules[MODULE].app = app  # type: ignore[attr-defined]  # the module of the shop
@@ -86,7 +92,7 @@ def test_since_a_release(shop: ShopOfCommands, worker: type[Worker]) -> None:
             assert f"bad of {release}" in out
             assert release in out
             assert release == app.operate.releases()[0].name
-    assert ["r418", "r417"] == [release.name for release in app.operate.releases()]
+    assert ["r418", "r417"] == [release.name for release in sys.modules[MODULE].app.operate.releases()]
     code, _, error = shop.run("runs", "KeptOrder", "--since-release", "r9")
     assert (2, True) == (code, "no process has had the release 'r9'; the last ones are: r418, r417" in error)
 

@@ -86,7 +86,7 @@ _TIMES: Final = frozenset(name for name, of_store in _FILTERED.items() if of_sto
 _LEAP_YEAR: Final = "(19(72|76|8[048]|9[26])|20([02468][048]|[13579][26]))"
 _DAY_OF_YEAR: Final = "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
 _CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
-_ISO: Final = (
+ISO_MOMENT: Final = (
     rf"((19[7-9][0-9]|20[0-9]{{2}})-{_DAY_OF_YEAR}|{_LEAP_YEAR}-02-29)"
     rf"(T{_CLOCK}(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])?)?"
 )
@@ -94,7 +94,7 @@ _ISO: Final = (
 TimeBound: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=rf"^({NUMBER}|[(\[]?{_ISO})$",
+        pattern=rf"^({NUMBER}|[(\[]?{ISO_MOMENT})$",
         description="A time (inclusive), `(` and a time (exclusive), `-inf` or `+inf`. A time is in Unix seconds or in "
         "ISO 8601: years 1970 to 2099, UTC without a zone; a date stands for its first second.",
     ),

@@ -17,7 +17,7 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob
-from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
+from lowkiq_lambda.operate.presentation.formatting import duration, unescaped, visible
 from lowkiq_lambda.operate.presentation.jobs import why
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.tasks.task import Task
@@ -238,4 +238,23 @@ def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) ->
         )
         for event in reversed(biography.events[-SHOWN:])
     ]
-    return Timeline(events=events, more=max(0, len(biography.events) - SHOWN), since=biography.since)
+    events += _runs_of(context, worker, job_id)
+    events.sort(key=lambda event: event.at, reverse=True)
+    return Timeline(events=events[:SHOWN], more=max(0, len(biography.events) - SHOWN), since=biography.since)
+
+
+def _runs_of(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Iterator[TimelineEvent]:
+    """The kept runs of the id, if the queue keeps any."""
+    if worker.keep_runs is None:
+        return
+    for run in context.app.operate(worker).runs(id=job_id, limit=SHOWN):
+        length = "" if run.took is None else f" of {duration(run.took)}"
+        error = "" if run.error is None else f": {visible(run.error)}"
+        yield TimelineEvent(
+            at=run.at + (run.took or 0.0),
+            sentence=f"A run{length} ended: {run.outcome}{error}.",
+            payloads=run.payloads or None,
+            shard=run.shard,
+            token=run.token,
+            tone="bad" if run.outcome in _BAD else "warn" if run.outcome in _WARN else "",
+        )

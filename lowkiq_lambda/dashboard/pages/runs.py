@@ -1,0 +1,105 @@
+"""The kept runs of a queue, by time, id and outcome."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from lowkiq_lambda.base.errors import JobError
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.operate.presentation.formatting import quoted, visible
+from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
+from lowkiq_lambda.views.runs import KeptRun
+
+OUTCOMES: Final[Mapping[str, str]] = {
+    "done": "done",
+    "retried": "retried",
+    "dead": "dead",
+    "blocked": "blocked",
+    "rejected": "rejected",
+    "suspected": "suspected",
+    "later": "later",
+    "returned": "returned",
+    "recovered": "recovered",
+}
+_TONES: Final = {"done": "", "later": "", "returned": "", "dead": "bad", "rejected": "bad"}
+"""The look of an outcome; "warn" if it is not here."""
+_AROUND: Final = "5m"
+_FIELDS: Final = ("at", "around", "since", "until", "id", "outcome", "fingerprint", "release", "took")
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A run. `link`: to the page of its job; None if the id is too long."""
+
+    run: KeptRun
+    name: str
+    link: str | None
+    tone: str
+    error: str | None
+
+
+def show(context: RequestContext) -> Response:
+    """The page."""
+    worker = chosen_worker(context)
+    if worker is None:
+        return no_queue(context)
+    fields = {name: text for name in _FIELDS if (text := context.query.get(name, "").strip())}
+    after = context.query.get("after")
+    queue, name = context.app.operate(worker), worker.queue_name
+    wrong = ""
+    try:
+        page = queue.runs(**_filter(fields, context.site.now()), limit=PAGE, after=after)
+    except (JobError, ValueError) as error:
+        wrong = visible(str(error).removesuffix("."))
+        page = None
+    runs = [] if page is None else page
+    return context.render(
+        "runs.html",
+        200 if page is not None else 400,
+        queue=name,
+        shards=queue.shards(),
+        keeps=worker.keep_runs is not None,
+        worker=worker.__name__,
+        fields=fields,
+        around=_AROUND,
+        now=context.site.now(),
+        outcomes=OUTCOMES,
+        wrong=wrong,
+        page=page,
+        rows=[_row(context, name, run) for run in runs],
+        releases=[
+            (release, context.link("runs", queue=name, since=f"{release.since:.0f}", outcome="retried"))
+            for release in context.app.operate.releases()[:3]
+        ],
+        first=None if after is None else context.link("runs", queue=name, **fields),
+        next=None if page is None or page.next is None else context.link("runs", queue=name, **fields, after=page.next),
+    )
+
+
+def _filter(fields: Mapping[str, str], now: float) -> dict[str, Any]:
+    """The arguments of these fields. Raises ValueError, with a sentence."""
+    arguments: dict[str, Any] = {
+        name: fields[name] for name in ("id", "outcome", "fingerprint", "release") if name in fields
+    }
+    for name in ("since", "until"):
+        if name in fields:
+            arguments[name] = moment_of(fields[name], now)
+    if "at" in fields:
+        moment, around = moment_of(fields["at"], now), seconds_of(fields.get("around", _AROUND))
+        arguments |= {"since": moment - around, "until": moment + around}
+    if "took" in fields:
+        arguments["took_over"] = seconds_of(fields["took"])
+    return arguments
+
+
+def _row(context: RequestContext, queue: str, run: KeptRun) -> RunRow:
+    return RunRow(
+        run=run,
+        name=shown_id(run.id),
+        link=context.link("job", queue=queue, id=run.id) if len(quoted(run.id)) <= LONGEST_LINK else None,
+        tone=_TONES.get(run.outcome, "warn"),
+        error=None if run.error is None else visible(run.error),
+    )

@@ -1,0 +1,100 @@
+"""The runs of a queue: on their page, in the past of a job, and in the API."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.store.shard.keys import RUNS
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import FailingHandler
+from tests.kit.web import Browser
+from tests.kit.workers import declare, jobs_of
+
+
+@pytest.fixture
+def kept(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
+    """A worker that keeps runs, and has run three ids, one of which failed."""
+    handler.failing = {"b"}
+    worker = declare(app, queue_name, handler, keep_runs=100)
+    worker.push_many(jobs_of("abc"))
+    app.drain()
+    return worker
+
+
+def test_the_page_lists_what_ran(kept: Any, browser: Browser) -> None:
+    """Each run with its time, its outcome, its holder and its error, and a link to the job."""
+    page = browser.get(f"/runs?queue={kept.queue_name}")
+
+    assert 200 == page.status
+    assert 3 == page.text.count('data-name="Outcome"')
+    assert f'href="./job?queue={kept.queue_name}&amp;id=b"' in page.text
+    assert "b is broken" in page.words
+    assert "No run is missing since" in page.words
+    assert 'id="tab-runs"' in page.text
+
+
+def test_the_filter_is_a_form_that_needs_no_script(kept: Any, browser: Browser, clock: ManualClock) -> None:
+    """By moment, outcome, id and length; the tab's address has all of it."""
+    here = f"/runs?queue={kept.queue_name}"
+
+    assert 1 == browser.get(f"{here}&outcome=retried").text.count('data-name="Outcome"')
+    assert 1 == browser.get(f"{here}&id=a").text.count('data-name="Outcome"')
+    assert 3 == browser.get(f"{here}&at={clock.time()}&around=5m").text.count('data-name="Outcome"')
+    assert "No run that is kept fits the filter." in browser.get(f"{here}&at={quote('1h ago')}").words
+    assert "No run that is kept fits the filter." in browser.get(f"{here}&took=10s").words
+
+
+@pytest.mark.parametrize("wrong", ["at=never", "took=long", "after=x", "at=25:61"])
+def test_a_filter_that_cannot_be_is_explained(kept: Any, browser: Browser, wrong: str) -> None:
+    """In a sentence; nothing is listed."""
+    page = browser.get(f"/runs?queue={kept.queue_name}&{wrong}")
+
+    assert 400 == page.status
+    assert "Nothing is shown" in page.words
+    assert 0 == page.text.count('data-name="Outcome"')
+
+
+def test_a_queue_that_keeps_none_says_how(worker: Any, browser: Browser) -> None:
+    """It has no such tab, and the page tells what to write."""
+    page = browser.get(f"/runs?queue={worker.queue_name}")
+
+    assert "With keep_runs = 10_000 in the class Noting" in page.words
+    assert 'id="tab-runs"' not in browser.get(f"/queue?queue={worker.queue_name}").text
+
+
+def test_unreadable_runs_are_counted(app: Lowkiq, kept: Any, browser: Browser) -> None:
+    """The page goes on with the others."""
+    (shard,) = app.core.queues.agreed(kept).shards
+    app.core.backend.client.xadd(shard.using((RUNS,)).key(RUNS), {"n": 7, "r": b"?"}, "9999999999999-0")
+
+    page = browser.get(f"/runs?queue={kept.queue_name}")
+
+    assert "7 runs cannot be read." in page.words
+    assert 3 == page.text.count('data-name="Outcome"')
+
+
+def test_the_past_of_a_job_has_its_runs(kept: Any, browser: Browser) -> None:
+    """Of a job that is done the journal says nothing."""
+    done = browser.get(f"/job?queue={kept.queue_name}&id=a")
+    failed = browser.get(f"/job?queue={kept.queue_name}&id=b")
+
+    assert "ended: done." in done.words
+    assert "ended: retried: b is broken." in failed.words
+
+
+def test_the_api_has_the_same(kept: Any, browser: Browser, clock: ManualClock) -> None:
+    """As an object with the page and its `next`."""
+    first = browser.get(f"/api/v1/runs?queue={kept.queue_name}&limit=2").json
+    rest = browser.get(f"/api/v1/runs?queue={kept.queue_name}&limit=2&cursor={first['next']}").json
+
+    assert ["a", "b", "c"] == sorted(run["id"] for run in first["runs"] + rest["runs"])
+    assert (None, False, 0, 0) == (rest["next"], rest["cut"], rest["unreadable"], rest["lost"])
+    since = clock.time() - 60
+    (failed,) = browser.get(f"/api/v1/runs?queue={kept.queue_name}&outcome=retried&since={since}").json["runs"]
+    assert ("b", "b is broken", 1) == (failed["id"], failed["error"], failed["payloads"])
+    assert [] == browser.get(f"/api/v1/runs?queue={kept.queue_name}&until=2020-01-01").json["runs"]
+    assert {"releases": []} == browser.get("/api/v1/releases").json
+    assert 404 == browser.get(f"/api/v1/runs?queue={kept.queue_name}&since_release=r1").status
+    assert 400 == browser.get(f"/api/v1/runs?queue={kept.queue_name}&cursor=x").status
