@@ -10,12 +10,20 @@ from typing import Final, get_args
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.rendering import HEIGHT, WIDTH
 from lowkiq_lambda.views.queues import Series, Span
+from lowkiq_lambda.views.runs import Release
 
 SPARK_POINTS: Final = 40
 _PARTS: Final = (6, 5)
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
-SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 hours", "72h": "3 days"}
+BY_DAY: Final = "30d"
+SPANS: Final[Mapping[Span, str]] = {
+    "10m": "10 minutes",
+    "1h": "hour",
+    "6h": "6 hours",
+    "72h": "3 days",
+    BY_DAY: "30 days",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,15 @@ class Chart:
     def ends_at(self) -> float:
         """The right edge, in Unix seconds."""
         return self.series.began_at + self.series.step * len(self.series.ended)
+
+    def places(self, releases: Sequence[Release]) -> list[tuple[int, Release]]:
+        """The releases that began within the span, each with how far to the right that is."""
+        span = self.ends_at - self.series.began_at
+        return [
+            (round(WIDTH * (release.since - self.series.began_at) / span), release)
+            for release in releases
+            if self.series.began_at <= release.since <= self.ends_at
+        ]
 
     @property
     def marks(self) -> list[float]:
@@ -102,5 +119,6 @@ def span_of(context: RequestContext) -> Span:
 
 
 def span_links(context: RequestContext, path: str, **query: object) -> dict[str, str]:
-    """Links to the same page with each span."""
-    return {span: context.link(path, **query, span=span) for span in SPANS}
+    """Links to the same page with each span that the app has a history of."""
+    spans = [span for span in SPANS if span != BY_DAY or context.app.config.history_days]
+    return {span: context.link(path, **query, span=span) for span in spans}

@@ -66,7 +66,7 @@ class Drainer:
         """The observer of the entrance; called for every settling, after those of the app."""
         self.look_at_tasks: LookAtTasks | None = None
         """Told of tasks that may be complete."""
-        self.history = Recorder(backend)
+        self.history = Recorder(backend, config.history_days)
         """The figures of the charts, written on the way and at a drain's end; code that only visits calls `flush`."""
         self.nonce_prefix = ""
         """The prefix of this process's nonces, if somebody has to recognize its leases."""

@@ -128,7 +128,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
         return self.eviction_policy not in {"", "noeviction"}
 
 
-Span: TypeAlias = Literal["10m", "1h", "6h", "72h"]
+Span: TypeAlias = Literal["10m", "1h", "6h", "72h", "30d"]
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,11 +150,25 @@ class Quantiles(msgspec.Struct, frozen=True):
     p95: float
 
 
+class DayTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """A day of a queue, from its midnight in UTC (`at`, Unix seconds): how many ids ended and failed, and the times.
+
+    `took`: how long batches took, `waited`: how long the first id of each had been due; None if nothing was performed.
+    """
+
+    at: float
+    ended: int
+    failed: int
+    took: Quantiles | None
+    waited: Quantiles | None
+
+
 class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     """The recent work of a queue. Rates are ids in a second, the mean of the last half minute.
 
     `took`: how long batches took, `waited`: how long the first id of each had been due when it began; both of the
-    last hour or half of it, None if nothing was performed.
+    last hour or half of it, None if nothing was performed. `days`: with the span "30d" its days, each with its own
+    percentiles, the oldest first, if the app keeps them (`Config.history_days`).
     """
 
     series: Series
@@ -162,6 +176,7 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     failed_rate: float
     took: Quantiles | None
     waited: Quantiles | None
+    days: list[DayTimes] = []
 
 
 class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):

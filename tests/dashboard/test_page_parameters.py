@@ -80,6 +80,6 @@ def test_a_value_that_is_none_is_named_with_those_that_are(browser: Browser) -> 
     page = browser.get("/?span=4h&sort=lag&way=desc")
 
     assert 400 == page.status
-    assert "“4h” is not a value of “span”: it is one of 10m, 1h, 6h, 72h." in page.words
+    assert "“4h” is not a value of “span”: it is one of 10m, 1h, 6h, 72h, 30d." in page.words
     assert 'href="./?sort=lag&amp;way=desc"' in page.text
     assert 200 == browser.get("/?span=&sort=lag").status

@@ -5,9 +5,12 @@ from urllib.parse import quote
 
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.store.shard.keys import RUNS
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.accounts import AUTH, OPERATOR
+from tests.kit.apps import closing_app
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Browser
 from tests.kit.workers import declare, jobs_of
@@ -98,3 +101,35 @@ def test_the_api_has_the_same(kept: Any, browser: Browser, clock: ManualClock) -
     assert {"releases": []} == browser.get("/api/v1/releases").json
     assert 404 == browser.get(f"/api/v1/runs?queue={kept.queue_name}&since_release=r1").status
     assert 400 == browser.get(f"/api/v1/runs?queue={kept.queue_name}&cursor=x").status
+
+
+def test_releases_are_marks_on_the_chart(server_url: str, clock: ManualClock, queue_name: str) -> None:
+    """With links to what has failed since; and the days are a table, where the app keeps them."""
+    settings = Config(redis_url=server_url, namespace=f"n-{queue_name[-20:]}", release="r418", history_days=30)
+    with closing_app(Lowkiq(settings, clock=clock)) as app:
+        worker = declare(app, queue_name, FailingHandler(), keep_runs=100)
+        worker.push_many(jobs_of("abc"))
+        app.drain()
+        clock.advance(3_700)
+        browser = Browser(dashboard(app, auth=AUTH, clock=clock))
+        browser.come_in(AUTH, OPERATOR, clock.time())
+
+        page = browser.get(f"/queue?queue={queue_name}&span=30d")
+        runs = browser.get(f"/runs?queue={queue_name}")
+
+        assert '<path class="release"' in page.text
+        assert "Releases in this time: r418 at " in page.words
+        assert "By day" in page.words
+        assert 'id="span-30d"' in page.text
+        assert "Failed since r418 began" in runs.words
+        assert ["r418"] == [one["name"] for one in browser.get("/api/v1/releases").json["releases"]]
+        days = browser.get(f"/api/v1/history?queue={queue_name}&span=30d").json["days"]
+        assert [3] == [day["ended"] for day in days]
+
+
+def test_without_days_there_is_no_such_span(kept: Any, browser: Browser) -> None:
+    """No link, and no table."""
+    page = browser.get(f"/queue?queue={kept.queue_name}")
+
+    assert 'id="span-72h"' in page.text
+    assert 'id="span-30d"' not in page.text

@@ -10,7 +10,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.settings.protocols import SettledEvent
-from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
+from lowkiq_lambda.store.shard.history import BUCKETS, DAYS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.queues import QueueHistory, QueueOverview, Span
 from tests.kit.apps import MakeApp, close_app
@@ -267,3 +267,37 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
     assert [1, 1, 1] == [len(batch) for batch in handler.batches]
     assert pytest.approx(5, rel=0.25) == waited.p50
     assert pytest.approx(13, rel=0.25) == waited.p95
+
+
+def test_days_have_their_own_percentiles(make_app: MakeApp, queue_name: str, clock: ManualClock) -> None:
+    """With `history_days` each day has its sums and its times, and goes by itself; without it nothing is written."""
+    app, none = make_app(history_days=30), make_app()
+    for each in (app, none):
+        declare(each, queue_name, FailingHandler())
+    recorder, silent = Recorder(app.core.backend, 30), Recorder(none.core.backend)
+    midnight = clock.time() // 86_400 * 86_400
+    for day, took in ((0, 0.1), (1, 10.0)):
+        for hour in (1, 23):
+            at = midnight - 86_400 * day + 3_600 * hour
+            recorder.note(settled(queue_name, at, {"done": 3, "failed": 1}, [took] * 20, [2 * took] * 20))
+    recorder.flush()
+    clock.advance(midnight + 86_390 - clock.time())
+
+    past = history_of(app, "30d")
+
+    assert [(midnight - 86_400, 6, 2), (midnight, 6, 2)] == [(day.at, day.ended, day.failed) for day in past.days]
+    before, today = past.days
+    assert before.took is not None
+    assert today.took is not None
+    assert today.waited is not None
+    assert (10.0, 0.1, 0.2) == pytest.approx((before.took.p95, today.took.p95, today.waited.p95), rel=0.15)
+    assert 120 == len(past.series.ended)
+    assert sum(past.series.ended) >= 9
+    key = DAYS.key(queue_name, midnight)
+    assert 960 >= app.core.backend.client.strlen(key)
+    assert 30 * 86_400 < app.core.backend.client.ttl(key) <= 31 * 86_400
+    app.core.backend.client.delete(key)
+    silent.note(settled(queue_name, midnight, {"done": 1}, [1.0], [1.0]))
+    silent.flush()
+    assert 0 == app.core.backend.client.exists(key)
+    assert [] == history_of(app).days

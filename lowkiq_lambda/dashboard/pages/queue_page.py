@@ -47,7 +47,9 @@ def show(context: RequestContext) -> Response:
         shards=shards,
         now=glance.now,
         past=glance.history,
-        chart=chart(glance.history.series),
+        chart=(drawn := chart(glance.history.series)),
+        # An app without releases asks for none.
+        releases=drawn.places(context.app.operate.releases()) if context.app.config.release else [],
         span=span,
         spans=SPANS,
         span_links=span_links(context, "queue", queue=name),

@@ -8,14 +8,15 @@ from operator import add
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.store.shard.backend import ExtraCommand
-from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Kind, bounds
-from lowkiq_lambda.views.queues import Quantiles, QueueHistory, Series, Span
+from lowkiq_lambda.store.shard.history import BUCKETS, DAY_OUTCOMES, DAYS, MINUTES, SECONDS, TIMES, Kind, bounds
+from lowkiq_lambda.views.queues import DayTimes, Quantiles, QueueHistory, Series, Span
 
 SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
     "10m": (SECONDS, 600, 5),
     "1h": (MINUTES, 3_600, 60),
     "6h": (MINUTES, 6 * 3_600, 180),
     "72h": (MINUTES, 72 * 3_600, 900),
+    "30d": (DAYS, 30 * 86_400, 6 * 3_600),
 }
 """By span: the kind of array, the seconds back, and the seconds of one point."""
 
@@ -68,15 +69,42 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
         series=_series(arrays, kind, ends_at - length, ends_at, step),
         ended_rate=sum(recent.ended) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
-        took=_quantiles(arrays, 0),
-        waited=_quantiles(arrays, BUCKETS),
+        took=_quantiles(times := _arrays_of(arrays, TIMES), 0),
+        waited=_quantiles(times, BUCKETS),
+        days=[_day(number, data) for number, data in _days(arrays)],
+    )
+
+
+def _arrays_of(arrays: Windows, kind: Kind) -> list[bytes]:
+    return [data for (each, _), data in arrays.items() if each is kind]
+
+
+def _days(arrays: Windows) -> list[tuple[int, bytes]]:
+    """The days that were written, the oldest first, if they were read."""
+    return sorted((number, data) for (kind, number), data in arrays.items() if kind is DAYS)
+
+
+def _day(number: int, stored: bytes) -> DayTimes:
+    data = _filled(stored, DAY_OUTCOMES + 2 * BUCKETS)
+    outcomes, times = _counters(data, 0, DAY_OUTCOMES), [data[_COUNTER * DAY_OUTCOMES :]]
+    return DayTimes(
+        at=float(number * DAYS.window),
+        ended=sum(outcomes[::2]),
+        failed=sum(outcomes[1::2]),
+        took=_quantiles(times, 0),
+        waited=_quantiles(times, BUCKETS),
     )
 
 
 def _series(arrays: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
     first, last = int(from_ // kind.window), int((to - 1) // kind.window)
     slots = kind.window // kind.step
-    stored = b"".join([_filled(arrays.get((kind, number), b""), 2 * slots) for number in range(first, last + 1)])
+    stored = b"".join(
+        [
+            _filled(arrays.get((kind, number), b""), 2 * slots)[: 2 * slots * _COUNTER]
+            for number in range(first, last + 1)
+        ]
+    )
     begin, end = (int(at - first * kind.window) // kind.step for at in (from_, to))
     counters = _counters(stored, 2 * begin, 2 * (end - begin))
     width = 2 * (step // kind.step)
@@ -98,11 +126,10 @@ def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
     return struct.unpack_from(f">{number}I", stored, _COUNTER * first)
 
 
-def _quantiles(arrays: Windows, first: int) -> Quantiles | None:
-    stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in arrays.items() if kind is TIMES]
+def _quantiles(arrays: Iterable[bytes], first: int) -> Quantiles | None:
     counts: Iterable[int] = repeat(0, BUCKETS)
-    for data in stored:
-        counts = map(add, counts, _counters(data, first, BUCKETS))
+    for data in arrays:
+        counts = map(add, counts, _counters(_filled(data, 2 * BUCKETS), first, BUCKETS))
     reached = [*accumulate(counts)]
     if not reached[-1]:
         return None

@@ -22,7 +22,7 @@ _KIND_OF: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("errors", "failures", "texts"), "errors"),
     **dict.fromkeys(("morgue", "morgue_payloads", "morgue_errors"), "morgue"),
     **dict.fromkeys(("pushes_even", "pushes_odd"), "push tokens"),
-    "journal": "history",
+    **dict.fromkeys(("journal", "runs"), "history"),
 }
 
 

@@ -4,9 +4,9 @@ Each process that drains adds up the outcomes that it settled, and writes them e
 them: a few commands in one round trip for a queue, however many settlings that were. Outcomes that a process did not
 write before its death are missing from the charts, but not from the counters of the shards.
 
-A queue has three kinds of keys, for windows of time, which expire by themselves. A key is an array of counters of 32
-bits: of the ids that ended and that failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
-BUCKETS (TIMES: first how long batches took, then how long ids had waited when their batch began).
+A queue has three or four kinds of keys, for windows of time, which expire by themselves. A key is an array of counters
+of 32 bits: of the ids that ended and that failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
+BUCKETS (TIMES: first how long batches took, then how long ids had waited when their batch began); DAYS has both.
 """
 
 import math
@@ -45,7 +45,12 @@ SECONDS: Final = Kind("seconds", step=5, window=600, kept=1_500)
 MINUTES: Final = Kind("minutes", step=60, window=6 * 3_600, kept=79 * 3_600)
 TIMES: Final = Kind("times", step=1_800, window=1_800, kept=4_500)
 
+DAYS: Final = Kind("days", step=3_600, window=86_400, kept=0)
+"""Kept for as many days as the settings say, and not written without: the hours of a day, and then its times."""
+
 BUCKETS: Final = 96
+DAY_OUTCOMES: Final = 2 * DAYS.window // DAYS.step
+"""Counters of outcomes in the array of a day, before those of its times."""
 SAMPLES: Final = 8
 """How many batches of a settling are looked at, or a few less; each stands for those that are not."""
 _FINEST: Final = 0.001
@@ -81,8 +86,10 @@ Pending = dict[tuple[str, int], Slot]
 class Recorder:
     """Adds up what drains settle, and writes it now and then; safe to use from several threads."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, days: int = 0) -> None:
+        """`days`: for how many of them outcomes and times are kept by the day."""
         self._backend = backend
+        self._days = days
         self._lock = threading.Lock()
         self._pending: Pending = {}
         self._began_at = 0.0
@@ -109,13 +116,13 @@ class Recorder:
     def hand_over(self) -> None:
         """Let what is there travel with what is sent next anyway: it costs no round trip."""
         if self._pending:
-            self._backend.piggyback(commands(self._taken(), self._backend.prefix))
+            self._backend.piggyback(commands(self._taken(), self._backend.prefix, self._days))
 
     def flush(self) -> None:
         """Write what is there now, once: what does not get through is missing from the charts."""
         if self._pending:
             with suppress(*REDIS_ERRORS):
-                send_each(self._backend.client, [*commands(self._taken(), self._backend.prefix)])
+                send_each(self._backend.client, [*commands(self._taken(), self._backend.prefix, self._days)])
 
     def _taken(self) -> Pending:
         with self._lock:
@@ -130,24 +137,35 @@ def _sample(counts: Counter[int], times: Sequence[float]) -> None:
         counts[bucket(time)] += stride
 
 
-def commands(pending: Mapping[tuple[str, int], Slot], prefix: str = PREFIX) -> Iterator[ExtraCommand]:
-    """The commands that add this to the history, in slots by queue and number; `prefix`: of the app's keys."""
+def commands(pending: Mapping[tuple[str, int], Slot], prefix: str = PREFIX, days: int = 0) -> Iterator[ExtraCommand]:
+    """The commands that add this to the history, in slots by queue and number.
+
+    `prefix`: of the app's keys; `days`: for how many of them a day is kept.
+    """
     for (queue_name, number), slot in pending.items():
         at = number * SECONDS.step
-        for kind, more in _counts(at, slot):
+        for kind, more in _counts(at, slot, days):
             if more:
-                yield from _added(kind, kind.key(queue_name, at, prefix), more)
+                kept = (days + 1) * DAYS.window if kind is DAYS else kind.kept
+                yield from _added(kind.key(queue_name, at, prefix), kept, more)
 
 
-def _counts(at: float, slot: Slot) -> Iterator[tuple[Kind, Mapping[int, int]]]:
+def _counts(at: float, slot: Slot, days: int) -> Iterator[tuple[Kind, Mapping[int, int]]]:
     """How much is added to which counters of each array."""
     counts = (slot.ended, slot.failed)
+    times = {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}}
     for kind in (SECONDS, MINUTES):
-        yield kind, {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n}
-    yield TIMES, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}}
+        yield kind, _outcomes(kind, at, counts)
+    yield TIMES, times
+    if days:
+        yield DAYS, _outcomes(DAYS, at, counts) | {DAY_OUTCOMES + place: n for place, n in times.items()}
 
 
-def _added(kind: Kind, key: str, more: Mapping[int, int]) -> Iterator[ExtraCommand]:
+def _outcomes(kind: Kind, at: float, counts: Sequence[int]) -> dict[int, int]:
+    return {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n}
+
+
+def _added(key: str, kept: int, more: Mapping[int, int]) -> Iterator[ExtraCommand]:
     additions = [part for place, n in more.items() for part in ("INCRBY", "u32", f"#{place}", n)]
     yield key, ("BITFIELD", key, "OVERFLOW", "SAT", *additions)
-    yield key, ("EXPIRE", key, kind.kept)
+    yield key, ("EXPIRE", key, kept)
