@@ -85,6 +85,7 @@ COMMANDS: Final = {
             "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."
         ),
         "runs": Listed("runs:command", "Print what a queue has run: which ids, when, and with which outcome."),
+        "replay": Listed("replay:command", "Push the payloads of runs that are over again, at once or at a rate."),
         "verify": Listed("verify:command", "Verify the order of a queue by its journals, and that no payload is lost."),
         "schedules": Listed(
             "schedules.command:command", "Print when schedule entries fire, without Redis: next, load, diff, dump."

@@ -81,6 +81,7 @@ class PendingRuns:
         deliveries = [*chain.from_iterable([some for _, _, _, some in noted])]
         stored = [delivery.entries for delivery in deliveries]
         ids = [delivery.id for delivery in deliveries]
+        keeps_payloads = self._keeper.kept.payloads
         base = min([began for began, _, _, _ in noted])
         errors = _Errors(self._keeper.read_error)
         words: dict[str, int] = {}
@@ -98,14 +99,15 @@ class PendingRuns:
             took=_ticks([took for _, took, _, _ in noted]),
             sizes=column(array("H", [len(some) for _, _, _, some in noted]), 1),
             batches=column(array("H", [size for _, _, size, _ in noted]), 1),
-            ids=ids if max(map(len, ids)) <= _SHORT else [*map(short_id, ids)],
+            # With its payloads a run can be replayed, by its whole id.
+            ids=ids if keeps_payloads or max(map(len, ids)) <= _SHORT else [*map(short_id, ids)],
             words=[*words],
             outcomes=column(outcomes, 0),
             counts=column(counts, 1),
             digests=array("I", _digests(stored)).tobytes(),
             errors=errors.kept,
             failed=column(failed, 0),
-            payloads=_payloads(stored) if self._keeper.kept.payloads else [],
+            payloads=_payloads(stored) if keeps_payloads else [],
         )
 
 
@@ -183,7 +185,7 @@ def _entries(noted: Sequence[Noted], *, with_payloads: bool) -> Iterator[Sequenc
     for began, took, size, deliveries in noted:
         some: list[Delivery] = []
         for delivery in deliveries:
-            length = sum(map(len, delivery.entries)) if with_payloads else 0
+            length = sum(map(len, delivery.entries)) + len(delivery.id) if with_payloads else 0
             if runs == ENTRY_RUNS or (runs and length > room):
                 yield [*part, (began, took, size, some)] if some else part
                 part, some, runs, room = [], [], 0, ENTRY_BYTES

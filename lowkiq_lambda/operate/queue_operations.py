@@ -25,6 +25,7 @@ from lowkiq_lambda.store.shard.nodes import FAR
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+    from lowkiq_lambda.operate.acts.replaying import Replayed
     from lowkiq_lambda.operate.in_flight import InFlightIds
     from lowkiq_lambda.operate.morgue import MorgueIds
     from lowkiq_lambda.operate.verify.verifier import VerificationReport
@@ -222,6 +223,37 @@ class QueueOperations:
             took_over=took_over,
         )
         return runs_of(self.reader, self.runner.errors, run_filter, limit, after)
+
+    def replay(  # noqa: PLR0913 - each narrows the runs
+        self,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        outcome: str | Iterable[str] | None = "done",
+        id_prefix: str = "",
+        rate: float | None = None,
+        dry_run: bool = False,
+    ) -> "Replayed":
+        """Push the payloads of kept runs again, by id and score: of those that ran at some moment between.
+
+        The worker has to keep payloads (`KeepRuns(..., payloads=True)`). A payload is pushed under a key that names its
+        run, so that a second call within a week changes nothing. With a `rate` so many ids become due in a second.
+        `dry_run` pushes nothing. Raises ValueError without kept payloads, for more than 100,000 of them, and for a rate
+        that is not above 0; and what a push raises.
+        """
+        from lowkiq_lambda.operate.acts.replaying import replay_of  # noqa: PLC0415 - for those that keep runs
+
+        steps = replay_of(
+            self._core,
+            self.reader,
+            self.runner.errors,
+            self._declared,
+            (since, until),
+            outcome=outcome,
+            id_prefix=id_prefix,
+            rate=rate,
+        )
+        return steps.plan.replayed if dry_run else steps.run()
 
     def forget_runs(self) -> None:
         """Delete the runs that the queue has kept; later ones are kept if its worker declares it."""

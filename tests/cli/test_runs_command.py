@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda import Config, KeepRuns, Lowkiq, Worker
 from lowkiq_lambda.operate.presentation.runs import RunsView
 from lowkiq_lambda.store.shard.run_entries import unpacked
-from tests.cli.conftest import MODULE, ShopOfCommands, handle
+from tests.cli.conftest import MODULE, ShopOfCommands, Type, handle
 from tests.kit.apps import closing_app
 from tests.kit.workers import jobs_of
 
@@ -129,3 +129,41 @@ def test_a_queue_that_keeps_none_says_so(shop: ShopOfCommands) -> None:
         for name, value in json.loads(shop.run("runs", shop.queue, "--json")[1]).items()
         if name in {"runs", "next", "kept_since"}
     }
+
+
+@pytest.fixture
+def kept(shop: ShopOfCommands) -> type[Worker]:
+    """A worker of the shop that keeps the payloads of its runs, and has run two ids."""
+    body = {"queue_name": f"{shop.queue}-payloads", "keep_runs": KeepRuns(100, payloads=True), "shards_count": 1}
+    declared: type[Worker] = shop.app.worker(
+        type("KeptPayloads", (Worker,), {**body, "perform": lambda _self, batch: handle(batch)})
+    )
+    declared.push_many(jobs_of(["17", "18"], payload="x"))
+    shop.app.drain()
+    return declared
+
+
+def test_a_replay_asks_and_a_dry_run_does_not(shop: ShopOfCommands, kept: type[Worker], type_in: Type) -> None:
+    """What is touched is named; only yes will do; the same command twice adds nothing."""
+    words = ["replay", kept.queue_name, "--since", "1h ago", "--until", "now"]
+
+    code, out, _ = shop.run(*words, "--dry-run")
+    assert (1, True) == (code, "2 payloads of 2 ids that ran from " in out)
+    assert 1 == json.loads(shop.run(*words, "--dry-run", "--json", "--id-prefix", "17")[1])["payloads"]
+    code, _, error = shop.run(*words)
+    assert (2, True) == (code, f" at {shop.app.core.connections.url}" in error)
+    type_in("y\n")
+    assert (1, True) == ((answer := shop.run(*words))[0], answer[1].endswith("Nothing was changed.\n"))
+    assert 0 == len(shop.app.operate(kept).waiting.list("id"))
+
+    assert (0, "pushed 2 payloads\n") == shop.run(*words, "--yes", "--rate", "5")[:2]
+    assert 2 == len(shop.app.operate(kept).waiting.list("id"))
+    assert "2 of them pushed by an earlier replay" in shop.run(*words, "--yes")[1]
+    assert "there is nothing to replay" in shop.run(*words, "--id-prefix", "99")[1]
+
+
+def test_a_replay_without_payloads_is_refused(shop: ShopOfCommands, worker: type[Worker]) -> None:
+    """With what to declare."""
+    code, _, error = shop.run("replay", worker.queue_name, "--since", "1h ago", "--until", "now")
+
+    assert (2, True) == (code, "keep no payloads: keep_runs = KeepRuns(10_000, payloads=True)." in error)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from schemathesis import Case, GenerationMode
 from starlette.types import ASGIApp
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import KeepRuns, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.operations import PREFIX
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
@@ -48,6 +48,7 @@ def task(app: Lowkiq) -> Task:
 @pytest.fixture
 def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler, task: Task) -> ASGIApp:
     """The dashboard of a queue with jobs that wait, have failed, and lie in the morgue."""
+    worker.keep_runs = KeepRuns(100, payloads=True)
     handler.failing = {"1", "2", "3"}
     worker.push_many([{"id": n, "payload": {"n": n}} for n in range(6)])
     app.drain()

@@ -3,10 +3,12 @@
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda import Config, KeepRuns, Lowkiq
+from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.store.shard.keys import RUNS
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
@@ -14,6 +16,8 @@ from tests.kit.apps import closing_app
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Browser
 from tests.kit.workers import declare, jobs_of
+
+SECRET = "s" * 20
 
 
 @pytest.fixture
@@ -133,3 +137,25 @@ def test_without_days_there_is_no_such_span(kept: Any, browser: Browser) -> None
 
     assert 'id="span-72h"' in page.text
     assert 'id="span-30d"' not in page.text
+
+
+def test_the_api_replays(app: Lowkiq, queue_name: str, handler: FailingHandler, clock: ManualClock) -> None:
+    """A dry run pushes nothing; a queue without payloads is refused in a sentence."""
+    worker = declare(app, queue_name, handler, keep_runs=KeepRuns(100, payloads=True))
+    worker.push_many(jobs_of("ab"))
+    app.drain()
+    plain = declare(app, f"{queue_name}-plain", handler, keep_runs=100)
+    browser = Browser(dashboard(app, auth=Auth(tokens=[Token("robot", SECRET, "operator")]), clock=clock))
+    window = {"since": f"{clock.time() - 60:.0f}", "until": f"{clock.time() + 60:.0f}"}
+
+    def replay(**fields: Any) -> Any:
+        headers = {"authorization": f"Bearer {SECRET}", "content-type": "application/json"}
+        body = msgspec.json.encode(window | fields)
+        return browser.ask("POST", "/api/v1/runs/replay", headers, body)
+
+    assert (2, 0) == ((dry := replay(queue=queue_name, dry_run=True).json)["payloads"], dry["written"])
+    assert 2 == replay(queue=queue_name, rate=5).json["written"]
+    assert 2 == replay(queue=queue_name).json["repeated"]
+    refused = replay(queue=plain.queue_name)
+    assert (400, True) == (refused.status, "keep no payloads" in refused.json["detail"])
+    assert ["replay", "replay"] == [one.action for one in read_activity(app.core.backend, 0.0, [queue_name], 10)]

@@ -32,6 +32,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/activity", errors.activity),
     operation("GET", "/runs", runs.runs),
     operation("GET", "/releases", runs.releases),
+    operation("POST", "/runs/replay", runs.replay),
     operation("GET", "/waiting/count", bulk_actions.count_waiting),
     operation("GET", "/morgue/count", bulk_actions.count_dead),
     operation("GET", "/job", jobs.job),

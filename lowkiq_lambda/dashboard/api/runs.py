@@ -6,9 +6,11 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import ISO_MOMENT, Cursor, QueueParams, in_seconds, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.operate.acts.replaying import Replayed
 from lowkiq_lambda.operate.inspect.releases import began_at
 from lowkiq_lambda.operate.presentation.runs import RunsView, runs_view
 from lowkiq_lambda.views.runs import Release
@@ -50,6 +52,20 @@ class RunsParams(QueueParams, frozen=True, kw_only=True):
     cursor: Cursor | UnsetType = UNSET
 
 
+class RunsReplay(QueueParams, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The runs whose payloads are pushed again: those that ran at some moment between, both inclusive."""
+
+    since: Moment
+    until: Moment
+    outcome: Annotated[str, Meta(pattern="^[a-z]{1,20}$", description="Of runs with this outcome.")] = "done"
+    id_prefix: Annotated[str, Meta(max_length=LONGEST_NAME, description="Of ids that begin so.")] = ""
+    rate: (
+        Annotated[float, Meta(gt=0, le=1_000_000, description="Ids that become due in a second; else all at once.")]
+        | UnsetType
+    ) = UNSET
+    dry_run: Annotated[bool, Meta(description="Push nothing, and answer with what would be pushed.")] = False
+
+
 class Releases(msgspec.Struct, frozen=True, kw_only=True):
     """The releases that processes have had, the newest first. `since`: Unix seconds."""
 
@@ -78,6 +94,30 @@ def runs(context: RequestContext, params: RunsParams) -> RunsView:
             HTTPStatus.BAD_REQUEST, "bad_cursor", "The cursor is invalid: send the `next` of a page."
         ) from error
     return runs_view(page)
+
+
+def replay(context: RequestContext, params: RunsReplay) -> Replayed:
+    """Push the payloads of runs again, with their scores, each once a week for its run.
+
+    The worker has to keep payloads: `keep_runs = KeepRuns(..., payloads=True)`.
+    """
+    worker = worker_named(context, params.queue)
+    since, until = float(in_seconds(params.since)), float(in_seconds(params.until))
+    rate = None if isinstance(params.rate, UnsetType) else params.rate
+    try:
+        replayed = context.app.operate(worker).replay(
+            since=since,
+            until=until,
+            outcome=params.outcome,
+            id_prefix=params.id_prefix,
+            rate=rate,
+            dry_run=params.dry_run,
+        )
+    except ValueError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{error}.") from error
+    if not params.dry_run:
+        activity.note(context, "replay", params.queue, f"runs from {since:.0f} to {until:.0f}", replayed.written)
+    return replayed
 
 
 def releases(context: RequestContext, params: NoParams) -> Releases:  # noqa: ARG001 - there are none

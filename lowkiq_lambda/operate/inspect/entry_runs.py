@@ -37,8 +37,8 @@ def payloads_in(entry: StoredEntry, places: Sequence[int]) -> Iterator[list[byte
 
 def _ended(entry: StoredEntry, errors: StoredErrors, run_filter: RunFilter) -> Iterator[tuple[int, KeptRun]]:
     columns = unpacked(entry.packed)
-    ids, stored_id = columns.ids, run_filter.stored_id
-    if not run_filter.has_process(columns.owner, columns.release) or (stored_id is not None and stored_id not in ids):
+    ids, only = columns.ids, run_filter.place_of(columns.ids)
+    if not run_filter.has_process(columns.owner, columns.release) or (run_filter.id is not None and only is None):
         return
     texts = _Texts(columns, errors)
     words = ["done", *columns.words]
@@ -50,7 +50,7 @@ def _ended(entry: StoredEntry, errors: StoredErrors, run_filter: RunFilter) -> I
             continue
         for place in range(start, end):
             outcome, error = words[outcomes[place]], failed[place]
-            if stored_id not in {None, ids[place]} or not run_filter.has_outcome(outcome):
+            if only not in {None, place} or not run_filter.has_outcome(outcome):
                 continue
             if run_filter.fingerprint is not None and (not error or texts.fingerprint(error) != run_filter.fingerprint):
                 continue
@@ -114,8 +114,9 @@ def _recovered(entry: StoredEntry, run_filter: RunFilter) -> Iterator[tuple[int,
     at = entry.position.ms / 1000
     if not (run_filter.has_process(owner, "") and run_filter.has_time(at, None)) or run_filter.fingerprint is not None:
         return
+    only = run_filter.place_of(pairs[::2])
     for place, (job_id, outcome) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
-        if run_filter.stored_id not in {None, job_id} or not run_filter.has_outcome(outcome):
+        if (run_filter.id is not None and only != place) or not run_filter.has_outcome(outcome):
             continue
         yield (
             place,

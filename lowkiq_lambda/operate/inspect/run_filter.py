@@ -1,6 +1,6 @@
 """Selects runs of a queue: those that ran in some time, of an id, with an outcome, and so on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any, Final, Self
 
@@ -38,10 +38,12 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
         outcomes = () if outcome is None else (outcome,) if isinstance(outcome, str) else outcome
         return cls(id=None if id is None else id_text(id), outcomes=frozenset(outcomes), **values)
 
-    @property
-    def stored_id(self) -> str | None:
-        """The id as runs have it."""
-        return None if self.id is None else short_id(self.id)
+    def place_of(self, ids: Sequence[str]) -> int | None:
+        """The place of its id among those of an entry, which has long ones cut unless it keeps payloads; or None."""
+        for name in () if self.id is None else (self.id, short_id(self.id)):
+            if name in ids:
+                return ids.index(name)
+        return None
 
     def has_time(self, began: float, took: float | None) -> bool:
         """Whether a run of that time is among them; of one whose holder died the length is unknown."""
