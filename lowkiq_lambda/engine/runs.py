@@ -78,33 +78,35 @@ class PendingRuns:
         return [*arguments, *self._limits, len(arguments) // 2] if arguments else [0]
 
     def _columns(self, noted: Sequence[Noted], by_id: dict[str, OutcomeRecord]) -> RunColumns:
-        deliveries = [*chain.from_iterable([some for _, _, _, some in noted])]
+        # Each step is for all runs at once: at a batch size of 1 there are a thousand batches, and each pays for it.
+        began, took, batches, parts = zip(*noted, strict=True)
+        deliveries = [*chain.from_iterable(parts)]
         stored = [delivery.entries for delivery in deliveries]
         ids = [delivery.id for delivery in deliveries]
         keeps_payloads = self._keeper.kept.payloads
-        base = min([began for began, _, _, _ in noted])
+        base = min(began)
         errors = _Errors(self._keeper.read_error)
         words: dict[str, int] = {}
         records = [by_id.get(job_id) for job_id in ids] if by_id else []
         outcomes = array("B", [_position(words, record) for record in records])
         failed = array("H", [errors.position(record) for record in records])
-        counts = array("I", map(len, stored))
+        counts = [*map(len, stored)]
         return RunColumns(
             version=VERSION,
             owner=self._keeper.owner,
             release=self._keeper.release,
             token=self._session.token,
             base=base,
-            began=_ticks([began - base for began, _, _, _ in noted]),
-            took=_ticks([took for _, took, _, _ in noted]),
-            sizes=column(array("H", [len(some) for _, _, _, some in noted]), 1),
-            batches=column(array("H", [size for _, _, size, _ in noted]), 1),
+            began=_ticks(began, base) if len(noted) > 1 else b"",
+            took=_ticks(took),
+            sizes=_column("H", [*map(len, parts)]),
+            batches=_column("H", batches),
             # With its payloads a run can be replayed, by its whole id.
             ids=ids if keeps_payloads or max(map(len, ids)) <= _SHORT else [*map(short_id, ids)],
             words=[*words],
             outcomes=column(outcomes, 0),
-            counts=column(counts, 1),
-            digests=array("I", _digests(stored)).tobytes(),
+            counts=_column("I", counts),
+            digests=array("I", _digests(stored, counts)).tobytes(),
             errors=errors.kept,
             failed=column(failed, 0),
             payloads=_payloads(stored) if keeps_payloads else [],
@@ -139,17 +141,24 @@ def _position(words: dict[str, int], record: OutcomeRecord | None) -> int:
     return 0 if word == "done" else words.setdefault(word, len(words) + 1)
 
 
-def _ticks(seconds: Sequence[float]) -> bytes:
+def _column(code: str, numbers: Sequence[int]) -> bytes:
+    """A column of numbers from 1 on, of which most often each is 1."""
+    return b"" if max(numbers) == 1 else column(array(code, numbers), 1)
+
+
+def _ticks(seconds: Sequence[float], since: float = 0.0) -> bytes:
     """A column of these times."""
     try:
-        return array("I", [int(one * TICKS) for one in seconds]).tobytes()
+        return array("I", [int((one - since) * TICKS) for one in seconds]).tobytes()
     except OverflowError:
-        return array("I", [min(LONGEST, max(0, int(one * TICKS))) for one in seconds]).tobytes()
+        return array("I", [min(LONGEST, max(0, int((one - since) * TICKS))) for one in seconds]).tobytes()
 
 
-def _digests(stored: Sequence[Sequence[bytes]]) -> list[int]:
+def _digests(stored: Sequence[Sequence[bytes]], counts: Sequence[int]) -> list[int]:
     """A number for each run that runs with equal payloads share."""
-    return [crc32(entries[0][PLACE:]) if len(entries) == 1 else _digest(entries) for entries in stored]
+    if max(counts) == 1:
+        return [crc32(entry[PLACE:]) for (entry,) in stored]
+    return [*map(_digest, stored)]
 
 
 def _digest(entries: Sequence[bytes]) -> int:

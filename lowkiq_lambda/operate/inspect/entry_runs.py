@@ -24,7 +24,10 @@ def runs_in(entry: StoredEntry, errors: StoredErrors, run_filter: RunFilter) -> 
     Raises ValueError for an entry that cannot be read.
     """
     runs = _recovered(entry, run_filter) if entry.is_recovery else _ended(entry, errors, run_filter)
-    return [*runs][::-1]
+    try:
+        return [*runs][::-1]
+    except IndexError as error:
+        raise ValueError("the entry refers to words or errors that it has not") from error
 
 
 def payloads_in(entry: StoredEntry, places: Sequence[int]) -> Iterator[list[bytes]]:
@@ -79,7 +82,7 @@ def _ended(entry: StoredEntry, errors: StoredErrors, run_filter: RunFilter) -> I
 
 def _batches(columns: RunColumns) -> Iterator[tuple[float, float, int, int, int]]:
     """When each batch began and how long it took, its size, and the places of its first run and behind its last."""
-    count = len(columns.began) // 4
+    count = len(columns.took) // 4
     began, took = numbers_of(columns.began, "I", count, 0), numbers_of(columns.took, "I", count, 0)
     sizes = numbers_of(columns.sizes, "H", count, 1)
     ends = [*accumulate(sizes)]

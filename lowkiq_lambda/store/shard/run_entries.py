@@ -1,7 +1,7 @@
 """The form of kept runs: an entry of a shard's stream `runs` has the runs of one settling, as columns.
 
 A column is an array of unsigned numbers, one for each batch or each run; one that is empty has the same value
-throughout: batches of one id, outcome `done`, one payload, no error.
+throughout: batches that began at `base`, of one id, outcome `done`, one payload, no error.
 """
 
 import re
@@ -39,22 +39,26 @@ class RunColumns(msgspec.Struct, frozen=True, array_like=True):
     release: str
     token: int
     base: float
-    began: bytes
-    took: bytes
-    sizes: bytes
-    batches: bytes
     ids: list[str]
-    words: list[str]
-    outcomes: bytes
-    counts: bytes
+    took: bytes
     digests: bytes
-    errors: list[tuple[bytes, bytes]]
-    failed: bytes
-    payloads: list[bytes]
+    began: bytes = b""
+    sizes: bytes = b""
+    batches: bytes = b""
+    words: list[str] = []
+    outcomes: bytes = b""
+    counts: bytes = b""
+    errors: list[tuple[bytes, bytes]] = []
+    failed: bytes = b""
+    payloads: list[bytes] = []
 
     def packed(self) -> bytes:
         """The bytes of the entry."""
-        body = msgspec.msgpack.encode(self)
+        fields = [*msgspec.structs.astuple(self)]
+        # A job that is settled by itself has an entry of its own: empty fields at the end would be a fifth of it.
+        while not fields[-1]:
+            fields.pop()
+        body = msgspec.msgpack.encode(fields)
         return zlib.compress(body, 1) if len(body) > _COMPRESSED_FROM else body
 
 
