@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "Your project": {
         "new": Listed("new:command", "Write a project: an app, its tests, and its stack on AWS."),
         "fuzz": Listed("fuzz:command", "Try to refute that repeats, deaths and freezes do no harm to a handler."),
+        "record": Listed("record:command", "Write the payloads of a queue to a file, masked, as input of a fuzz."),
         "upgrade": Listed("upgrade:command", "Replace the stack's files of a project by those of the library."),
         "stack": Listed("stack.command:group", "Build, try, price and schedule the functions on AWS.", _STACK),
     },

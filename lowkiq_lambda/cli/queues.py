@@ -68,7 +68,7 @@ def app_of(spec: str | None) -> Lowkiq:
 
 def worker_of(app: Lowkiq, name: str) -> type[Worker[Any]]:
     """The worker of the queue, which may be named by it. Raises ConfigError, with the name that was meant."""
-    worker = _worker(app, name)
+    worker = worker_named(app, name)
     if worker is None:
         raise _unknown(app, name)
     return worker
@@ -79,7 +79,7 @@ def queue_of(app: Lowkiq, word: str) -> NamedQueue:
 
     Raises ConfigError for one that neither has, QueueMismatch where its declaration cannot be read, BackendError.
     """
-    worker = _worker(app, word)
+    worker = worker_named(app, word)
     if worker is None:
         there = read_registered(app.core.backend, word, app.config.redis_retry_for)
         if there is None:
@@ -109,7 +109,8 @@ def _as_it_is(app: Lowkiq, name: str, worker: type[Worker[Any]] | None, there: R
     )
 
 
-def _worker(app: Lowkiq, name: str) -> type[Worker[Any]] | None:
+def worker_named(app: Lowkiq, name: str) -> type[Worker[Any]] | None:
+    """The worker of the queue, which may be named by it; None if the app has none."""
     return app.core.queues.worker_named(name) or next((one for one in app.workers if one.__name__ == name), None)
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.testing.clock import ManualClock
     from lowkiq_lambda.testing.fake import FakeApp, FakePush, fake_app
     from lowkiq_lambda.testing.fuzz.oracle import Effect
+    from lowkiq_lambda.testing.fuzz.recording import recorded
     from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
     from lowkiq_lambda.testing.jobs import Ran, run_job, run_through
     from lowkiq_lambda.testing.kit import AppUnderTest, app_under_test, forget_keys, inline
@@ -37,6 +38,7 @@ __all__ = [
     "forget_keys",
     "inline",
     "open_server",
+    "recorded",
     "run_job",
     "run_through",
 ]
@@ -60,6 +62,7 @@ _PLACES: Final = {
     "forget_keys": "kit",
     "inline": "kit",
     "open_server": "server",
+    "recorded": "fuzz.recording",
     "run_job": "jobs",
     "run_through": "jobs",
 }

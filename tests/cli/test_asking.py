@@ -40,7 +40,18 @@ LOOK: Final = {
     *("doctor", "show", "why", "stats", "verify", "runs", "dashboard", "redis", "completion", "schedules", "stack"),
     "stack costs",
 }
-ARE_THE_ACT: Final = {"run", "drain", "push", "new", "upgrade", "fuzz", "stack invoke", "stack cloud", "stack build"}
+ARE_THE_ACT: Final = {
+    "run",
+    "drain",
+    "push",
+    "new",
+    "upgrade",
+    "fuzz",
+    "record",
+    "stack invoke",
+    "stack cloud",
+    "stack build",
+}
 """Perform or push jobs, or write files of one's own: nobody calls them for anything else."""
 
 

@@ -17,6 +17,7 @@ from lowkiq_lambda.testing.fuzz.plan import (
     with_fault,
 )
 from lowkiq_lambda.testing.fuzz.points import CodePlace
+from lowkiq_lambda.testing.fuzz.recording import RecordedPushes
 
 BESIDE: Final[tuple[FaultKind, ...]] = ("before_handler", "after_handler", "after_settle_sent")
 _NEWER: Final = 9.0
@@ -33,6 +34,7 @@ class Scope:
 
     `versions`: pushes have scores, and older ones may come late. `merges`: equal payloads of an id are pushed.
     `duplicates`: a push may come twice. `stops`: the handler keeps a cursor, so it is stopped and goes on.
+    `recording`: random scenarios push what it has.
     """
 
     ids: Sequence[str]
@@ -42,6 +44,7 @@ class Scope:
     merges: bool
     duplicates: bool
     stops: bool
+    recording: RecordedPushes | None = None
 
 
 class Scenarios:
@@ -110,6 +113,10 @@ class Scenarios:
 
     def _random_plan(self, rng: Random) -> Plan:
         scope, steps = self._scope, list[Step]()
+        if scope.recording is not None:
+            steps += scope.recording.steps(rng, len(scope.ids))
+            self._add_faults(rng, steps)
+            return tuple(steps)
         count = rng.randint(1, 5)
         scores = list(range(1, count + 1))
         if scope.versions and rng.random() < 0.4:  # noqa: PLR2004 - a part of all scenarios

@@ -12,6 +12,7 @@ from lowkiq_lambda.declare.worker import LATEST, Worker
 from lowkiq_lambda.settings.project import fuzz_table, fuzz_tables
 from lowkiq_lambda.testing.fuzz.oracle import Effect
 from lowkiq_lambda.testing.fuzz.plan import KINDS, FaultKind
+from lowkiq_lambda.testing.fuzz.recording import PREFIX, RecordedPushes, recorded_of_project
 
 SECONDS: Final = 10.0
 _BY_NAME: Final = ("state", "reset", "payloads", "effects")
@@ -22,7 +23,8 @@ class FuzzOptions(TypedDict, total=False):
     """What `lowkiq.fuzz` takes beside the worker; docs/fuzzing.md explains each.
 
     `state`: returns what has to be equal in the end, without times and tokens. `reset`: puts everything back before
-    each scenario; `isolate`: objects that are put back without one. `payloads`: by default from the declared type.
+    each scenario; `isolate`: objects that are put back without one. `payloads`: by default from the declared type; or
+    what `recorded` reads from a file of `lowkiq record`.
     `effects`: what the handler does outside. `outside`: doubles of the outside world, in which no process dies.
     `watch`: functions before and after whose calls processes die too.
 
@@ -34,7 +36,7 @@ class FuzzOptions(TypedDict, total=False):
     state: Callable[[], Any] | None
     reset: Callable[[], object] | None
     isolate: object
-    payloads: Iterable[Any] | None
+    payloads: Iterable[Any] | RecordedPushes | None
     effects: Mapping[str, Effect]
     outside: Sequence[Callable[..., Any] | str]
     watch: Sequence[str]
@@ -118,6 +120,8 @@ def _check_names(worker: type[Worker[Any]]) -> None:
 
 
 def _resolved(option: str, name: object) -> Any:  # noqa: ANN401 - whatever the name stands for
+    if option == "payloads" and str(name).startswith(PREFIX):
+        return recorded_of_project(str(name))
     try:
         return resolve_name(str(name))
     except (ImportError, AttributeError, ValueError) as error:

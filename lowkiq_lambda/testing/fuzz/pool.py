@@ -56,6 +56,16 @@ class PayloadPool:
         return len(self) - 1
 
 
+def typed(kind: Any, payloads: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - any type
+    """Payloads that are plain JSON, as values of the type. Raises ConfigError."""
+    if kind is None:
+        return [*payloads]
+    try:
+        return [*map(payload_type(kind).load, payloads)]
+    except (LowkiqError, ValueError) as error:
+        raise ConfigError(f"A recorded payload is not of the worker's type: {error}.") from None
+
+
 def payloads_of(worker: type[Worker[Any]]) -> list[Any]:
     """A few payloads of the worker's type, the shortest first, and the same ones each time. Raises ConfigError."""
     kind = worker.payload

@@ -23,7 +23,8 @@ from lowkiq_lambda.testing.fuzz.options import FuzzOptions, all_options, codes_o
 from lowkiq_lambda.testing.fuzz.oracle import NEVER_ENDS, Difference, Oracle
 from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, plan_of, plan_text
 from lowkiq_lambda.testing.fuzz.points import UserCode
-from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of
+from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of, typed
+from lowkiq_lambda.testing.fuzz.recording import RecordedPushes
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
 from lowkiq_lambda.testing.fuzz.story import advice_for, story
 from lowkiq_lambda.testing.fuzz.watch import watched
@@ -103,7 +104,10 @@ class FuzzRun:
     def _explore(self) -> None:
         options, report = self._options, self._report
         began_at, seconds = time.monotonic(), options["seconds"]
-        ids = [str(number) for number in range(1, options["ids"] + 1)]
+        payloads = options["payloads"]
+        recording = payloads if isinstance(payloads, RecordedPushes) else None
+        ids = [str(number) for number in range(1, options["ids"] + 1)] if recording is None else recording.ids
+        ids = ids[: options["ids"]]
         scope = Scope(
             ids=ids,
             payloads=len(self._pool),
@@ -112,9 +116,10 @@ class FuzzRun:
             merges=options["merges"],
             duplicates=options["duplicates"],
             stops=is_generator(self._worker),
+            recording=recording,
         )
         scenarios = Scenarios(scope, self._record)
-        self._oracle.check_plain((PushStep("1", 0, 1.0), PushStep("1", 1 % len(self._pool), 2.0), DrainStep()))
+        self._oracle.check_plain((PushStep(ids[0], 0, 1.0), PushStep(ids[0], 1 % len(self._pool), 2.0), DrainStep()))
         systematic = chain(scenarios.plain(), scenarios.systematic())
         plans, part = self._plans(systematic, scenarios), 0.0
         # No other scenario would end if one does not.
@@ -236,6 +241,8 @@ def _reset(options: FuzzOptions) -> Callable[[], object]:
 
 def _payloads(worker: type[Worker[Any]], options: FuzzOptions) -> list[Any]:
     payloads = options["payloads"]
+    if isinstance(payloads, RecordedPushes):
+        return typed(worker.payload, payloads.payloads)
     return payloads_of(worker) if payloads is None else [*payloads]
 
 
