@@ -7,7 +7,7 @@ import signal
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +17,9 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app, message_of
 from tests.kit.examples import register_profiles
 from tests.kit.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
+
+if TYPE_CHECKING:
+    from tests.kit.servers.postgres import Postgres
 
 register_profiles()
 
@@ -146,6 +149,24 @@ def sentinel(running_sentinel: SentinelSetup) -> SentinelSetup:
     """A primary, a replica and a Sentinel, all well, that many tests share; a test may fail over."""
     running_sentinel.heal()
     return running_sentinel
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Postgres"]:
+    """A server that many tests share: drop what you have made."""
+    from tests.kit.servers.postgres import Postgres, postgres_programs  # noqa: PLC0415 - few tests have a use for it
+
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL: install one, or put its programs on PATH")
+    with Postgres(programs) as started:
+        yield started
+
+
+@pytest.fixture
+def postgres_url(postgres: "Postgres") -> str:
+    """The shared server."""
+    return postgres.url
 
 
 @pytest.fixture(scope="session")

@@ -89,6 +89,7 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
         int, Parameter(help="The seed of the random scenarios.", converter=whole_number(0, _MOST_SEED))
     ] = 0,
     replay: Annotated[str | None, Parameter(help="This plan alone, as a finding shows it.")] = None,
+    fork: Annotated[bool, flag("Perform each drain in a child process, which is really killed.")] = False,
     write_test: Annotated[Path | None, Parameter(help="Write a test of each finding to this new file.")] = None,
     app: AppOption = None,
     json: Annotated[bool, flag("Write the report as JSON.")] = False,
@@ -98,6 +99,8 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     if write_test is not None and write_test.exists():
         raise ConfigError(f"{write_test} exists: name a new file.")
     options = FuzzOptions(seconds=seconds, scenarios=scenarios, seed=seed, plan=replay)
+    if fork:
+        options["fork"] = True
     try:
         report = _report(loaded, subject, options, total=None if replay is not None else _PARTS)
     except (BackendUnavailable, ConfigError, EmbeddedServerError):

@@ -9,31 +9,14 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.contrib.django_fixtures import django_site, site
 from tests.contrib.shop import OrderShop, engine_for, opened
-from tests.kit.servers.postgres import Postgres, postgres_programs
 
 __all__ = ["django_site", "site"]
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A server that many tests share: drop what you have made."""
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("there is no PostgreSQL: install one, or put its programs on PATH")
-    with Postgres(programs) as started:
-        yield started
 
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     """A database in a file."""
     return f"sqlite:///{tmp_path / 'shop.db'}"
-
-
-@pytest.fixture
-def postgres_url(postgres: Postgres) -> str:
-    """The shared server."""
-    return postgres.url
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from typing import Any, Final
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions
 from lowkiq_lambda.testing.fuzz.oracle import Effect
 from tests.fuzz import planted
-from tests.fuzz.planted import ADDED, STATUSES, rows, send_mail
+from tests.fuzz.payloads import ADDED, STATUSES
+from tests.fuzz.planted import rows, send_mail
 
 
 def _of_table(select: str, payloads: list[Any]) -> FuzzOptions:

@@ -5,10 +5,10 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
+from tests.fuzz.payloads import AddPoints, Status
 
 app = Lowkiq()
 _local = threading.local()
@@ -30,23 +30,6 @@ def db() -> sqlite3.Connection:
     return connection
 
 
-@dataclass(frozen=True)
-class AddPoints:
-    """A change of an account."""
-
-    change: str
-    points: int
-
-
-@dataclass(frozen=True)
-class Status:
-    """The state of an order."""
-
-    status: Literal["new", "paid", "sent"]
-
-
-ADDED = [AddPoints("a", 5), AddPoints("b", 7), AddPoints("c", 1)]
-STATUSES = [Status("new"), Status("paid"), Status("sent")]
 ADD = "INSERT INTO points VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET n = n + ?2"
 
 

@@ -269,6 +269,7 @@ def test_without_a_state_pushes_are_compared(capsys: pytest.CaptureFixture[str])
         (["shop:Status"], "Status is not a worker"),
         (["AddPoints"], "did you mean AddPoint?"),
         (["AddPoint", "--replay", "[["], "The plan cannot be read"),
+        (["AddPoint", "--fork"], "fork=: a run in a child ends differently, so `state` or `effects` are in the memory"),
     ],
 )
 @pytest.mark.usefixtures("project")

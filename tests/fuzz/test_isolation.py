@@ -20,6 +20,7 @@ from lowkiq_lambda.testing.fuzz.options import all_options, codes_of
 from lowkiq_lambda.testing.fuzz.points import CodePlace, PointCounter, UserCode, counted
 from lowkiq_lambda.testing.fuzz.run import FuzzRun, fuzz
 from tests.fuzz import planted
+from tests.fuzz.payloads import STATUSES
 from tests.fuzz.planted import MailMended, send_mail
 
 ROOT = Path(__file__).parents[2]
@@ -201,7 +202,7 @@ def test_no_process_dies_within_a_double(lowkiq: AppUnderTest) -> None:
             lowkiq.app,
             lowkiq.clock,
             MailMended,
-            {"payloads": planted.STATUSES, "outside": outside, "reset": planted.reset, "scenarios": 15},
+            {"payloads": STATUSES, "outside": outside, "reset": planted.reset, "scenarios": 15},
         )
         first = send_mail.__code__.co_firstlineno
         assert not {line for _, line in report.lines[""]} & {*range(first, first + 5)}

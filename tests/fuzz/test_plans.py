@@ -31,7 +31,7 @@ from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of
 from lowkiq_lambda.testing.fuzz.run import fuzz
 from tests.fuzz import planted
 from tests.fuzz.fuzzing import options_of
-from tests.fuzz.planted import STATUSES, Status
+from tests.fuzz.payloads import STATUSES, Status
 
 
 class Urgency(Enum):

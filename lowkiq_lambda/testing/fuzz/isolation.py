@@ -97,6 +97,14 @@ class OpenConnections:
         """The names of variables with a connection."""
         return [name for name, value in self._variables() if _is_connection(value)]
 
+    def are_open(self) -> bool:
+        """Whether there is any, also of this thread: a forked child would share its socket or file."""
+        for _, value in self._variables():
+            own = [*vars(value).values()] if isinstance(value, threading.local) else [value]
+            if any(map(_is_connection, own)):
+                return True
+        return False
+
     def roll_back(self) -> None:
         """As a server does for a client that is gone."""
         for _, value in self._variables():

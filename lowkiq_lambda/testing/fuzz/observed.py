@@ -45,6 +45,12 @@ class Surroundings:
     effects: Mapping[str, Callable[[], list[Any]]]
     reset: Callable[[], object]
     release: Callable[[], object]
+    lock_is_awaited: Callable[[], bool | None] = lambda: None
+    """Whether a process waits for a lock of a database; None if no database can say that."""
+    begin_in_child: Callable[[], object] = lambda: None
+    """Called in a forked child."""
+    after_child: Callable[[], object] = lambda: None
+    """Called behind it, in the parent."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from lowkiq_lambda.testing.fuzz.plan import KINDS, FaultKind
 from lowkiq_lambda.testing.fuzz.recording import PREFIX, RecordedPushes, recorded_of_project
 
 SECONDS: Final = 10.0
-_BY_NAME: Final = ("state", "reset", "payloads", "effects")
-"""Options that pyproject.toml has as MODULE:NAME."""
+_BY_NAME: Final = ("state", "reset", "isolate", "payloads", "effects")
+"""Options that pyproject.toml has as MODULE:NAME; `isolate` may have several."""
 
 
 class FuzzOptions(TypedDict, total=False):
@@ -26,11 +26,11 @@ class FuzzOptions(TypedDict, total=False):
     each scenario; `isolate`: objects that are put back without one. `payloads`: by default from the declared type; or
     what `recorded` reads from a file of `lowkiq record`.
     `effects`: what the handler does outside. `outside`: doubles of the outside world, in which no process dies.
-    `watch`: functions before and after whose calls processes die too.
+    `watch`: functions, engines and clients before and after whose calls processes die too.
 
     `versions`: pushes have scores. `merges`: equal payloads of an id are pushed. `duplicates`: pushes come twice.
     `faults`: the kinds of faults. `ids`: how many ids. `seconds`, `scenarios`: when the fuzz ends. `seed`: of the
-    random scenarios. `plan`: this scenario alone.
+    random scenarios. `plan`: this scenario alone. `fork`: each drain is a child that is really killed.
     """
 
     state: Callable[[], Any] | None
@@ -39,7 +39,7 @@ class FuzzOptions(TypedDict, total=False):
     payloads: Iterable[Any] | RecordedPushes | None
     effects: Mapping[str, Effect]
     outside: Sequence[Callable[..., Any] | str]
-    watch: Sequence[str]
+    watch: Sequence[Any]
     versions: bool
     merges: bool
     duplicates: bool
@@ -49,6 +49,7 @@ class FuzzOptions(TypedDict, total=False):
     scenarios: int | None
     seed: int
     plan: str | None
+    fork: bool
 
 
 DEFAULTS: Final = FuzzOptions(
@@ -68,6 +69,7 @@ DEFAULTS: Final = FuzzOptions(
     scenarios=None,
     seed=0,
     plan=None,
+    fork=False,
 )
 
 
@@ -120,6 +122,8 @@ def _check_names(worker: type[Worker[Any]]) -> None:
 
 
 def _resolved(option: str, name: object) -> Any:  # noqa: ANN401 - whatever the name stands for
+    if isinstance(name, list):
+        return tuple(_resolved(option, one) for one in name)
     if option == "payloads" and str(name).startswith(PREFIX):
         return recorded_of_project(str(name))
     try:

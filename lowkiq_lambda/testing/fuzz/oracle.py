@@ -58,6 +58,8 @@ class Oracle:
         self._versions = versions
         self._compares_pushes = compares_pushes
         self._references: dict[tuple[PushStep, ...], Observed] = {}
+        self.forks = False
+        """Whether drains are children, but for those of the references."""
         self.scenarios = 0
         """How many were judged."""
         self.last = Observed()
@@ -83,7 +85,7 @@ class Oracle:
         """Run the scenario and its reference; the difference, or None."""
         self.scenarios += 1
         reference = self.reference(plan)
-        observed = self._world.run(plan)
+        observed = self._world.run(plan, forks=self.forks)
         self.last = observed
         if observed.never_ends or reference.never_ends:
             actual = f"more than {MOST_CALLS} calls, or jobs that are always left"
@@ -122,6 +124,15 @@ class Oracle:
         if key not in self._references:
             self._references[key] = self._world.run(alone)
         return self._references[key]
+
+    def ends_alike_in_children(self, plan: Plan) -> bool:
+        """Whether the reference ends in the same way if its drains are children: nothing that counts is in memory."""
+        reference, forked = self.reference(plan), self._world.run(self._alone(plan), forks=True)
+        return (reference.state, reference.effects, {*reference.pushes}) == (
+            forked.state,
+            forked.effects,
+            {*forked.pushes},
+        )
 
     def _alone(self, plan: Plan) -> Plan:
         # An equal push that comes again is one push.

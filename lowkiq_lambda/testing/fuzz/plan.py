@@ -16,6 +16,8 @@ FaultKind: TypeAlias = Literal["die", "fail", "freeze", "stop", "before_handler"
 process stands still before the line, loses its lease, and goes on later; `stop`: the process is told to stop there. The
 others are the points of `crash_after`."""
 KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
+DEATHS: Final = ("die", "before_handler", "after_handler", "after_settle_sent")
+"""The kinds of faults that end a process."""
 AT_A_LINE: Final = ("die", "fail", "freeze", "stop")
 """The kinds of faults that happen before a line of the handler."""
 

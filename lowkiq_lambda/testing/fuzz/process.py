@@ -23,11 +23,11 @@ from lowkiq_lambda.testing.fuzz.bytecode import doing_at
 from lowkiq_lambda.testing.fuzz.plan import AT_A_LINE, Fault
 from lowkiq_lambda.testing.fuzz.points import CodePlace, PointCounter, UserCode, counted
 
-_LOOK: Final = 0.1
+_LOOK: Final = 0.02
 """Seconds between two looks of a frozen process at the one that may wait for a lock of its."""
 
 
-_LOOKS: Final = 3
+_LOOKS: Final = 18
 """Looks in a row that find it at the same instruction: a process that has no processor for a moment does not wait."""
 
 
@@ -118,6 +118,12 @@ class FuzzProcess:
         """Whether another process waited for a lock of this one, so that it had to go on early."""
         self.other: FuzzProcess | None = None
         """The process that performs while this one stands still."""
+        self.on_death: Callable[[], object] = lambda: None
+        """Called when it dies: a process that is a child is killed then."""
+        self.on_halt: Callable[[], object] | None = None
+        """Called in place of a halt in its thread."""
+        self.lock_is_awaited: Callable[[], bool | None] = lambda: None
+        """As that of `Surroundings`."""
         self.handling_thread: int | None = None
         """The thread in which its handler runs."""
         self._worker = worker
@@ -137,12 +143,14 @@ class FuzzProcess:
         """Whether the process dies here; then it is dead."""
         if self._fault is not None and self._fault.kind == kind and not self.has_fired:
             self.is_dead = self.has_fired = True
+            self.on_death()
             return True
         return False
 
     def note_call(self, place: str) -> None:
         """The handler is at a point of a watched function. Raises what its fault raises."""
-        if self._counter is not None:
+        # The doubles of the outside world use databases, too.
+        if self._counter is not None and not self._user_code.is_outside(sys._getframe(1)):  # noqa: SLF001 - no other way
             self._counter.note_call(place)
 
     def __call__(self, worker: Worker[Any], batch: Batch[Any], call_next: Callable[..., Any]) -> Any:  # noqa: ANN401 - what the handler returns
@@ -213,11 +221,15 @@ class FuzzProcess:
         self.has_fired, self.place = True, place
         if fault.kind == "die":
             self.is_dead = True
+            self.on_death()
             raise SimulatedDeath
         if fault.kind == "fail":
             raise SimulatedFailure(f"a failure at {place.text}, as the fuzz wants it")
         if fault.kind == "stop":
             self.is_stopping = True
+            return
+        if self.on_halt is not None:
+            self.on_halt()
             return
         self.halted.set()
         self._stand_still()
@@ -242,6 +254,9 @@ class FuzzProcess:
         before: object = None
         looks = 0
         while not self.go_on.wait(_LOOK):
+            if self.lock_is_awaited():
+                self.was_waited_for = True
+                return
             now = self._where_other_is()
             looks = looks + 1 if now is not None and now == before else 0
             if looks == _LOOKS:

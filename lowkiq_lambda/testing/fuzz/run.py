@@ -2,9 +2,10 @@
 
 import hashlib
 import inspect
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from random import Random
 from types import ModuleType
@@ -15,19 +16,20 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.declare.worker import AnyWorker, Worker, handler_of, is_generator, worker_of
 from lowkiq_lambda.testing.clock import ManualClock
 from lowkiq_lambda.testing.fuzz.classes import Classifier
+from lowkiq_lambda.testing.fuzz.databases import Databases, is_engine
 from lowkiq_lambda.testing.fuzz.found import Shrinking, named, substitutes
 from lowkiq_lambda.testing.fuzz.generate import Recorded, Scenarios, Scope
 from lowkiq_lambda.testing.fuzz.isolation import OpenConnections, project_of, restorer
 from lowkiq_lambda.testing.fuzz.observed import Subject, Surroundings
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions, all_options, codes_of
 from lowkiq_lambda.testing.fuzz.oracle import NEVER_ENDS, Difference, Oracle
-from lowkiq_lambda.testing.fuzz.plan import DrainStep, Plan, PushStep, plan_of, plan_text
+from lowkiq_lambda.testing.fuzz.plan import DEATHS, DrainStep, Plan, PushStep, plan_of, plan_text
 from lowkiq_lambda.testing.fuzz.points import UserCode
 from lowkiq_lambda.testing.fuzz.pool import PayloadPool, payloads_of, typed
 from lowkiq_lambda.testing.fuzz.recording import RecordedPushes
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed, FuzzFinding, FuzzReport
 from lowkiq_lambda.testing.fuzz.story import advice_for, story
-from lowkiq_lambda.testing.fuzz.watch import watched
+from lowkiq_lambda.testing.fuzz.watch import objects_of, watched
 from lowkiq_lambda.testing.fuzz.world import World
 
 Progress = Callable[[int, float], object]
@@ -68,15 +70,24 @@ class FuzzRun:
         self._progress = progress
         code = inspect.unwrap(handler_of(worker)).__code__
         connections = OpenConnections(_namespaces(worker))
+        self._connections = connections
+        self._restores = options["reset"] is not None or any(map(is_engine, _several(options["isolate"])))
         self._report = FuzzReport(worker.__name__, options["seed"])
-        self._kinds = self._kinds_without(connections)
+        self._watch = objects_of(options["watch"])
+        self._databases = Databases(_several(options["isolate"]), self._watch, _namespaces(worker))
+        self._kinds = self._kinds_without([*connections.shared(), *self._databases.shared])
         self._pool = PayloadPool(worker.payload, _payloads(worker, options))
         user_code = UserCode(project_of(code.co_filename), [*codes_of(options["outside"])])
+        objects = tuple(one for one in _several(options["isolate"]) if not is_engine(one))
+        self._restore_objects = restorer(objects)
         surroundings = Surroundings(
             state=options["state"] or (lambda: None),
             effects={name: effect.keys for name, effect in options["effects"].items()},
-            reset=_reset(options),
-            release=connections.roll_back,
+            reset=_reset(options, self._databases, self._restore_objects),
+            release=lambda: [end() for end in (connections.roll_back, self._databases.release)],
+            lock_is_awaited=self._databases.lock_is_awaited,
+            begin_in_child=self._databases.begin_in_child,
+            after_child=self._databases.after_child,
         )
         versions = options["versions"]
         self._world = World(app, clock, Subject(worker, self._pool, user_code, versions), surroundings)
@@ -90,12 +101,16 @@ class FuzzRun:
     def run(self) -> FuzzReport:
         """Run it; the report."""
         began_at = time.monotonic()
-        with self._world.opened(), watched(self._options["watch"]):
+        others = [one for one in self._watch if not is_engine(one)]
+        with self._databases.opened(), self._world.opened(), watched(others):
+            if self._options["fork"]:
+                self._begin_to_fork()
             if self._options["plan"] is not None:
                 self._report.is_replay = True
                 self._replay(plan_of(self._options["plan"], self._pool))
             else:
                 self._explore()
+        self._restore_objects()
         self._report.scenarios = self._oracle.scenarios
         self._report.digest = self._digest.hexdigest()
         self._report.seconds = time.monotonic() - began_at
@@ -175,8 +190,36 @@ class FuzzRun:
     def _add_finding(self, plan: Plan, difference: Difference, scenario: int, tries: int) -> None:
         text = plan_text(named(plan, difference.observed), self._pool)
         lines = story(plan, difference, self._pool, versions=self._options["versions"])
+        if sentence := self._verdict_of_a_kill(plan, difference):
+            lines.append(f"  {sentence}")
         advice = advice_for(difference)
         self._report.findings.append(FuzzFinding(difference.fault_class, lines, advice, text, scenario, tries))
+
+    def _verdict_of_a_kill(self, plan: Plan, difference: Difference) -> str | None:
+        """What a scenario with deaths comes to if they are real; None if it cannot be said."""
+        is_of_death = any(fault.kind in DEATHS for fault in difference.observed.fired)
+        if not (is_of_death and self._restores) or self._oracle.forks or difference.fault_class == NEVER_ENDS:
+            return None
+        if not _can_fork() or self._connections.are_open() or not self._oracle.ends_alike_in_children(plan):
+            return None
+        scenarios, self._oracle.forks = self._oracle.scenarios, True
+        try:
+            is_shown = self._oracle.judge(plan) is not None
+        finally:
+            self._oracle.scenarios, self._oracle.forks = scenarios, False
+        return "confirmed by a real kill" if is_shown else "a real kill does not show it"
+
+    def _begin_to_fork(self) -> None:
+        """Raises ConfigError if children cannot perform the drains."""
+        if not _can_fork():
+            raise ConfigError("fork= needs a system with os.fork.")
+        if self._connections.are_open():
+            raise ConfigError("fork=: a variable of a module holds a connection, which a child would share.")
+        if not self._oracle.ends_alike_in_children((PushStep("1", 0, 1.0), DrainStep())):
+            raise ConfigError(
+                "fork=: a run in a child ends differently, so `state` or `effects` are in the memory of a process."
+            )
+        self._oracle.forks = True
 
     def _replay(self, plan: Plan) -> None:
         difference = self._oracle.judge(plan)
@@ -207,10 +250,9 @@ class FuzzRun:
                 for kind in (fault.kind, ""):
                     report.lines.setdefault(kind, set()).add((place.file, place.line))
 
-    def _kinds_without(self, connections: OpenConnections) -> list[Any]:
+    def _kinds_without(self, shared: Sequence[str]) -> list[Any]:
         """The kinds of faults that make sense for this worker."""
         kinds = [*self._options["faults"]]
-        shared = connections.shared()
         if "freeze" in kinds and shared:
             kinds.remove("freeze")
             self._report.left_out.append(
@@ -223,20 +265,32 @@ class FuzzRun:
         return kinds
 
 
+def _can_fork() -> bool:
+    return hasattr(os, "fork")
+
+
 def _by_drain(plan: Plan) -> Iterator[Any]:
     return (step.fault for step in plan if isinstance(step, DrainStep))
 
 
-def _reset(options: FuzzOptions) -> Callable[[], object]:
-    steps = [step for step in (options["reset"],) if step is not None]
-    if options["isolate"] is not None:
-        steps.append(restorer(options["isolate"]))
+def _reset(options: FuzzOptions, databases: Databases, restore_objects: Callable[[], None]) -> Callable[[], object]:
+    # The function of the test comes behind the tables, as it may fill them.
+    steps: list[Callable[[], object]] = [databases.restore]
+    if options["reset"] is not None:
+        steps.append(options["reset"])
+    steps.append(restore_objects)
 
     def reset() -> None:
         for step in steps:
             step()
 
     return reset
+
+
+def _several(states: object) -> tuple[object, ...]:
+    if states is None:
+        return ()
+    return states if isinstance(states, tuple) else (states,)
 
 
 def _payloads(worker: type[Worker[Any]], options: FuzzOptions) -> list[Any]:

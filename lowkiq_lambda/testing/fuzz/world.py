@@ -24,6 +24,7 @@ from lowkiq_lambda.settings.protocols import Jobs
 from lowkiq_lambda.store.shard.keys import IN_USE, QueueRef, ShardRef
 from lowkiq_lambda.store.shard.nodes import GivenTime
 from lowkiq_lambda.testing.clock import ManualClock
+from lowkiq_lambda.testing.fuzz.forked import ForkedDrain
 from lowkiq_lambda.testing.fuzz.observed import Observed, Subject, Surroundings
 from lowkiq_lambda.testing.fuzz.plan import DrainStep, Fault, Plan, PushStep
 from lowkiq_lambda.testing.fuzz.process import (
@@ -67,7 +68,8 @@ class World:
         self._touched: dict[str, Queue] = {}
         self._emptied: tuple[tuple[str, ...], list[str]] = ((), [])
         """The queues and features whose keys these are."""
-        self._frozen: tuple[FuzzProcess, threading.Thread] | None = None
+        self._frozen: tuple[FuzzProcess, threading.Thread | ForkedDrain] | None = None
+        self._forks = False
         self._has_begun = False
         self._config = app.config
 
@@ -95,8 +97,9 @@ class World:
             self._empty()
             logger.setLevel(level)
 
-    def run(self, plan: Plan, *, records: bool = False) -> Observed:
-        """Run a scenario; what came of it."""
+    def run(self, plan: Plan, *, records: bool = False, forks: bool = False) -> Observed:
+        """Run a scenario; what came of it. If it `forks`, each drain is a child, and deaths are kills."""
+        self._forks = forks
         self._observed = observed = Observed()
         self._empty()
         self._surroundings.reset()
@@ -136,7 +139,9 @@ class World:
         if self._worker.debounce is not None:
             self._clock.advance(self._worker.debounce.at_most)
         process = self._new_process(fault, records=records)
-        if fault is None or fault.kind != "freeze":
+        if self._forks:
+            self._fork(process, [self._queue])
+        elif fault is None or fault.kind != "freeze":
             self._run_drain(process, [self._queue])
         else:
             thread = threading.Thread(target=self._run_frozen, args=(process,), name="lowkiq-fuzz", daemon=True)
@@ -158,6 +163,7 @@ class World:
 
     def _new_process(self, fault: Fault | None, *, records: bool = False) -> FuzzProcess:
         process = FuzzProcess(self._worker, fault, self._user_code, self._note_call, records=records)
+        process.lock_is_awaited = self._surroundings.lock_is_awaited
         if self._frozen is not None:
             self._frozen[0].other = process
         return process
@@ -184,6 +190,30 @@ class World:
             # young, and in circles with the exception and with themselves.
             gc.collect(_YOUNG)
             self._surroundings.release()
+            self._let_lease_end()
+
+    def _fork(self, process: FuzzProcess, queues: list[Queue]) -> None:
+        """As `_run_drain`, in a child of its own. Raises ConfigError if the child breaks."""
+
+        def run() -> None:
+            # Clients of redis-py notice the fork, and connect anew.
+            self._surroundings.begin_in_child()
+            self._run_drain(process, queues)
+
+        drain = ForkedDrain(
+            process,
+            self._observed,
+            clock=self._clock,
+            touched=self._touched,
+            queues=self._core.queues,
+            run=run,
+        )
+        frozen = self._frozen[1] if self._frozen is not None else None
+        end = drain.start(frozen if isinstance(frozen, ForkedDrain) else None)
+        self._surroundings.after_child()
+        if end == "halted":
+            self._frozen = process, drain
+        if end in ("dead", "halted"):
             self._let_lease_end()
 
     def _drainer(self, process: FuzzProcess) -> Drainer:
@@ -225,7 +255,8 @@ class World:
                 return
             self._clock.advance(max(due_at - self._clock.time(), 0.0) + 1.0)
             process = self._new_process(None)
-            self._run_drain(process, [*self._touched.values()])
+            drain = self._fork if self._forks else self._run_drain
+            drain(process, [*self._touched.values()])
             self._note_end(process)
             if self._observed.never_ends:
                 return
