@@ -80,19 +80,20 @@ def fuzzed(kit: AppUnderTest, **options: Any) -> FuzzReport:
     return fuzz(kit.app, kit.clock, Charge, FuzzOptions(**options))  # type: ignore[typeddict-item]  # a dict by its names
 
 
-@pytest.mark.parametrize("subject", ["requests", client, "tests.fuzz.test_watch:client"])
-def test_a_request_that_is_sent_and_not_answered(lowkiq: AppUnderTest, subject: object) -> None:
+STORY = "  2. drain, and the process dies before the answer of the request POST pay://provider/charges"
+
+
+def test_a_request_that_is_sent_and_not_answered(lowkiq: AppUnderTest) -> None:
     """By the library, or by a client; without them nobody dies there. The place has no query, which may be secret."""
     options = {**OPTIONS, "outside": [Provider]}
-    assert [] == fuzzed(lowkiq, **options).findings
 
-    [finding] = fuzzed(lowkiq, **options, watch=[subject]).findings
+    [finding] = fuzzed(lowkiq, **options, watch=["requests"]).findings
 
-    assert "effect charge" == finding.fault_class
-    assert (
-        "  2. drain, and the process dies before the answer of the request POST pay://provider/charges"
-        == (finding.story[1])
-    )
+    assert ("effect charge", STORY) == (finding.fault_class, finding.story[1])
+    for subject in (client, "tests.fuzz.test_watch:client"):
+        [again] = fuzzed(lowkiq, **options, watch=[subject], plan=finding.plan).findings
+        assert finding.story == again.story
+    assert [] == fuzzed(lowkiq, **options, plan=finding.plan).findings
 
 
 def test_calls_of_doubles_are_no_points(lowkiq: AppUnderTest) -> None:
