@@ -54,7 +54,7 @@ def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
 def test_p1_p2_p3_p7_hold_in_a_storm_of_more_kinds(
     make_server: MakeServer, queue_name: str, tmp_path: Path, kind: str
 ) -> None:
-    """P1, P2, P3, P7: the disk is full, the server's clock is set, every other process is of another version."""
+    """P1, P2, P3, P7: the disk is full, the server's clock is set, some processes are of another version."""
     server = make_server(appendonly=kind == "disk", appendfsync="everysec")
     clock = tmp_path / "clock" if kind == "clock" else None
     extras = Extras(disk=kind == "disk", clock=clock, version="the next version" if kind == "version" else "")

@@ -111,7 +111,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--seed", type=int, default=random.SystemRandom().randrange(2**32), help="of the first run of each kind"
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts alone; the others stay as they are")
-    parser.add_argument("--older", metavar="COMMIT", help="every other process of `versions` has the package of it")
+    parser.add_argument("--older", metavar="COMMIT", help="some processes of `versions` have the package of it")
     parser.add_argument("--faketime", type=Path, metavar="FILE", help="libfaketime.so.1: sets the clock below servers")
     parser.add_argument("--add", action="store_true", help="keep the runs that an earlier proof of this commit made")
     return parser.parse_args(arguments)

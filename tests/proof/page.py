@@ -14,7 +14,7 @@ KINDS: Final[Mapping[str, str]] = {
     "storm": "Processes that push and drain are killed, frozen and cut off, each for itself.",
     "disk": "A storm over a server whose append-only file has no room, again and again.",
     "clock": "A storm over a server whose clock is set by a little, back, and forward by more than a lease.",
-    "versions": "A storm in which every other process is of another version.",
+    "versions": "A storm in which some processes are of another version.",
     "race": "Processes that perform many batches side by side are killed, stopped, evicted and paused.",
     "move": "A queue moves to other numbers of shards and back, while its movers and daemons are killed.",
     "failover": "The primary is killed while jobs are pushed, and a replica takes its place.",

@@ -56,7 +56,7 @@ def clock(seed: int, size: float, library: Path | None = None) -> Run:
 
 
 def versions(seed: int, size: float, version: str = "the next version", package: Path | None = None) -> Run:
-    """And every other process is of another version: one whose scripts have another text, or that of a commit."""
+    """And some processes are of another version: one whose scripts have another text, or that of a commit."""
     with _folder() as folder, Server() as server:
         return _storm(seed, size, folder, server, Extras(version=version, package=package))
 

@@ -31,6 +31,8 @@ from tests.kit.waiting import eventually
 from tests.proof.history import Recorder, Terms, Verdict, check
 
 KINDS: Final = ("threads", "coroutines", "items")
+PATIENCE: Final = 30.0
+"""Seconds for which it goes on until each kind of harm has happened."""
 BACKLOG: Final = 150
 """Ids that may wait."""
 _processes: Final = multiprocessing.get_context("forkserver")
@@ -57,9 +59,9 @@ class Race:
         """How often each has happened, by its name."""
 
     def run(self, seconds: float) -> None:
-        """Push, and disturb who drains."""
-        ends_at, disturbs_at, harms = time.monotonic() + seconds, 0.0, self._all_harms()
-        while time.monotonic() < ends_at:
+        """Push, and disturb who drains, for so long, and until each kind of harm has happened."""
+        began_at, disturbs_at, harms = time.monotonic(), 0.0, self._all_harms()
+        while time.monotonic() < began_at + seconds + (PATIENCE if self.missing else 0.0):
             self._push()
             self._pause.wait(0.01)
             if time.monotonic() >= disturbs_at:
