@@ -19,14 +19,20 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from tests.proof.generated_mutants.__main__ import tell_progress
+from tests.proof.generated_mutants.score import AIMED, FILES, prove_score
 from tests.proof.models import prove_models
 from tests.proof.mutants import prove_mutants
 from tests.proof.page import KINDS, write_page
-from tests.proof.results import ROOT, Models, Mutants, ProofRuns, Run, keep, kept, scene
+from tests.proof.results import ROOT, Models, Mutants, MutationScore, ProofRuns, Run, keep, kept, scene
 from tests.proof.runs import RUNS, clock, versions
 
-PARTS: Final = ("models", *KINDS, "mutants")
+PARTS: Final = ("models", *KINDS, "mutants", "score")
 HOUR: Final = 3_600.0
+DRAWN: Final = 30
+"""Generated faults of a short proof."""
+AIM: Final = 0.95
+"""The share of generated faults that has to be found in the files that carry what is promised of a lease."""
 SHORT: Final = 0.3
 """The size of the runs of a short proof."""
 
@@ -44,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 keep(name, prove_models(is_long=is_long, tell=_tell))
             elif name == "mutants":
                 keep(name, prove_mutants(is_long=is_long, tell=_tell))
+            elif name == "score":
+                keep(name, prove_score(FILES, None if is_long else DRAWN, options.seed, tell_progress))
             else:
                 until = began + options.hours * HOUR * _share(name, options.only)
                 run = partial(runs[name], size=1.0 if is_long else SHORT)
@@ -94,12 +102,16 @@ def _share(name: str, only: Sequence[str] | None) -> float:
 def faults() -> list[str]:
     """A line for all that is wrong in what is kept."""
     models, mutants = kept("models", Models), kept("mutants", Mutants)
+    score = kept("score", MutationScore)
+    # Of a few that were drawn a share says little.
+    share = score.share(AIMED) if score and score.seed is None else 1.0
     runs = [(kind, made) for kind in KINDS if (made := kept(kind, ProofRuns))]
     explored, guards = (models.results, models.guards) if models else ([], [])
     return [
         *(f"{one.model} ({one.bounds}) breaks {one.fault}" for one in explored if one.fault),
         *(f"{one.model} without {one.guard!r} breaks nothing" for one in guards if not one.fault),
         *(f"{kind} {run.seed}: {words}" for kind, made in runs for run in made.runs for words in run.violations),
+        *([f"{share:.0%} of the faults of {', '.join(AIMED)} were found, {AIM:.0%} must be"] if share < AIM else []),
         *(f"{one.name} was not found" for one in (mutants.results if mutants else ()) if not one.is_seen),
     ]
 

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from tests.models.catalog import MODELS
 from tests.proof.history import CLAIMS
-from tests.proof.results import ROOT, Models, Mutants, ProofRuns, ProofScene, kept
+from tests.proof.results import ROOT, Models, Mutants, MutationScore, ProofRuns, ProofScene, kept
 
 PAGE: Final = ROOT / "docs" / "proof.md"
 KINDS: Final[Mapping[str, str]] = {
@@ -133,6 +134,37 @@ def _mutants() -> Iterator[str]:
         yield table(("fault", "looked for by", "", "seconds"), rows)
 
 
+def _score() -> Iterator[str]:
+    if score := kept("score", MutationScore):
+        files = sorted({one.file for one in score.results})
+        times = [one.seconds for one in score.results if one.outcome == "found"]
+        is_drawn = f", drawn by seed {score.seed}" if score.seed is not None else ", all of these files"
+        yield (
+            f"{len(score.results):,} faults{is_drawn}, in {score.seconds / 60:.0f} minutes. Half of those that were "
+            f"found took less than {median(times or [0.0]):.1f} s."
+        )
+        yield ""
+        rows = []
+        for file in files:
+            counts = score.counts(file)
+            row = (f"{counts.get(outcome, 0)}" for outcome in OUTCOMES)
+            rows.append((f"`{file}`", *row, f"{score.share([file]):.0%}"))
+        sums = score.counts()
+        rows.append(("**all**", *(f"{sums.get(outcome, 0)}" for outcome in OUTCOMES), f"{score.share(files):.0%}"))
+        yield markdown(("file", *OUTCOMES, "score"), rows)
+        yield ""
+        if missed := [one for one in score.results if one.outcome == "not found"]:
+            yield "Not found:"
+            yield ""
+            yield from (f"- `{one.file}:{one.line}` {one.change}" for one in missed)
+            yield ""
+        if score.unproved:
+            yield "Lines that no run executes, so that nothing is proved of them:"
+            yield ""
+            for file, lines in sorted(score.unproved.items()):
+                yield f"- `{file}`: {', '.join(map(str, lines))}"
+
+
 def _runs() -> Iterator[tuple[str, ProofRuns]]:
     for kind in KINDS:
         if runs := kept(kind, ProofRuns):
@@ -140,6 +172,7 @@ def _runs() -> Iterator[tuple[str, ProofRuns]]:
 
 
 SEEDS: Final = 30
+OUTCOMES: Final = ("found", "not found", "equivalent", "not proved")
 BLOCKS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "scene": _scene,
     "claims": _claims,
@@ -147,4 +180,5 @@ BLOCKS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "faults": _faults,
     "results": _results,
     "mutants": _mutants,
+    "score": _score,
 }

@@ -3,7 +3,8 @@
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -104,6 +105,50 @@ class Mutants(msgspec.Struct, frozen=True):
     """The part of the mutants."""
 
     results: list[MutantResult]
+
+
+class ScoredMutant(msgspec.Struct, frozen=True):
+    """A generated fault of a line, and what became of it.
+
+    `outcome`: "found", "not found", "equivalent", or "not proved" where no run executes the line. `by`: the run that
+    found it and what that said, or why it is equivalent. `seconds` until that was known.
+    """
+
+    file: str
+    line: int
+    change: str
+    outcome: str
+    seconds: float
+    by: str = ""
+
+
+class MutationScore(msgspec.Struct, frozen=True):
+    """The part of the generated faults. `seed`: which were drawn, None for all of those files."""
+
+    results: list[ScoredMutant]
+    seed: int | None = None
+    seconds: float = 0.0
+    unproved: dict[str, list[int]] = {}
+    """Lines that no run executes, by file."""
+
+    def counts(self, file: str | None = None) -> dict[str, int]:
+        """How many have each outcome, of that file or all."""
+        return Counter(one.outcome for one in self.results if file in (None, one.file))
+
+    def share(self, files: Collection[str]) -> float:
+        """The share that was found, of the faults of these files that are not equivalent and in executed lines."""
+        outcomes = [one.outcome for one in self.results if one.file in files]
+        sought = outcomes.count("found") + outcomes.count("not found")
+        return outcomes.count("found") / sought if sought else 1.0
+
+    def beside(self, before: "MutationScore") -> "MutationScore":
+        """With what an earlier proof made of other files."""
+        files = {one.file for one in self.results} | self.unproved.keys()
+        others = [one for one in before.results if one.file not in files]
+        unproved = {file: lines for file, lines in before.unproved.items() if file not in files}
+        return MutationScore(
+            [*others, *self.results], self.seed, self.seconds + before.seconds, unproved | self.unproved
+        )
 
 
 def scene(day: str) -> ProofScene:
