@@ -1,6 +1,6 @@
 """The models, with the bounds in which all orders of steps are gone through, and the bounds that each guard needs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -36,12 +36,22 @@ class ModelCase(NamedTuple):
     quick: Sequence[ModelBounds]
     long: Sequence[ModelBounds]
     guards: Mapping[str, tuple[str, ModelBounds]]
+    actions: frozenset[str]
+    """Parts of the names of all that may happen: a model that never does a thing says nothing of it."""
+
+    def never_done(self, labels: Collection[str]) -> list[str]:
+        """The actions that none of these steps is."""
+        return sorted(action for action in self.actions if not any(action in label for label in labels))
 
 
-def lease_explored(end: int, payloads: int, without: lease.Guard | None = None) -> Explored:
-    """All orders of steps, with one session of each of the two processes."""
+def lease_explored(
+    end: int, payloads: int, without: lease.Guard | None = None, *, deepest: int | None = None
+) -> Explored:
+    """All orders of steps, with one session of each of the two processes; or of the first `deepest` steps."""
     bounded = partial(lease_steps.steps, end=end, payloads=payloads, sessions=1, without=without)
-    return explore(lease.LeaseWorld(), bounded, lease.fault, lease.fault_of_end)
+    return explore(
+        lease.LeaseWorld(), bounded, lease.fault, lease.fault_of_end, symmetry=lease.symmetric, deepest=deepest
+    )
 
 
 def moving_explored(movers: tuple[Mover, ...], without: moving.Guard | None = None) -> Explored:
@@ -66,12 +76,20 @@ def limits_explored(bounds: LimitBounds, without: limits.Guard | None = None) ->
     """All orders of steps of two visits to a limited queue."""
     steps = partial(limits.steps, bounds=bounds, without=without)
     first = limits.LimitsWorld()
-    return explore(first, steps, lambda world: limits.fault(world, bounds), lambda _: None, limits.forget)
+    return explore(
+        first,
+        steps,
+        lambda world: limits.fault(world, bounds),
+        lambda _: None,
+        forget=limits.forget,
+        symmetry=limits.symmetric,
+    )
 
 
-def _lease(end: int, payloads: int) -> ModelBounds:
+def _lease(end: int, payloads: int, deepest: int | None = None) -> ModelBounds:
     words = f"{payloads} payload{'s' * (payloads > 1)}, {end / lease.TTL:g} leases of time"
-    return ModelBounds(words, partial(lease_explored, end, payloads))
+    first = f", the first {deepest} steps" if deepest else ""
+    return ModelBounds(f"{words}{first}", partial(lease_explored, end, payloads, deepest=deepest))
 
 
 def _moving(words: str, movers: tuple[Mover, ...]) -> ModelBounds:
@@ -92,7 +110,7 @@ LEASE: Final = ModelCase(
     "Two processes acquire, perform, settle, die and stand still; calls and answers are late, doubled or lost; a clock "
     "is slow, a key is evicted, a time runs ahead.",
     [_lease(2, 1)],
-    [_lease(1, 2), _lease(0, 3)],
+    [_lease(1, 2), _lease(0, 3), _lease(2, 2, deepest=12), _lease(4, 1, deepest=16)],
     {
         "lease": ("P1", _lease(4, 1)),
         "until": ("P1", _lease(4, 1)),
@@ -105,6 +123,13 @@ LEASE: Final = ModelCase(
         "margin": ("P1", _lease(4, 1)),
         "trust from the sending": ("P1", _lease(4, 1)),
     },
+    frozenset(
+        [
+            *("a push", "time goes by", "the key is evicted", "acquires", "settles", "gives up", "dies"),
+            *("stands still", "goes on", "trusts no longer", "'s handler ends", "arrives, its answer is lost"),
+            *("ahead of time", "is answered None", "is answered ()", "is answered (1,)"),
+        ]
+    ),
 )
 MOVING: Final = ModelCase(
     "move",
@@ -122,6 +147,14 @@ MOVING: Final = ModelCase(
         "late pushes": ("P3", _FORTH_AGAIN),
         "reopening noted": ("P2", _FORTH_AGAIN),
     },
+    frozenset(
+        [
+            *(f": {order}" for order in ("admit", "still", "seal", "carry", "receive", "drop", "open", "note")),
+            *("admit again", "seal again", "open again", "receive refused", "nothing left to carry"),
+            *("the client sends", "applied, heard", "applied, not heard", "closed, heard", "closed, not heard"),
+            *("runs at shard 0", "runs at shard 1", "settles", "dies", "is recovered"),
+        ]
+    ),
 )
 SPANS: Final = ModelCase(
     "arrival numbers",
@@ -132,6 +165,7 @@ SPANS: Final = ModelCase(
         "bases": ("a number is given twice", _spans(8, 1)),
         "kin": ("moves take up more and more room", _spans(8, 1)),
     },
+    frozenset(["a push of", "a job of", "a move begins", "all is carried"]),
 )
 _PERMITS: Final = ModelBounds("two visits, one permit", partial(limits_explored, PERMITS))
 _RATE: Final = ModelBounds("two visits, one id in a window", partial(limits_explored, RATE))
@@ -148,5 +182,11 @@ LIMITS: Final = ModelCase(
         "rate": ("rate", _RATE),
         "slack": ("rate", _RATE),
     },
+    frozenset(
+        [
+            *(" enters", " enters +1", " leaves", "time goes by", "arrives, its answer is lost"),
+            *("is answered None", "is answered 0"),
+        ]
+    ),
 )
 MODELS: Final = (LEASE, MOVING, SPANS, LIMITS)

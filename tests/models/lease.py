@@ -13,6 +13,8 @@ DRIFT: Final = 1
 """How late a slow clock may be within a lease."""
 AHEAD: Final = 2
 DELIVERIES: Final = 2
+NONCES: Final = 10
+"""Sessions of the first process count from here, those of the second from twice of it."""
 
 Guard: TypeAlias = Literal[
     "lease",
@@ -90,6 +92,20 @@ class LeaseWorld(NamedTuple):
         """The same, but for one of the processes."""
         first, second = self.processes
         return self._replace(processes=(process, second) if number == 0 else (first, process))
+
+
+def symmetric(world: LeaseWorld) -> LeaseWorld:
+    """The one of two worlds that differ in the names of the processes alone."""
+    first, second = world.processes
+    if (first._replace(nonce=0), first.nonce % NONCES) <= (second._replace(nonce=0), second.nonce % NONCES):
+        return world
+    renamed = (second._replace(nonce=_renamed(second.nonce)), first._replace(nonce=_renamed(first.nonce)))
+    calls = frozenset(call._replace(process=1 - call.process, nonce=_renamed(call.nonce)) for call in world.calls)
+    return world._replace(processes=renamed, calls=calls, shard=world.shard._replace(nonce=_renamed(world.shard.nonce)))
+
+
+def _renamed(nonce: int) -> int:
+    return nonce and nonce + (NONCES if nonce < 2 * NONCES else -NONCES)
 
 
 def fault(world: LeaseWorld) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from tests.models.lease import AHEAD, DRIFT, MARGIN, TTL, Guard, LeaseCall, LeaseProcess, LeaseWorld, answer
+from tests.models.lease import AHEAD, DRIFT, MARGIN, NONCES, TTL, Guard, LeaseCall, LeaseProcess, LeaseWorld, answer
 
 NAMES: Final = "AB"
 
@@ -32,7 +32,7 @@ def _of_process(
 ) -> Iterator[tuple[str, LeaseWorld]]:
     name, shard = NAMES[number], world.shard
     if process.phase == "idle" and process.sessions < sessions and (shard.waiting or shard.flight):
-        nonce = (number + 1) * 10 + process.sessions + 1
+        nonce = (number + 1) * NONCES + process.sessions + 1
         asking = LeaseProcess("asks", nonce, sent=world.time, sessions=process.sessions + 1)
         call = LeaseCall(number, nonce, 0, 0, world.time)
         yield f"{name} acquires", world.with_process(number, asking)._replace(calls=world.calls | {call})

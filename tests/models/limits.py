@@ -101,6 +101,15 @@ def forget(world: LimitsWorld) -> LimitsWorld:
     return world._replace(calls=frozenset(kept))
 
 
+def symmetric(world: LimitsWorld) -> LimitsWorld:
+    """The one of two worlds that differ in the names of the processes alone."""
+    first, second = world.processes
+    if first <= second:
+        return world
+    calls = frozenset(call._replace(process=1 - call.process) for call in world.calls)
+    return world._replace(processes=(second, first), calls=calls)
+
+
 def fault(world: LimitsWorld, bounds: LimitBounds) -> str | None:
     """The limit that is exceeded, if any."""
     if sum(process.trust > world.time for process in world.processes) > bounds.permits:

@@ -21,6 +21,11 @@ def test_p1_p2_p3_no_order_of_steps_of_a_move_breaks_a_promise(movers: tuple[Mov
     assert found.ends > 0
 
 
+def test_all_that_may_happen_to_a_move_happens_in_the_model() -> None:
+    """Each action is taken in some order."""
+    assert [] == MOVING.never_done(moving_explored(FORTH).labels)
+
+
 # Each promise, and each kind of movers.
 @pytest.mark.parametrize(
     "guard", mostly_nightly(MOVING.guards, "token before role", "seal waits", "drop fenced", "epochs")
@@ -54,6 +59,16 @@ def test_an_end_that_breaks_a_promise_is_told() -> None:
     found = explore(4, lambda at: ((f"-{step}", at - step) for step in (3,) if at > 0), _is_seven, _is_negative)
 
     assert ("negative", ("-3", "-3")) == (found.fault, found.trace)
+
+
+def test_what_needs_too_many_steps_is_left_out_and_that_is_told() -> None:
+    """So a search that was cut short says so; one that was not had all states within the bound."""
+
+    def found(deepest: int | None) -> tuple[int, int, bool]:
+        one = explore(0, lambda at: [("+1", at + 1)] if at < 9 else [], lambda _: None, lambda _: None, deepest=deepest)
+        return one.states, one.depth, one.whole
+
+    assert [(4, 3, False), (10, 9, True), (10, 9, True)] == [found(3), found(9), found(None)]
 
 
 def _is_negative(at: int) -> str | None:

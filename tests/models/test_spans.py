@@ -12,6 +12,7 @@ def test_p3_no_order_of_moves_mixes_up_numbers(bounds: ModelBounds) -> None:
 
     assert (None, ()) == (found.fault, found.trace)
     assert found.ends > 0
+    assert [] == SPANS.never_done(found.labels)
 
 
 @pytest.mark.parametrize("guard", SPANS.guards)

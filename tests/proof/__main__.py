@@ -109,6 +109,7 @@ def faults() -> list[str]:
     explored, guards = (models.results, models.guards) if models else ([], [])
     return [
         *(f"{one.model} ({one.bounds}) breaks {one.fault}" for one in explored if one.fault),
+        *(f"{one.model} ({one.bounds}) never does {one.never_done}" for one in explored if one.never_done),
         *(f"{one.model} without {one.guard!r} breaks nothing" for one in guards if not one.fault),
         *(f"{kind} {run.seed}: {words}" for kind, made in runs for run in made.runs for words in run.violations),
         *([f"{share:.0%} of the faults of {', '.join(AIMED)} were found, {AIM:.0%} must be"] if share < AIM else []),

@@ -26,7 +26,19 @@ def prove_models(*, is_long: bool, tell: Tell) -> Models:
 def _explored(case: ModelCase, bounds: ModelBounds) -> ModelResult:
     began = process_time()
     found = bounds.explored(None)
-    return ModelResult(case.name, bounds.words, found.states, found.ends, process_time() - began, found.fault)
+    never_done = case.never_done(found.labels) if bounds in case.quick else []
+    seconds = process_time() - began
+    return ModelResult(
+        case.name,
+        bounds.words,
+        found.states,
+        found.ends,
+        seconds,
+        found.fault,
+        found.depth,
+        found.whole,
+        never_done,
+    )
 
 
 def _guards(case: ModelCase, *, is_long: bool) -> Iterator[tuple[str, str, ModelBounds]]:

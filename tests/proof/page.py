@@ -69,9 +69,17 @@ def _models() -> Iterator[str]:
             yield f"- **{case.name}**: {case.words}"
         yield ""
         rows = [
-            (one.model, one.bounds, f"{one.states:,}", f"{one.ends:,}", one.fault or "none") for one in models.results
+            (
+                one.model,
+                one.bounds,
+                f"{one.states:,}",
+                f"{one.ends:,}",
+                f"{one.depth}" if one.whole else f"{one.depth}, cut there",
+                one.fault or "none",
+            )
+            for one in models.results
         ]
-        yield table(("model", "bounds", "states", "ends", "broken"), rows)
+        yield table(("model", "bounds", "states", "ends", "steps", "broken"), rows)
         yield ""
         yield "Each guard of the protocol is left out once, and the model finds what it prevents:"
         yield ""

@@ -32,7 +32,11 @@ class ProofScene(msgspec.Struct, frozen=True):
 
 
 class ModelResult(msgspec.Struct, frozen=True):
-    """All orders of steps within bounds; `fault`: the promise that one of them breaks."""
+    """All orders of steps within bounds; `fault`: the promise that one of them breaks.
+
+    `depth`: the most steps that a state needs. `whole`: whether no state was left out as it needs more. `never_done`:
+    actions of the model that no order has.
+    """
 
     model: str
     bounds: str
@@ -40,6 +44,9 @@ class ModelResult(msgspec.Struct, frozen=True):
     ends: int
     seconds: float
     fault: str | None = None
+    depth: int = 0
+    whole: bool = True
+    never_done: list[str] = []
 
 
 class GuardResult(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_all(*, violations: list[str], fault: str | None = None, is_seen: bool = True) -> None:
     """One small part of each kind."""
     keep("scene", ProofScene("1.0", "abc", "2026-01-01", "Valkey 8", "3.11", "Linux", 2, 4.0))
-    model = ModelResult("lease", "2 payloads", 1_234, 5, 1.0, fault)
+    model = ModelResult("lease", "2 payloads", 1_234, 5, 1.0, fault, 12, whole=False)
     keep("models", Models([model], [GuardResult("lease", "token", "P2", "P2", 99, 13)]))
     for kind in KINDS:
         done = {"payloads": 1_000, "handler runs": 800, "lost": 3, "again": 4}
@@ -56,7 +56,7 @@ def test_blocks_are_filled_anew_and_prose_stays() -> None:
 
     assert page == filled(page)
     assert re.sub(r"(?s)-->.*?<!-- end", "", before) == re.sub(r"(?s)-->.*?<!-- end", "", page)
-    assert "| lease | 2 payloads | 1,234 | 5 | none |" in page
+    assert "| lease | 2 payloads | 1,234 | 5 | 12, cut there | none |" in page
     assert "10 deaths of the primary lost 3, and 4 were performed once more" in page
 
 

@@ -79,6 +79,7 @@ class Worlds:
         """What the first of these runs says that finds something wrong, or nothing."""
         for name, seed in runs:
             if words := self.by_name[name].play(seed):
+                self._end_loops()
                 return f"{name} {seed}: {words[0]}"
         return ""
 
@@ -93,6 +94,14 @@ class Worlds:
             finally:
                 conforming.close()
         return ""
+
+    def _end_loops(self) -> None:
+        """A script with a fault may never end, and nothing but a death of the server ends it then."""
+        try:
+            self.server.admin.ping()
+        except RedisError:
+            self.server.kill()
+            self.server.start()
 
 
 @cache

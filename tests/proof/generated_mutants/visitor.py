@@ -21,7 +21,7 @@ _RAN: Final = {"done": "done", "rejected": "done", "retried": "failed", "dead": 
 """What a handler's run came to; it did not run where the outcome is another one."""
 
 
-class Visitor(LeaseSession):
+class ShardVisitor(LeaseSession):
     """One session of one process. Raises AssertionError where the shard does not do as it should."""
 
     def __init__(self, world: "ShardWorld", number: int, nonce: str) -> None:
