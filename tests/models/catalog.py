@@ -18,6 +18,7 @@ FORTH_AGAIN: Final = (Mover(1), Mover(2, "turn"), Mover(3, "again"))
 A_MOVE: Final = MARGIN + SLOT
 """Numbers that a move may take up at most, besides what is carried."""
 PERMITS: Final = LimitBounds(end=3, visits=2, permits=1, rate=0, want=0, stays=0)
+LEAVING: Final = LimitBounds(end=1, visits=3, permits=1, rate=0, want=0, stays=0)
 RATE: Final = LimitBounds(end=3, visits=2, permits=2, rate=1, want=1, stays=0)
 
 
@@ -72,18 +73,14 @@ def spans_explored(moves: int, pushes: int, without: spans.Guard | None = None) 
     return explore(spans.SpanWorld(), steps, fault, lambda _: None)
 
 
-def limits_explored(bounds: LimitBounds, without: limits.Guard | None = None) -> Explored:
-    """All orders of steps of two visits to a limited queue."""
+def limits_explored(
+    bounds: LimitBounds, without: limits.Guard | None = None, *, deepest: int | None = None
+) -> Explored:
+    """All orders of steps of visits to a limited queue; or of the first `deepest` steps."""
     steps = partial(limits.steps, bounds=bounds, without=without)
-    first = limits.LimitsWorld()
-    return explore(
-        first,
-        steps,
-        lambda world: limits.fault(world, bounds),
-        lambda _: None,
-        forget=limits.forget,
-        symmetry=limits.symmetric,
-    )
+    fault = partial(limits.fault, bounds=bounds)
+    first, forget, symmetry = limits.LimitsWorld(), limits.forget, limits.symmetric
+    return explore(first, steps, fault, lambda _: None, forget=forget, symmetry=symmetry, deepest=deepest)
 
 
 def _lease(end: int, payloads: int, deepest: int | None = None) -> ModelBounds:
@@ -168,12 +165,15 @@ SPANS: Final = ModelCase(
     frozenset(["a push of", "a job of", "a move begins", "all is carried"]),
 )
 _PERMITS: Final = ModelBounds("two visits, one permit", partial(limits_explored, PERMITS))
+_LEAVING: Final = ModelBounds(
+    "three visits, one permit, the first 7 steps", partial(limits_explored, LEAVING, deepest=7)
+)
 _RATE: Final = ModelBounds("two visits, one id in a window", partial(limits_explored, RATE))
 LIMITS: Final = ModelCase(
     "limits",
     "Visits ask for a permit of a limited queue, and for ids that may begin; calls are late, doubled or lost, a visit "
     "dies, a time runs ahead.",
-    [_PERMITS],
+    [_PERMITS, _LEAVING],
     [_RATE],
     {
         "permits": ("permits", _PERMITS),
@@ -181,11 +181,12 @@ LIMITS: Final = ModelCase(
         "trust from the sending": ("permits", _PERMITS),
         "rate": ("rate", _RATE),
         "slack": ("rate", _RATE),
+        "nonce": ("permits", _LEAVING),
     },
     frozenset(
         [
             *(" enters", " enters +1", " leaves", "time goes by", "arrives, its answer is lost"),
-            *("is answered None", "is answered 0"),
+            *("is answered None", "is answered"),
         ]
     ),
 )

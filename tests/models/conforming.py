@@ -5,7 +5,8 @@ says so: late, twice, behind another session, or never. The session reads the an
 As in the model, a copy has the time at which it arrives, and time is moved by hand; so nothing ends by itself.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -28,6 +29,8 @@ from tests.models.lease_steps import NAMES, steps
 UNIT: Final = 0.5
 """Seconds of a step of the model's time: so short that no `until` seems longer than a lease can be."""
 ID: Final = "a"
+LONGEST: Final = 40
+"""Steps of a trace."""
 _NOW: Final = 4
 """The place of `now` behind the keys of a command, and of the word that it was measured."""
 
@@ -187,6 +190,22 @@ def random_trace(rng: Random, longest: int) -> list[tuple[str, LeaseWorld]]:
         label, world = rng.choice(arrivals if arrivals and (not others or rng.random() < 0.6) else others or choices)
         trace.append((label, world))
     return trace
+
+
+def play_traces(url: str, admin: redis.Redis, queue_name: str, seeds: Iterable[int]) -> Counter[str]:
+    """The traces of these seeds, each on a shard of its own; how often each step was made. Raises AssertionError."""
+    labels = Counter[str]()
+    for seed in seeds:
+        trace = random_trace(Random(seed), LONGEST)
+        labels.update(label for label, _ in trace)
+        conforming = Conforming(url, admin, f"{queue_name}-{seed}")
+        try:
+            conforming.play(trace)
+        except AssertionError as wrong:
+            raise AssertionError(f"trace {seed}: {wrong}") from wrong
+        finally:
+            conforming.close()
+    return labels
 
 
 def tells_token(trace: Sequence[tuple[str, LeaseWorld]]) -> bool:

@@ -13,9 +13,8 @@ from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 from tests.kit.examples import examples, mostly_nightly
 from tests.kit.servers import Server
-from tests.models.conforming import Conforming, random_trace, tells_token
+from tests.models.conforming import LONGEST, play_traces, random_trace, tells_token
 
-LONGEST: Final = 40
 TRACES: Final = 1_000
 """A sixth of them in each check, twice as many at night."""
 SEEN: Final = (
@@ -37,19 +36,10 @@ GUARDS: Final = {
 
 def play(server: Server, queue_name: str, seeds: Iterable[int]) -> set[str]:
     """The traces of these seeds, and what they did. Raises AssertionError."""
-    labels = set[str]()
-    for seed in seeds:
-        trace = random_trace(Random(seed), LONGEST)
-        labels |= {label for label, _ in trace}
-        conforming = Conforming(server.url, server.admin, f"{queue_name}-{seed}")
-        try:
-            conforming.play(trace)
-        finally:
-            conforming.close()
-    return labels
+    return {*play_traces(server.url, server.admin, queue_name, seeds)}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 def test_the_scripts_go_the_way_of_the_model_in_random_traces(server: Server, queue_name: str) -> None:
     """After each step nonce, call, token, until, flight and waiting are equal: late, doubled and lost calls, too."""
     labels = play(server, queue_name, range(examples(TRACES)))

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with _runs(options) as runs:
         for name in options.only or PARTS:
             if name == "models":
-                keep(name, prove_models(is_long=is_long, tell=_tell))
+                keep(name, prove_models(seed=options.seed, is_long=is_long, tell=_tell))
             elif name == "mutants":
                 keep(name, prove_mutants(is_long=is_long, tell=_tell))
             elif name == "score":
@@ -106,10 +106,12 @@ def faults() -> list[str]:
     # Of a few that were drawn a share says little.
     share = score.share(AIMED) if score and score.seed is None else 1.0
     runs = [(kind, made) for kind in KINDS if (made := kept(kind, ProofRuns))]
+    conformance = models.conformance if models else None
     explored, guards = (models.results, models.guards) if models else ([], [])
     return [
         *(f"{one.model} ({one.bounds}) breaks {one.fault}" for one in explored if one.fault),
         *(f"{one.model} ({one.bounds}) never does {one.never_done}" for one in explored if one.never_done),
+        *([f"the scripts differ from the model: {conformance.wrong}"] if conformance and conformance.wrong else []),
         *(f"{one.model} without {one.guard!r} breaks nothing" for one in guards if not one.fault),
         *(f"{kind} {run.seed}: {words}" for kind, made in runs for run in made.runs for words in run.violations),
         *([f"{share:.0%} of the faults of {', '.join(AIMED)} were found, {AIM:.0%} must be"] if share < AIM else []),

@@ -88,6 +88,14 @@ def _models() -> Iterator[str]:
             for one in models.guards
         ]
         yield table(("model", "without", "breaks", "states until found", "steps"), guards)
+        if played := models.conformance:
+            yield ""
+            yield (
+                f"The model of the lease beside the real scripts: {played.traces:,} random traces from seed "
+                f"{played.seed} on, {played.steps:,} steps. Of {played.calls:,} arrivals of calls {played.late:,} were "
+                "answered to nobody, as they were late or doubled. After each step nonce, call, token, end, flight and "
+                f"waiting {f'differed: **{played.wrong}**' if played.wrong else 'were equal'}."
+            )
 
 
 def _faults() -> Iterator[str]:
@@ -159,7 +167,7 @@ def _score() -> Iterator[str]:
             rows.append((f"`{file}`", *row, f"{score.share([file]):.0%}"))
         sums = score.counts()
         rows.append(("**all**", *(f"{sums.get(outcome, 0)}" for outcome in OUTCOMES), f"{score.share(files):.0%}"))
-        yield markdown(("file", *OUTCOMES, "score"), rows)
+        yield table(("file", *OUTCOMES, "score"), rows)
         yield ""
         if missed := [one for one in score.results if one.outcome == "not found"]:
             yield "Not found:"

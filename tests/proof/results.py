@@ -60,11 +60,27 @@ class GuardResult(msgspec.Struct, frozen=True):
     steps: int
 
 
+class ConformanceResult(msgspec.Struct, frozen=True):
+    """Traces of the lease's model that were played to the real scripts, and the first that they did not go along with.
+
+    `late` counts the calls whose answer found nobody.
+    """
+
+    seed: int
+    traces: int
+    steps: int
+    calls: int
+    late: int
+    seconds: float
+    wrong: str = ""
+
+
 class Models(msgspec.Struct, frozen=True):
     """The part of the models."""
 
     results: list[ModelResult]
     guards: list[GuardResult]
+    conformance: ConformanceResult | None = None
 
 
 class Run(msgspec.Struct, frozen=True):

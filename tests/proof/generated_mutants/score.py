@@ -13,7 +13,7 @@ from redis import RedisError
 
 from lowkiq_lambda import LowkiqError
 from tests.kit.servers import Server
-from tests.models.conforming import Conforming, random_trace, tells_token
+from tests.models.conforming import LONGEST, Conforming, random_trace, tells_token
 from tests.models.lease import LeaseWorld
 from tests.proof.generated_mutants.equivalent import equivalents
 from tests.proof.generated_mutants.features import WORKLOADS
@@ -39,7 +39,6 @@ OTHERS: Final = (
 FILES: Final = (*AIMED, *OTHERS)
 OF_THE_MODEL: Final = ("include/lease", "include/turn", "include/let_go", "drain/acquire", "drain/settle")
 """Files that the model of the lease has, too."""
-LONGEST_TRACE: Final = 40
 TRACES: Final = 60
 SEEDS: Final = 12
 """Runs of each workload."""
@@ -107,7 +106,7 @@ class Worlds:
 @cache
 def traces() -> list[tuple[int, list[tuple[str, LeaseWorld]]]]:
     """Some of the model's, by their seeds; and two in which tokens make a difference, which are rare."""
-    made = ((seed, random_trace(random.Random(seed), LONGEST_TRACE)) for seed in count())
+    made = ((seed, random_trace(random.Random(seed), LONGEST)) for seed in count())
     return [*islice(made, TRACES), *islice(((seed, trace) for seed, trace in made if tells_token(trace)), 2)]
 
 
