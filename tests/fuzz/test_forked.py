@@ -41,7 +41,7 @@ def files(tmp_path: Path) -> Iterator[None]:
 
 def reset() -> None:
     """No file is there."""
-    for file in folder().iterdir():
+    for file in folder().glob("id*"):
         file.unlink()
 
 
@@ -149,8 +149,9 @@ def test_each_drain_is_a_child_with_a_connection_of_its_own(lowkiq: AppUnderTest
     client = lowkiq.app.core.backend.client.client_id()
     assert {"freeze": 1, "die": 1} == dict(report.faults)
     assert "actual    {'id 1': 'run\\nrun\\n', 'id 2': 'run\\nrun\\n'}" in str(report)
-    assert 3 == len(lines) == len({pid for pid, _ in lines} - {str(os.getpid())})
-    assert 3 == len({connection for _, connection in lines} - {str(client)})
+    in_children = {(pid, connection) for pid, connection in lines if pid != str(os.getpid())}
+    assert 3 <= len(in_children) == len({pid for pid, _ in in_children})
+    assert len(in_children) == len({connection for _, connection in in_children} - {str(client)})
 
 
 def test_a_fuzz_in_children(lowkiq: AppUnderTest) -> None:
