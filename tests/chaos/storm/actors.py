@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from redis import RedisError
 
-from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda import Batch, Config, Later, Lowkiq, LowkiqError, Worker
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard import backend
 from tests.chaos.storm import mutants
@@ -24,6 +24,8 @@ SHARDS = 2
 BAD = "bad"
 """How the ids begin that always fail."""
 RETRIES = 2
+IN_PART = 0.2
+"""Of the runs of several payloads of an id how many perform the first ones alone."""
 GOOD_IDS = [f"good-{number}" for number in range(16)]
 BAD_IDS = [f"{BAD}-{number}" for number in range(3)]
 BAD_SHARE = 0.4
@@ -95,7 +97,8 @@ class Scene(msgspec.Struct, frozen=True):
                 return 0.02 * (retry_count + 1)
 
             def perform(self, batch: Batch) -> None:
-                for job_id, payloads in batch.items():
+                parts = {job_id: _part_of(job_id, payloads, rng) for job_id, payloads in batch.items()}
+                for job_id, payloads in parts.items():
                     scope = str(shard_for(job_id, SHARDS))
                     history.write("begin", job_id, payloads, token=batch.token, scope=scope)
                 _pause.wait(rng.expovariate(100))
@@ -107,8 +110,26 @@ class Scene(msgspec.Struct, frozen=True):
                     at = time.monotonic()
                     outcome = "stale" if has_lost_its_lease(batch) else "failed" if is_bad else "done"
                     history.write("end", job_id, at=at, outcome=outcome, token=batch.token)
+                    if rest := batch[job_id][len(parts[job_id]) :]:
+                        for position in range(len(parts[job_id])):
+                            batch.done(job_id, payload=position)
+                        batch.put_off(job_id, Later(0.02))
+                        if outcome == "done":
+                            note_rest(batch, job_id, rest, at)
+
+        def note_rest(batch: Batch, job_id: str, rest: list[int], at: float) -> None:
+            """Two runs to whoever reads it: of what is marked as done, and then of the others."""
+            scope = str(shard_for(job_id, SHARDS))
+            history.write("begin", job_id, rest, at=at, token=batch.token, scope=scope)
+            history.write("end", job_id, at=at, outcome="failed", token=batch.token)
 
         return app.worker(Noting)
+
+
+def _part_of(job_id: str, payloads: list[int], rng: random.Random) -> list[int]:
+    """Those that a run performs: now and then only the first of several, and then the others are put off."""
+    in_part = len(payloads) > 1 and not job_id.startswith(BAD) and rng.random() < IN_PART
+    return payloads[: rng.randrange(1, len(payloads))] if in_part else payloads
 
 
 def drain(scene: Scene, seed: int) -> None:
