@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -15,12 +16,15 @@ from tests.kit.examples import mostly_nightly
 from tests.kit.servers import MakeServer
 from tests.kit.servers.fault_proxy import FaultProxy
 from tests.proof.history import Event, Terms, check
+from tests.proof.history.events import What
 
 Brew = Callable[..., Storm]
 LEASE = 1.0
 LUA = Path(lowkiq_lambda.__file__).parent / "store" / "lua"
 SEED = int(os.environ.get("LOWKIQ_TEST_SEED") or random.SystemRandom().randrange(2**32))
 """Of the faults and of what is pushed; a failure tells it."""
+PUSH: Final[list[tuple[What, str]]] = [("push-begin", ""), ("push-end", "ok")]
+HANDLED: Final[list[tuple[What, str]]] = [("begin", ""), ("end", "done"), ("settled", "")]
 LONGEST = {"retry_count + 1": 8.0}
 """Seconds of a storm, where only its end shows the fault. The others end as soon as they have found it."""
 
@@ -107,6 +111,30 @@ def test_payloads_that_were_done_come_again_only_to_a_process_that_stood_still(
     found = check(events, Terms(settling=0.1, ended=False)).words
 
     assert is_wrong == any("again after they were done" in each for each in found)
+
+
+@pytest.mark.parametrize(("outcome", "is_wrong"), [("stale", False), ("done", True)])
+def test_a_holder_that_stood_still_goes_on_with_its_batch_until_it_has_its_lease_at_an_end(
+    outcome: str,
+    is_wrong: bool,  # noqa: FBT001 - a case
+) -> None:
+    """P2: the end of another id says that the lease is lost, so that a younger holder may have had the next id."""
+    events = [
+        *(Event(0.1, what, 9, "b", [1], outcome=end) for what, end in PUSH),
+        *(Event(0.1, what, 9, "a", [1], outcome=end) for what, end in PUSH),
+        Event(1.0, "begin", 1, "b", [1], token=1),
+        Event(1.1, "frozen", 1),
+        *(Event(2.5, what, 2, "a", [1], token=2, outcome=end) for what, end in HANDLED),
+        Event(3.0, "thawed", 1),
+        Event(3.1, "end", 1, "b", token=1, outcome=outcome),
+        Event(3.2, "begin", 1, "a", [1], token=1, repeated=False),
+        Event(3.3, "end", 1, "a", token=1, outcome="stale"),
+    ]
+
+    found = check(events, Terms(acknowledged=True, ended=False)).violations["P2"]
+
+    assert is_wrong == any("again after they were done" in violation.words for violation in found)
+    assert is_wrong == any("as if for the first time" in violation.words for violation in found)
 
 
 def test_a_process_that_runs_is_judged_before_it_tells() -> None:

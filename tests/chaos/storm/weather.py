@@ -38,7 +38,8 @@ from tests.proof.history import Recorder, Terms, check
 DRAINS: Final = 3
 PATIENCE: Final = 30.0
 """Seconds for which it goes on until each kind of harm has happened."""
-PILE: Final = [f"pile-{number}" for number in range(60)]
+PILE: Final = [*(f"pile-{number}" for number in range(60)), *(f"{BAD}-pile-{number}" for number in range(3))]
+"""Some are bad: on a busy machine pushers may die before they have pushed any."""
 SETTLING: Final = 5
 """Leases within which a failure is durable, if no harm is done: on a busy machine one may not be enough."""
 _processes: Final = multiprocessing.get_context("forkserver")

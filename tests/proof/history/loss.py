@@ -15,8 +15,8 @@ CLAIM: Final = Claim(
     "what is left; each number of a run or a look was in a push that was not refused; no number is in two looks, or in "
     "a look and a run that is done for good. A number that a run did for good (settled; or done, with no harm to its "
     "process within the time of a settling) comes again only to an older holder that had stood still or been evicted "
-    "before; one that did not fail comes again only with the word that it does. A settling names a run that was done "
-    "or stale.",
+    "before. To others a number that did not fail comes again only with the word that it does. A settling names a run "
+    "that was done or stale.",
     "What the server loses; what the bound of the morgue removes; if nobody looks at the morgue, numbers that were the "
     "first of three runs which ended with their process.",
 )
@@ -72,8 +72,8 @@ def _repeats(story: IdStory, terms: Terms) -> Iterator[str]:
         again = [n for n in run.numbers if n in done_by and not run.is_overtaken(done_by[n])]
         if final := [n for n in again if done_by[n].is_final(run.began_at, _settling(terms))]:
             yield f"{final[:20]} were handed over again after they were done"
-        untold = [n for n in run.numbers if n in handed and run.repeated is False and handed[n].outcome != "failed"]
-        if untold:
+        others = (n for n in run.numbers if n in handed and not run.is_overtaken(handed[n]))
+        if untold := [n for n in others if run.repeated is False and handed[n].outcome != "failed"]:
             yield f"{untold[:20]} came again as if for the first time"
         handed.update(dict.fromkeys(run.numbers, run))
         if run.outcome == "done":

@@ -20,8 +20,8 @@ class HandlerRun(msgspec.Struct, eq=False):
     """One call of the handler for one id. `outcome` is empty while it runs, and if its process died.
 
     `lost_at`: when an operator took its lease. `is_late`: its process stood still before it began, and its holder has
-    ended nothing since, so that its last look at its lease may be older. `stood`: its process had stood still, and has
-    told no outcome. `disturbed_at`: the first harm to its process since it began.
+    not had its lease at the end of a run since, so that its last look at it may be older. `stood`: its process had
+    stood still, and has told no outcome. `disturbed_at`: the first harm to its process since it began.
     """
 
     id: str
@@ -94,8 +94,8 @@ class RunHistory:
         self._done: dict[tuple[int, str], list[HandlerRun]] = defaultdict(list)
         self._harm: dict[int, list[float]] = defaultdict(list)
         self._stood_at: dict[int, float] = {}
-        self._ended_at: dict[tuple[int, int], float] = defaultdict(lambda: -math.inf)
-        """When each holder, a process and a token, ended its last run."""
+        self._held_at: dict[tuple[int, int], float] = defaultdict(lambda: -math.inf)
+        """When each holder, a process and a token, ended a run last, and had its lease."""
         self._has_stood: set[int] = set()
         for event in self.events:
             if event.what in HARM:
@@ -146,7 +146,7 @@ class RunHistory:
             scope=event.scope,
             began_at=event.at,
             repeated=event.repeated,
-            is_late=self._stood_at.get(event.process, -math.inf) > self._ended_at[event.process, event.token],
+            is_late=self._stood_at.get(event.process, -math.inf) > self._held_at[event.process, event.token],
         )
         self.stories[event.id].runs.append(run)
         self._open[event.process][event.id].append(run)
@@ -160,7 +160,8 @@ class RunHistory:
         elif event.what == "holds":
             run.held_at = event.at
         else:
-            self._ended_at[event.process, event.token] = event.at
+            if event.outcome != "stale":
+                self._held_at[event.process, event.token] = event.at
             runs.remove(run)
             run.ended_at, run.outcome = event.at, event.outcome
             if event.outcome in MAYBE_DONE:
