@@ -17,7 +17,7 @@ from lowkiq_lambda.stack.packaging.contents import (
     install_for_app,
     install_locked,
 )
-from lowkiq_lambda.stack.packaging.lean import leave_out_pages, postpone, thin_out
+from lowkiq_lambda.stack.packaging.lean import forget_installation, leave_out_pages, postpone, thin_out
 from lowkiq_lambda.stack.packaging.targets import BuildFailed, BuildTarget
 from lowkiq_lambda.stack.scaffold.owned import FOLDER, TEMPLATE, lock_file, outdated
 
@@ -83,6 +83,7 @@ def _check(function: str) -> None:
 
 def _thinned(function: str, target: BuildTarget, python: str | None, into: Path) -> list[str | None]:
     thin_out(into)
+    forget_installation(into)
     copy_library(function, target, into)
     return [postpone(into), compile_templates(python, into)]
 

@@ -15,6 +15,8 @@ from lowkiq_lambda.stack.packaging.targets import BuildFailed, BuildTarget
 NEVER_PACKED: Final = (".*", "__pycache__", "*.py[cod]")
 # 1.7 MB of Powertools that shows people the API of a resolver, which no function here has.
 _NEVER_SHOWN: Final = ("swagger-ui-bundle.min.js", "swagger-ui.min.css")
+# The source of time zones, which lie beside it compiled.
+_NEVER_READ: Final = ("tzdata.zi",)
 
 REQUIREMENTS: Final = "requirements.txt"
 COPIED: Final = "app"
@@ -63,7 +65,7 @@ def _install(target: BuildTarget, into: Path, *arguments: str) -> None:
         if done.returncode:
             raise BuildFailed(f"pip found no packages that fit {target.version} on {target.architecture}, see above.")
         # Apart and then joined: in one folder pip would leave out what two installations share.
-        never = shutil.ignore_patterns(*NEVER_PACKED, *_NEVER_SHOWN, "bin")
+        never = shutil.ignore_patterns(*NEVER_PACKED, *_NEVER_SHOWN, *_NEVER_READ, "bin")
         shutil.copytree(stage, into, dirs_exist_ok=True, ignore=never)
 
 

@@ -121,6 +121,12 @@ def thin_out(into: Path) -> None:
         shutil.rmtree(into / "aws_lambda_powertools" / part, ignore_errors=True)
 
 
+def forget_installation(into: Path) -> None:
+    """Remove the lists of installed files, which are for those who remove a package: `leave_out_pages` is the last."""
+    for record in into.glob("*.dist-info/RECORD"):
+        record.unlink()
+
+
 def leave_out_pages(into: Path) -> None:
     """Remove them, but for those that the app's requirements.txt names, or another package in that folder may need."""
     there = {_plain(each.name): each for each in distributions(path=[str(into)])}
