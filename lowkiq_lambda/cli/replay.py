@@ -35,11 +35,11 @@ EXIT CODES
 
 EXAMPLES
   What would be pushed:
-    lowkiq replay SyncOrder --since "14:00 yesterday" --until "15:10 yesterday" \\
-      --dry-run
+    lowkiq replay SyncOrder --since "14:00 yesterday" \\
+      --until "15:10 yesterday" --dry-run
   The same for good, ten ids in a second:
-    lowkiq replay SyncOrder --since "14:00 yesterday" --until "15:10 yesterday" \\
-      --rate 10 --yes
+    lowkiq replay SyncOrder --since "14:00 yesterday" \\
+      --until "15:10 yesterday" --rate 10 --yes
 """
 _FASTEST: Final = 1_000_000
 

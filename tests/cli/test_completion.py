@@ -32,7 +32,7 @@ def test_a_script_knows_every_command(shell: str, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["re"], {"redis", "requeue", "reset", "reshard", "resume"}),
+        (["re"], {"record", "redis", "replay", "requeue", "reset", "reshard", "resume"}),
         (["sho"], {"show"}),
         (["stack", "co"], {"costs"}),
     ],

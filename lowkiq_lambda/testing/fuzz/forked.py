@@ -4,14 +4,14 @@ Nothing of the child is left to the next one but what it has told its parent bef
 """
 
 import os
-import pickle
-import select
 import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from lowkiq_lambda.base.errors import ConfigError
@@ -26,8 +26,6 @@ _LOOK: Final = 0.02
 """Seconds between two looks whether the child waits for a lock."""
 _WAITS_FOR: Final = 0.5
 """Seconds without an end after which a child waits for one that stands still."""
-_BYTES: Final = 8
-"""Of the length of a message."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class ForkedDrain:
         self._before = {*touched}
         self._learned = ChildNotes()
         self._pid = 0
-        self._pipe = -1
+        self._told: Connection | None = None
 
     def start(self, frozen: "ForkedDrain | None" = None) -> End:
         """Fork, and wait for an end: of the child, or of its way to the line at which it stands still.
@@ -78,17 +76,17 @@ class ForkedDrain:
         """
         sys.stdout.flush()
         sys.stderr.flush()
-        reader, writer = os.pipe()
+        reader, writer = Pipe(duplex=False)
         with warnings.catch_warnings():
             # Threads that are there are not needed in the child.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         if not self._pid:
-            os.close(reader)
+            reader.close()
             self._be_child(writer)
-        os.close(writer)
-        self._pipe = reader
-        return self._read(frozen)
+        writer.close()
+        self._told = reader
+        return self._read(reader, frozen)
 
     def go_on(self) -> None:
         """Let a child that stands still go on."""
@@ -97,20 +95,21 @@ class ForkedDrain:
     def join(self) -> None:
         """Let it go on to its end. Raises ConfigError if it breaks."""
         self.go_on()
-        self._read(None)
+        if self._told:
+            self._read(self._told, None)
 
-    def _read(self, frozen: "ForkedDrain | None") -> End:
+    def _read(self, reader: Connection, frozen: "ForkedDrain | None") -> End:
         looks_from = time.monotonic()
-        while frozen is not None and not select.select([self._pipe], [], [], _LOOK)[0]:
+        while frozen is not None and not reader.poll(_LOOK):
             if self.process.lock_is_awaited() or time.monotonic() - looks_from > _WAITS_FOR:
                 frozen.process.was_waited_for = True
                 frozen.go_on()
                 frozen = None
-        end, notes = self._message()
+        end, notes = _message(reader)
         if end != "broken":
             self._learn(notes)
         if end != "halted":
-            os.close(self._pipe)
+            reader.close()
             os.waitpid(self._pid, 0)
         if end == "broken":
             raise ConfigError(f"The forked drain broke: {notes}")
@@ -144,23 +143,9 @@ class ForkedDrain:
         process.errors = [RuntimeError(text) for text in notes.errors]
         self._clock.advance(max(notes.now - self._clock.time(), 0.0))
 
-    def _message(self) -> tuple[End, Any]:
-        size = self._exactly(_BYTES)
-        if not size:
-            return "broken", "it ended without a word."
-        end, notes = pickle.loads(self._exactly(int.from_bytes(size)))  # noqa: S301 - of our own child
-        return end, notes
-
-    def _exactly(self, size: int) -> bytes:
-        parts = b""
-        while len(parts) < size and (part := os.read(self._pipe, size - len(parts))):
-            parts += part
-        return parts
-
-    def _be_child(self, writer: int) -> NoReturn:
+    def _be_child(self, writer: Connection) -> NoReturn:
         def send(end: End, notes: object) -> None:
-            message = pickle.dumps((end, notes))
-            os.write(writer, len(message).to_bytes(_BYTES) + message)
+            writer.send((end, notes))
 
         def signalled(end: End, number: signal.Signals) -> None:
             send(end, self._notes())
@@ -175,3 +160,11 @@ class ForkedDrain:
             send("broken", f"{type(error).__name__}: {error}")
         finally:
             os._exit(0)
+
+
+def _message(reader: Connection) -> tuple[End, Any]:
+    try:
+        end, notes = reader.recv()
+    except EOFError:
+        return "broken", "it ended without a word."
+    return end, notes

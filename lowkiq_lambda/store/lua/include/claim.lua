@@ -70,7 +70,7 @@ end
 -- what waits under it.
 local function take(merge, ids, times, limits, first, plain)
   local records, all = read_records(ids, limits.bytes)
-  local counts, originals, troubles = {}, {}, plain and {}
+  local counts, originals = {}, {}
   if not plain then
     counts, originals = rarely().values_of(retry, 'ZMSCORE', ids), rarely().values_of(since, 'ZMSCORE', ids)
   end
@@ -79,7 +79,6 @@ local function take(merge, ids, times, limits, first, plain)
     local id, due_at = ids[i], tonumber(originals[i] or times[i])
     local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
     if left < 1 then break end
-    if kind == kinds.few and not troubles then troubles = rarely().values_of(trouble, 'HMGET', ids) end
     if not record then
       -- The id is due and has no payloads. The shard is repaired, and the payloads that were taken before must not be lost.
       if n == 0 then error('DAMAGED id without payloads') end
@@ -96,8 +95,7 @@ local function take(merge, ids, times, limits, first, plain)
       end
       value = struct.pack('>dd', due_at, count) .. single
       whole[#whole + 1] = id
-    elseif kind == kinds.few and not (counts[i] or troubles[i])
-      and fits(record, math.min(left, limits.chunk or left), bytes) then
+    elseif plain and kind == kinds.few and fits(record, math.min(left, limits.chunk or left), bytes) then
       local taken, last = struct.unpack('>BI2', record, 2)
       left, bytes = left - taken, bytes - (#record - 4 * taken)
       -- As it lies in the record, and the length of the last before it.
