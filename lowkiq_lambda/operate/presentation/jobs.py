@@ -37,15 +37,11 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One failure of a job. `at`: Unix seconds. `retry_count`: 0 for the first. `error`: its first and last line.
-
-    `rule`: the rule of the worker that decided about it, as in `kill_on(SchemaError)`; empty for none.
-    """
+    """One failure of a job. `at`: Unix seconds. `retry_count`: 0 for the first. `error`: its first and last line."""
 
     at: float
     retry_count: int
     error: str
-    rule: str
 
 
 class ProgressResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,12 +194,7 @@ def job_details(
 
 
 def _failure(failure: Failure) -> FailureResponse:
-    return FailureResponse(
-        at=failure.at,
-        retry_count=int(failure.retry_count),
-        error=_encodable(failure.error),
-        rule=_encodable(failure.rule),
-    )
+    return FailureResponse(at=failure.at, retry_count=int(failure.retry_count), error=_encodable(failure.error))
 
 
 def _encodable(text: str) -> str:

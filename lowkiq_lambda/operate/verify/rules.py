@@ -37,11 +37,8 @@ _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "superseded": (frozenset({WAITING, FLIGHT}), "superseded"),
     "dead": (frozenset({WAITING, FLIGHT}), MORGUE),
     "ended": (frozenset({FLIGHT}), "done"),
-    "discarded": (frozenset({WAITING, FLIGHT}), "discarded"),
 }
 """By the kind of an entry: where a payload has to be before, and where it is then."""
-_ENDS_OLDEST: Final = frozenset({"dead", "discarded"})
-"""Ends of the oldest payload in flight: the others go back to wait."""
 
 
 def violations(
@@ -84,9 +81,7 @@ class Judge:
         self._met: set[str] = set()
         """Ids that this one has claimed, or settled, since."""
         self._replaced: dict[str, tuple[int, str]] = {}
-        """What ends the flight of ids whose payload in flight is replaced: the same call tells their outcome."""
-        self._rejected: dict[str, tuple[int, str]] = {}
-        """In which call ids were rejected, as payloads of them may go to the morgue in the same one."""
+        """What ends the flight of ids whose payload in flight is superseded: the same call tells their outcome."""
         self._call = ""
         self._calls: dict[int, int] = {}
         """The last call under each token."""
@@ -95,7 +90,7 @@ class Judge:
             "joined": self._joined,
             "claimed": self._claimed,
             "done": self._done,
-            "rejected": self._reject,
+            "rejected": self._rejected,
             **dict.fromkeys(_BACK, self._back),
             **dict.fromkeys(_MOVES, self._moved),
         }
@@ -148,7 +143,6 @@ class Judge:
     def _joined(self, item: Sequence[Any]) -> None:
         job_id, survivor, merged = item[0], Place(*item[1:3]), Place(*item[3:5])
         was = self._end_up(job_id, merged, {WAITING, FLIGHT, MORGUE}, "joined")
-        self._note_replaced(job_id, was)
         if survivor == merged:
             self._violation("account", job_id, f"payload {survivor.arrival} is joined with itself")
         elif self.ledger.state(job_id, survivor) is None and self.ledger.is_old(survivor):
@@ -193,13 +187,12 @@ class Judge:
             self._settled(job_id)
             self.ledger.land(job_id, "done")
 
-    def _reject(self, item: Sequence[Any]) -> None:
+    def _rejected(self, item: Sequence[Any]) -> None:
         """An id, or one payload of it: then the outcome of the id is that of the others."""
-        self._rejected[item[0]] = self._holder, self._call
-        if len(item) > 2:  # noqa: PLR2004 - with its place
-            self._end_up(item[0], Place(*item[1:3]), {FLIGHT}, "rejected")
-        else:
+        if len(item) == 1:
             self._done(item)
+        else:
+            self._end_up(item[0], Place(*item[1:3]), {FLIGHT}, "rejected")
 
     def _back(self, item: Sequence[Any]) -> None:
         self._settled(item[0])
@@ -232,26 +225,19 @@ class Judge:
     def _moved(self, item: Sequence[Any]) -> None:
         job_id, place, kind = item[0], Place(*item[1:3]), self._kind
         before, after = _MOVES[kind]
-        if kind == "dead" and self._rejected.get(job_id) == (self._holder, self._call):
-            before = before | {"done", "rejected"}
         oldest = self.ledger.among(job_id, FLIGHT)[:1]
-        was_in_flight = (was := self._end_up(job_id, place, before, after)) == FLIGHT
-        if kind == "requeued" and len(item) > 3:  # noqa: PLR2004 - with its new place
+        was_in_flight = self._end_up(job_id, place, before, after) == FLIGHT
+        if len(item) > 3:  # noqa: PLR2004 - with its new place
             self.ledger.put(job_id, place, "requeued")
             place = Place(*item[3:5])
             self.ledger.put(job_id, place, WAITING)
             self.ledger.handed[job_id] = {place}
-        if kind == "superseded":
-            self._note_replaced(job_id, was)
-        if was_in_flight and kind in _ENDS_OLDEST:
-            if oldest != [place]:
-                self._violation("order", job_id, f"payload {place.arrival} is {kind} before {oldest[0].arrival}")
-            self.ledger.land(job_id, WAITING)
-
-    def _note_replaced(self, job_id: str, was: str | None) -> None:
-        """Another payload stands for what was there; if it was the last in flight, the id is not in flight any more."""
-        if was == FLIGHT and not self.ledger.among(job_id, FLIGHT):
+        if was_in_flight and kind == "superseded" and not self.ledger.among(job_id, FLIGHT):
             self._replaced[job_id] = (self._holder, self._call)
+        if was_in_flight and kind == "dead":
+            if oldest != [place]:
+                self._violation("order", job_id, f"payload {place.arrival} dies before payload {oldest[0].arrival}")
+            self.ledger.land(job_id, WAITING)
 
     def _end_up(self, job_id: str, place: Place, before: Collection[str], after: str) -> str | None:
         """Put a payload into its new state; returns the previous one."""
