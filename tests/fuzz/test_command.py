@@ -123,8 +123,12 @@ def test_options_under_a_misspelt_name_are_refused(project: Path, capsys: pytest
     assert "[tool.lowkiq.fuzz.SetOrdr] is of no worker: the name of this one is SetOrder." in capsys.readouterr().err
 
 
-def test_a_finding_becomes_a_test(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_becomes_a_test(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The story is printed, the exit code is 1, and pytest runs what was written."""
+    # A process of its own has not loaded a project of Django, as another test may have here.
+    monkeypatch.delitem(sys.modules, "lowkiq_lambda.contrib.django.project", raising=False)
     code = main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "tests/test_of_fuzz.py"])
 
     text, errors = capsys.readouterr()
