@@ -21,7 +21,7 @@ from lowkiq_lambda.settings.loading import load_app, load_value
 from lowkiq_lambda.testing.fuzz.options import FuzzOptions
 from lowkiq_lambda.testing.fuzz.report import FuzzReport, terminal_width
 from lowkiq_lambda.testing.fuzz.run import fuzz
-from lowkiq_lambda.testing.fuzz.written_test import written_test
+from lowkiq_lambda.testing.fuzz.written_test import OF_DJANGO, written_test
 from lowkiq_lambda.testing.kit import app_under_test
 from lowkiq_lambda.testing.server import URL_VARIABLE, open_server
 
@@ -66,7 +66,6 @@ _MOST_SCENARIOS: Final = 10_000_000
 _MOST_SEED: Final = 2**53
 _WORKER: Final = re.compile(r"[\w.]+:[\w.]+")
 _SETTINGS_OF_DJANGO: Final = "DJANGO_SETTINGS_MODULE"
-_OF_DJANGO: Final = "lowkiq_lambda.contrib.django.project:app"
 _PARTS: Final = 1_000
 """Of the bar of a terminal."""
 
@@ -95,7 +94,7 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     json: Annotated[bool, flag("Write the report as JSON.")] = False,
 ) -> int:
     """Fuzz; the exit code."""
-    loaded, subject = _subject(worker, app)
+    loaded, subject, spec = _subject(worker, app)
     if write_test is not None and write_test.exists():
         raise ConfigError(f"{write_test} exists: name a new file.")
     options = FuzzOptions(seconds=seconds, scenarios=scenarios, seed=seed, plan=replay)
@@ -116,7 +115,7 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
         say(report.text(terminal_width()))
     if write_test is not None and report.findings:
         write_test.parent.mkdir(parents=True, exist_ok=True)
-        write_test.write_text(written_test(subject, report), "utf-8")
+        write_test.write_text(written_test(subject, report, spec), "utf-8")
         remark(f"wrote {write_test}")
     return DIFFERENT if report.findings else DONE
 
@@ -137,18 +136,22 @@ def _report(app: Lowkiq, worker: type[Worker[Any]], options: FuzzOptions, *, tot
         return fuzz(kit.app, kit.clock, worker, options, update)
 
 
-def _subject(word: str, app: str | None) -> tuple[Lowkiq, type[Worker[Any]]]:
-    """The worker, and its app. Raises ConfigError, AppNotFound, DeclarationError."""
+def _subject(word: str, app: str | None) -> tuple[Lowkiq, type[Worker[Any]], str | None]:
+    """The app, its worker, and MODULE:APP if that was loaded.
+
+    Raises ConfigError, AppNotFound, DeclarationError.
+    """
     if ":" not in word:
-        loaded = load_app(app_spec(app, os.environ), Lowkiq)
-        return loaded, worker_of(loaded, word)
+        named = app_spec(app, os.environ)
+        loaded = load_app(named, Lowkiq)
+        return loaded, worker_of(loaded, word), named
     if not _WORKER.fullmatch(word):
         raise ConfigError(f"{word!r} names no worker: expected MODULE:WORKER, such as shop:SyncOrder.")
-    spec = find_app_spec(app, os.environ) or (_OF_DJANGO if os.environ.get(_SETTINGS_OF_DJANGO) else None)
+    spec = find_app_spec(app, os.environ) or (OF_DJANGO if os.environ.get(_SETTINGS_OF_DJANGO) else None)
     if spec is not None:
         # The modules of a project of Django can be imported once its app has set Django up.
         load_app(spec, Lowkiq)
     subject = declared(cast("AnyWorker", load_value(word)))
     if subject.app is None:
         raise ConfigError(f"{word} is not bound to an app: decorate it with @app.worker.")
-    return cast("Lowkiq", subject.app), subject
+    return cast("Lowkiq", subject.app), subject, spec

@@ -124,11 +124,10 @@ def test_options_under_a_misspelt_name_are_refused(project: Path, capsys: pytest
 
 
 def test_a_finding_becomes_a_test(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The story is printed, the exit code is 1, and pytest runs what was written."""
-    # A process of its own has not loaded a project of Django, as another test may have here.
-    monkeypatch.delitem(sys.modules, "lowkiq_lambda.contrib.django.project", raising=False)
+    """The story is printed, the exit code is 1, and pytest runs what was written, though Django is loaded."""
+    monkeypatch.setitem(sys.modules, DJANGO, ProjectOfDjango(DJANGO))
     code = main(["fuzz", "AddPoint", "--scenarios", "30", "--write-test", "tests/test_of_fuzz.py"])
 
     text, errors = capsys.readouterr()
@@ -181,6 +180,9 @@ def test_a_fuzz_that_fails_itself_has_found_nothing(
     assert errors.endswith("error: the fuzz of AddPoint failed itself, as shown above.\n")
 
 
+DJANGO = "lowkiq_lambda.contrib.django.project"
+
+
 class ProjectOfDjango(ModuleType):
     """In place of the module that sets Django up; Django can be set up only once in a process."""
 
@@ -198,7 +200,7 @@ def test_django_is_set_up_before_a_worker_is_imported(
     project: Path, named_by: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Models can be imported only then; a test that is written does the same."""
-    name = "lowkiq_lambda.contrib.django.project"
+    name = DJANGO
     monkeypatch.setitem(sys.modules, name, ProjectOfDjango(name))
     if named_by == "pyproject.toml":
         (project / "pyproject.toml").write_text(PYPROJECT.replace("shop:app", f"{name}:app"))
