@@ -96,6 +96,7 @@ class StoreMachine(DisturbedMachine):
     @invariant()
     def store_is_as_the_model(self) -> None:
         """The whole shard is as the model says."""
+        self.model.forget_failures()
         known, (found, after) = expected(self.model), stored_and_seen(self.server.admin, self.shard.ref)
         for state in (known, found):
             state["trouble"] = in_numbers(state["trouble"])

@@ -150,6 +150,10 @@ class Model:
         """When, with which retry_count and how each id failed, newest first: of those that have an error anywhere."""
         return {id_: noted for id_, noted in self.noted.items() if id_ in self.errors or id_ in self.morgue}
 
+    def forget_failures(self) -> None:
+        """Of ids without an error: it may get one, or be killed, and has no earlier failure then."""
+        self.noted = self.failures
+
     def retry_count(self, job: Job) -> float:
         """The id's: the largest of those of its payloads."""
         return max(self.counts.get(entry.arrival, -1.0) for entry in [*job.handed, *job.entries])
@@ -196,9 +200,11 @@ class Model:
                 continue
             more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
+            self.forget_failures()
         self._trim()
         while self.flight and not partial:
             self._done(*self.flight.popitem())
+        self.forget_failures()
 
     def go_on(self, limits: Limits) -> None:
         """Claim and hold; or let go, where nothing is due."""
