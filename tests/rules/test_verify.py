@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, LowkiqError, Rejected, Worker
+from lowkiq_lambda import Batch, BatchJob, Later, Lowkiq, LowkiqError, Rejected, Worker
 from lowkiq_lambda.operate.inspect import journal
 from lowkiq_lambda.operate.verify import verifier
 from lowkiq_lambda.operate.verify.duty import VerifyDuty
@@ -392,3 +392,22 @@ def test_e93_the_verification_goes_on_over_a_move(app: Lowkiq, clock: ManualCloc
     life = app.operate(worker).biography(0)
     assert [2, 3] == [*dict.fromkeys(event.shards_count for event in life.events)]
     assert "gone" == life.now
+
+
+@pytest.mark.parametrize("error", [ValueError("bug"), Later(1)], ids=["retried", "put off"])
+def test_an_equal_payload_that_replaces_the_one_in_flight_is_sound(
+    app: Lowkiq, queue_name: str, error: Exception
+) -> None:
+    """P4: it was pushed with a smaller score while the id ran, so it stands for the one that goes back."""
+
+    def perform(_batch: Batch) -> None:
+        worker.push_many([{"id": "a", "payload": "v", "score": 1}])
+        raise error
+
+    worker = declare(app, queue_name, perform)
+    app.operate(worker).journal("all", seconds=600)
+    worker.push_many([{"id": "a", "payload": "v", "score": 5}])
+    app.drain()
+
+    assert "joined" in [event.kind for event in app.operate(worker).biography("a").events]
+    assert [] == app.operate(worker).verify().violations

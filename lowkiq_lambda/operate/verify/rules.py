@@ -81,7 +81,7 @@ class Judge:
         self._met: set[str] = set()
         """Ids that this one has claimed, or settled, since."""
         self._replaced: dict[str, tuple[int, str]] = {}
-        """What ends the flight of ids whose payload in flight is superseded: the same call tells their outcome."""
+        """What ends the flight of ids whose payload in flight is replaced: the same call tells their outcome."""
         self._call = ""
         self._calls: dict[int, int] = {}
         """The last call under each token."""
@@ -143,6 +143,7 @@ class Judge:
     def _joined(self, item: Sequence[Any]) -> None:
         job_id, survivor, merged = item[0], Place(*item[1:3]), Place(*item[3:5])
         was = self._end_up(job_id, merged, {WAITING, FLIGHT, MORGUE}, "joined")
+        self._note_replaced(job_id, was)
         if survivor == merged:
             self._violation("account", job_id, f"payload {survivor.arrival} is joined with itself")
         elif self.ledger.state(job_id, survivor) is None and self.ledger.is_old(survivor):
@@ -226,18 +227,23 @@ class Judge:
         job_id, place, kind = item[0], Place(*item[1:3]), self._kind
         before, after = _MOVES[kind]
         oldest = self.ledger.among(job_id, FLIGHT)[:1]
-        was_in_flight = self._end_up(job_id, place, before, after) == FLIGHT
+        was_in_flight = (was := self._end_up(job_id, place, before, after)) == FLIGHT
         if len(item) > 3:  # noqa: PLR2004 - with its new place
             self.ledger.put(job_id, place, "requeued")
             place = Place(*item[3:5])
             self.ledger.put(job_id, place, WAITING)
             self.ledger.handed[job_id] = {place}
-        if was_in_flight and kind == "superseded" and not self.ledger.among(job_id, FLIGHT):
-            self._replaced[job_id] = (self._holder, self._call)
+        if kind == "superseded":
+            self._note_replaced(job_id, was)
         if was_in_flight and kind == "dead":
             if oldest != [place]:
                 self._violation("order", job_id, f"payload {place.arrival} dies before payload {oldest[0].arrival}")
             self.ledger.land(job_id, WAITING)
+
+    def _note_replaced(self, job_id: str, was: str | None) -> None:
+        """Another payload stands for what was there; if it was the last one, the id is not in flight any more."""
+        if was == FLIGHT and not self.ledger.among(job_id, FLIGHT):
+            self._replaced[job_id] = (self._holder, self._call)
 
     def _end_up(self, job_id: str, place: Place, before: Collection[str], after: str) -> str | None:
         """Put a payload into its new state; returns the previous one."""
