@@ -142,9 +142,9 @@ def _subject(word: str, app: str | None) -> tuple[Lowkiq, type[Worker[Any]], str
     Raises ConfigError, AppNotFound, DeclarationError.
     """
     if ":" not in word:
-        named = app_spec(app, os.environ)
-        loaded = load_app(named, Lowkiq)
-        return loaded, worker_of(loaded, word), named
+        place = app_spec(app, os.environ)
+        loaded = load_app(place, Lowkiq)
+        return loaded, worker_of(loaded, word), place
     if not _WORKER.fullmatch(word):
         raise ConfigError(f"{word!r} names no worker: expected MODULE:WORKER, such as shop:SyncOrder.")
     spec = find_app_spec(app, os.environ) or (OF_DJANGO if os.environ.get(_SETTINGS_OF_DJANGO) else None)
