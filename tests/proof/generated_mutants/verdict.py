@@ -19,6 +19,8 @@ JUST: Final = 5.0
 """Seconds that a call may have been tried again: what is due since then was not when it was made first."""
 HEADS: Final = 60
 """Bytes that a claim may count beside payloads: the heads of a few records."""
+FEW: Final = 8
+"""An id with so many payloads is handed over as a whole, but for its chunks."""
 SETTLING: Final = 1.5
 """Of the time of a history, which counts events: harm right behind an outcome comes before it is durable."""
 TERMS: Final = Terms(looked=True, settling=SETTLING, acknowledged=True, failing="bad", retries=RETRIES)
@@ -30,11 +32,8 @@ def judged(events: Sequence[Event], workload: Workload) -> list[str]:
     """What the history of a run breaks."""
     if workload.declared.get("merge") == "latest":
         return [*_of_newest(events)]
-    if workload.dead_head == "skip":
-        return check(events, TERMS).words
-    if workload.dead_head == "latest":
-        events = [*_without_superseded(events)]
-    return check(events, TERMS_OF_HEADS).words
+    terms = TERMS if workload.dead_head == "skip" else TERMS_OF_HEADS
+    return check(_without_dying(events, supersedes=workload.dead_head == "latest"), terms).words
 
 
 def look_at_claim(world: "ShardWorld", claimed: Sequence[Delivery], limits: ClaimLimits) -> None:
@@ -48,8 +47,14 @@ def look_at_claim(world: "ShardWorld", claimed: Sequence[Delivery], limits: Clai
         return
     due_at, job_id = others[0]
     assert due_at >= max(one.due_at for one in claimed), f"{job_id} is due since {due_at}, and others were claimed"
-    size = PLACE + len(state["waiting"][job_id][0][0].payload.encode())
-    has_room = len(claimed) < limits.ids and len(sizes) < limits.payloads and sum(sizes) + size + HEADS <= limits.bytes
+    payloads = [PLACE + len(entry.payload.encode()) for entry in state["waiting"][job_id][0]]
+    # A few payloads are not cut in two by the room of a claim.
+    least = payloads[: limits.chunk or FEW] if len(payloads) <= FEW else payloads[:1]
+    has_room = (
+        len(claimed) < limits.ids
+        and len(sizes) + len(least) <= limits.payloads
+        and sum(sizes) + sum(least) + HEADS * len(least) <= limits.bytes
+    )
     assert not has_room, f"there was room for {job_id}, which is due"
 
 
@@ -60,7 +65,8 @@ def look_at_rest(world: "ShardWorld") -> None:
     for name in ("flight", "suspects", "groups", *(() if blocked else ("waiting", "errors", "trouble"))):
         assert not state[name], f"{name} is left: {state[name]}"
     for job_id, job in state["waiting"].items():
-        world.write("left", job_id, [number_of(entry) for entry in (*job[0], *job[5])], outcome="waiting")
+        # What a started job was handed, or a blocked head, stands before what came later.
+        world.write("left", job_id, [number_of(entry) for entry in (*job[5], *job[0])], outcome="waiting")
     ran = {number for event in world.events if event.what == "begin" for number in event.numbers}
     for job_id, dead in state["morgue"].items():
         numbers = {number_of(entry) for entry in dead[2]}
@@ -105,11 +111,16 @@ def _look_at_items(world: "ShardWorld", state: dict[str, Any]) -> None:
         assert item.status in ("x" if label in dead else "df"), f"item {label} is {item.status}"
 
 
-def _without_superseded(events: Sequence[Event]) -> Iterator[Event]:
-    """The history as one knows it who is not told which payloads a later one has superseded behind a dead head."""
+def _without_dying(events: Sequence[Event], *, supersedes: bool) -> Iterator[Event]:
+    """The history as one knows it who is not told of pushes to ids that kill their processes.
+
+    Their deaths are counted by the account of the shard. `supersedes`: nor of what a later payload supersedes behind a
+    dead head.
+    """
     newest = max((event.numbers[-1] for event in events if event.what == "push-end"), default=0)
     for event in events:
-        is_open = event.what == "push-end" and event.id.startswith("bad") and event.numbers[-1] < newest
+        may_go = supersedes and event.id.startswith("bad") and bool(event.numbers) and event.numbers[-1] < newest
+        is_open = event.what == "push-end" and (may_go or event.id.startswith("kill"))
         yield msgspec.structs.replace(event, outcome="unknown") if is_open else event
 
 
