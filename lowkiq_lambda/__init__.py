@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         NoSuchQueue,
         NoSuchTask,
         NotFlushed,
+        PastError,
         PoolExhausted,
         PushInterrupted,
         QueueMismatch,
         Rejected,
         TaskClosed,
     )
+    from lowkiq_lambda.declare.error_rules import ErrorRule, discard_on, kill_on, retry_on
     from lowkiq_lambda.declare.worker import Job, JobDict, Worker
     from lowkiq_lambda.engine.batch import Batch, BatchJob
     from lowkiq_lambda.jobs.debounce import Debounce
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
-    from lowkiq_lambda.jobs.retry import Later
+    from lowkiq_lambda.jobs.retry import DISCARD, KILL, Later
     from lowkiq_lambda.settings.config import Config
     from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
 
@@ -52,11 +54,12 @@ _PLACES: Final = {
     **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
     **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
     **dict.fromkeys(("Buffer", "MorgueLimits"), "settings.protocols"),
+    **dict.fromkeys(("ErrorRule", "discard_on", "kill_on", "retry_on"), "declare.error_rules"),
+    **dict.fromkeys(("DISCARD", "KILL", "Later"), "jobs.retry"),
     "Config": "settings.config",
     "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
     "KeepRuns": "jobs.keep_runs",
-    "Later": "jobs.retry",
     "Lowkiq": "app",
     "Rate": "jobs.rate",
     "message_only": "base.error_text",
@@ -82,6 +85,8 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "DISCARD",
+    "KILL",
     "BackendDenied",
     "BackendError",
     "BackendFull",
@@ -96,6 +101,7 @@ __all__ = [
     "CursorError",
     "Debounce",
     "DeclarationError",
+    "ErrorRule",
     "Failure",
     "HandlerError",
     "Incoming",
@@ -114,6 +120,7 @@ __all__ = [
     "NoSuchQueue",
     "NoSuchTask",
     "NotFlushed",
+    "PastError",
     "PoolExhausted",
     "ProgressView",
     "PushInterrupted",
@@ -124,5 +131,8 @@ __all__ = [
     "ScoredPayload",
     "TaskClosed",
     "Worker",
+    "discard_on",
+    "kill_on",
     "message_only",
+    "retry_on",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker, discard_on
 from lowkiq_lambda.aws.ticking import ticked
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.engine.budget import Budget, VisitResult
@@ -153,6 +153,31 @@ def test_an_id_in_retry_makes_its_neighbours_little_dearer(app: Lowkiq, clock: M
 
     assert (2, 2) == (cost.round_trips, cost.scripts)
     assert cost.commands.total() <= 52
+
+
+def test_rules_by_error_cost_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """They decide in the process: a drop travels in the call that is made anyway, and rules alone cost nothing."""
+    gone = {"0"}
+
+    def drop(batch: Batch) -> None:
+        for job_id in gone & {*batch}:
+            batch.fail(job_id, KeyError("gone"))
+
+    worker = warm_worker(app, drop, shards_count=1, batch_size=100)
+
+    def push_and_visit() -> Cost:
+        worker.push_many(jobs())
+        return cost_of(lambda: visit(app, clock))
+
+    worker.worker.on_error, gone = (discard_on(KeyError),), {"no such id"}
+    declared, gone = push_and_visit(), {"0"}
+    dropped = push_and_visit()
+    worker.worker.on_error, gone = (), {"no such id"}
+    without = push_and_visit()
+
+    assert without.commands == declared.commands
+    assert (2, 2) == (declared.round_trips, dropped.round_trips)
+    assert dropped.commands.total() - declared.commands.total() <= 8
 
 
 def test_headers_cost_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:

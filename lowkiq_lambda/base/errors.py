@@ -107,6 +107,25 @@ class HandlerError(LowkiqError):
 class Rejected(LowkiqError):
     """The job cannot succeed, and a retry would not help: it ends."""
 
+    keep: bool = False
+
+    def __init__(self, message: str | None = None, *, keep: bool = False) -> None:
+        """With `keep` its payloads go to the morgue, the list of dead jobs, so that an operator can requeue them."""
+        super().__init__(message)
+        self.keep = keep
+
+
+class PastError(LowkiqError):
+    """An error of another id, which is charged to this one without running it: `retry_in` gets it in place of its own.
+
+    `type_name`: that of the other error, "" if its text does not begin with one. `text`: the text that is kept of it.
+    """
+
+    def __init__(self, message: str | None = None, *, type_name: str = "") -> None:
+        super().__init__(message)
+        self.type_name = type_name
+        self.text = message or ""
+
 
 class CursorError(LowkiqError, ValueError):
     """The cursor cannot be used: it was not made here, its data have changed, or JSON cannot hold it."""

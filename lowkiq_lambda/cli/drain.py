@@ -30,7 +30,8 @@ OUTCOMES are counted in ids
   retried   failed, and waits for its next try
   dead      failed for the last time: its oldest payload went to the morgue
   blocked   failed for the last time, and waits until an operator unblocks it
-  rejected  ended with Rejected, which is no failure
+  rejected  ended with Rejected, which is no failure, or discarded
+  discarded a rule of the worker dropped a payload; part of rejected
   returned  given back as it was before
   later     stopped on its way, and goes on at a later time
   suspected failed in a batch with others, and runs alone before that counts

@@ -89,7 +89,8 @@ def _lines(details: JobDetails, now: float) -> Iterator[str]:
     if details.failures:
         yield "failures, the newest first"
     for failure in details.failures:
-        yield f"  {_moment(failure.at, now)}: {_one_line(failure.error)}"
+        rule = f" ({visible(failure.rule)} decided)" if failure.rule else ""
+        yield f"  {_moment(failure.at, now)}: {_one_line(failure.error)}{rule}"
     yield f"why: {details.why}"
 
 

@@ -59,11 +59,20 @@ def tell_why(
         write_json(diagnosis)
     else:
         upcoming = [] if diagnosis.next_at is None else [f"Next: {utc(diagnosis.next_at)}."]
-        say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
+        dropped = _discarded(named_queue, job_id) if situation.is_unknown else ()
+        say(*map(visible, (diagnosis.sentence, *dropped, *diagnosis.more, *upcoming)))
         if not situation.is_unknown:
             tenant = None if situation.tenant is None else situation.tenant.tenant
             say(*_commands(named_queue, job_id, diagnosis.kind, tenant, app))
     return FAILED if situation.is_unknown else DONE
+
+
+def _discarded(queue_of_job: NamedQueue, job_id: str) -> Iterator[str]:
+    """A sentence on the last payload of the id that a rule dropped, if the journal has one."""
+    events = [event for event in queue_of_job.operate.biography(job_id).events if event.kind == "discarded"]
+    for event in events[-1:]:
+        error = f"the error has the fingerprint {event.fingerprint}"
+        yield f"{event.rule} dropped a payload of it at {utc(event.at)}; {error}."
 
 
 def _commands(queue_of_job: NamedQueue, job_id: str, kind: str, tenant: str | None, app: str | None) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """Checks how a worker is declared, and binds it to its app."""
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
@@ -14,8 +16,10 @@ from lowkiq_lambda.declare.worker import (
     has_limits,
     is_coroutine,
     is_generator,
+    note_retry_in,
 )
 from lowkiq_lambda.jobs.job import MAX_EXACT, is_number
+from lowkiq_lambda.jobs.retry import takes_error
 from lowkiq_lambda.settings.protocols import is_awaited
 
 if TYPE_CHECKING:
@@ -150,6 +154,11 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         raise DeclarationError(
             f'{name}.dead_head = "block" makes no sense with merge = "latest": nothing waits behind it.'
         )
+    _check_parts(worker, name)
+
+
+def _check_parts(worker: type[Worker[Any]], name: str) -> None:
+    """Of fields that few workers have, each by the module of its own."""
     if worker.debounce is not None:
         from lowkiq_lambda.jobs.debounce import Debounce  # noqa: PLC0415 - imported lazily: cold start
 
@@ -165,6 +174,10 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
         from lowkiq_lambda.declare.declared_limits import check_limits  # noqa: PLC0415 - imported lazily: cold start
 
         check_limits(worker)
+    if worker.on_error != ():
+        from lowkiq_lambda.declare.error_rules import check_rules  # noqa: PLC0415 - imported lazily: cold start
+
+        check_rules(name, worker.on_error)
     if is_generator(worker):
         _check_cursor_fields(worker, name)
     for field in ("isolate", "ordered"):
@@ -269,19 +282,35 @@ def _check_function(worker: type[Worker[Any]], method: str, *arguments: str) -> 
     if method != "perform_job" and inspect.isgeneratorfunction(function):
         hint = "; perform_job may be one, for a job with a cursor" if method == "perform" else ""
         raise DeclarationError(f"{where} is a generator: its body would never run{hint}.")
-    is_bound = isinstance(inspect.getattr_static(worker, method), staticmethod | classmethod)
+    _check_call(worker, method, arguments)
+
+
+def _check_call(worker: type[Worker[Any]], method: str, arguments: Sequence[str]) -> None:
     try:
         signature = inspect.signature(getattr(worker, method))
     except (TypeError, ValueError):
         # Not everything that is written in C tells what it takes.
         return
-    call_arguments = arguments if is_bound else ("self", *arguments)
+    call_arguments = ("self", *arguments) if _gets_self(inspect.getattr_static(worker, method)) else arguments
+    if method == "retry_in":
+        with_error = takes_error(getattr(worker, method), *call_arguments)
+        if note_retry_in(worker, takes_error=with_error):
+            return
     try:
         signature.bind(*call_arguments)
     except TypeError as error:
         parameters = ", ".join(signature.parameters)
         called_as = f"{method}({', '.join(call_arguments)})"
-        raise DeclarationError(f"{where}({parameters}) cannot be called as {called_as}: {error}.") from error
+        raise DeclarationError(
+            f"{worker.__name__}.{method}({parameters}) cannot be called as {called_as}: {error}."
+        ) from error
+
+
+def _gets_self(attribute: object) -> bool:
+    """Whether a function gets the object of its class as its first argument."""
+    if isinstance(attribute, partial) and sys.version_info < (3, 14):
+        return False
+    return hasattr(type(attribute), "__get__") and not isinstance(attribute, staticmethod | classmethod)
 
 
 def _defines(worker: type[Worker[Any]], method: str) -> bool:

@@ -20,7 +20,7 @@ from typing import (
     cast,
     overload,
 )
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from msgspec import UNSET
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from lowkiq_lambda.declare.error_rules import ErrorRule
     from lowkiq_lambda.jobs.debounce import Debounce
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
@@ -171,6 +172,11 @@ class Worker(Pushable[Q]):
     """How many calls of the handler run side by side in one shard; 1 to 1,000, and at most 1,000 ids together."""
     max_retry_count: ClassVar[int] = 25
     """How often a failed job is tried again: n retries are n + 1 executions."""
+    on_error: ClassVar[Sequence["ErrorRule"]] = ()
+    """Rules by error: `retry_on(...)`, `kill_on(...)`, `discard_on(...)`. The first that fits an error decides.
+
+    If none does, `retry_in` and `max_retry_count` decide.
+    """
     queue_name: ClassVar[str] = ""
     """The name of the queue; by default the name of the class."""
     merge: ClassVar[Literal["min", "max", "never", "latest"]] = "min"
@@ -214,9 +220,21 @@ class Worker(Pushable[Q]):
     app: ClassVar["BoundApp | None"] = None
     """The app that the class is bound to, by `@app.worker`."""
 
-    def retry_in(self, retry_count: int) -> float:
-        """Seconds until the next try, after the failure with this count (0 for the first)."""
-        return default_retry_in(retry_count, _rng)
+    if TYPE_CHECKING:
+
+        def retry_in(self, *arguments: Any, **keywords: Any) -> float:  # noqa: ANN401 - as each worker defines it
+            """Seconds until the next try: define it as `retry_in(self, retry_count)` or with the error behind that."""
+            ...
+
+    else:
+
+        def retry_in(self, retry_count: int, error: "BaseException | str | None" = None) -> float:  # noqa: ARG002 - for those that look at it
+            """Seconds until the next try, after the failure with this count (0 for the first); or `KILL`, or `DISCARD`.
+
+            Define it with the count alone, or with the error too: the exception, the text of `batch.fail`, or a
+            `PastError` if the id did not run because others failed alike.
+            """
+            return default_retry_in(retry_count, _rng)
 
     def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
         """Called with the jobs that just went to the morgue, or are blocked; what it raises is logged, no more."""
@@ -358,7 +376,8 @@ class WorkerOptions(TypedDict, total=False):
     weight: float
     tenants: Literal["spread", "home"] | None
     tenant_rate: "Rate | None"
-    retry_in: Callable[[int], float]
+    on_error: "Sequence[ErrorRule]"
+    retry_in: Callable[[int], float] | Callable[[int, Any], float]
     payload: Any
 
 
@@ -423,6 +442,21 @@ def shard_index(worker: "type[Worker[Any]] | Worker", job_id: str) -> int:
     return (
         number_for(job_id) if number_for else shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
     )
+
+
+_takes_error: Final[WeakSet[type[Worker[Any]]]] = WeakSet()
+"""Workers whose `retry_in` takes the error, too."""
+
+
+def note_retry_in(worker: type[Worker[Any]], *, takes_error: bool | None) -> bool:
+    """Note whether the worker's `retry_in` takes the error. False if it can be called neither with nor without one."""
+    (_takes_error.add if takes_error else _takes_error.discard)(worker)
+    return takes_error is not None
+
+
+def retry_in_takes_error(worker: type[Worker[Any]]) -> bool:
+    """Whether the worker's `retry_in` takes the error behind the retry count."""
+    return worker in _takes_error
 
 
 def refuse_without_score(worker: type[Worker[Any]], what: str) -> None:

@@ -17,7 +17,7 @@ from lowkiq_lambda.engine.perform import (
     Performer,
     about,
     interruptions,
-    no_failures,
+    is_failure,
     returned,
 )
 from lowkiq_lambda.jobs.job import Delivery
@@ -71,7 +71,7 @@ async def _call(
         dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
     except BaseException as raised:
         error = told(raised)
-        if not is_a(error, no_failures()):
+        if is_failure(performer.worker, error):
             logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
         return error, exited
     return (None, exited) if has_begun else (HandlerError(NOT_AWAITED), None)
@@ -105,7 +105,8 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         error = told(raised)
         if is_a(error, interruptions()):
             raise error from None
-        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
+        if is_failure(worker, error):
+            logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
         batch.fail(job_id, error)
     else:
         batch.done(job_id)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from lowkiq_lambda.base.error_text import brief, call_safely, cut, headline, is_
 from lowkiq_lambda.base.forks import InParentAlone
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.perform import about, hook_errors
-from lowkiq_lambda.jobs.job import PLACE, MorgueJob, ScoredPayload, score_of
+from lowkiq_lambda.jobs.job import PLACE, MorgueJob, ScoredPayload, WhyDead, score_of
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         """The error as a failure that counts."""
         text = self.text(error)
         dumped = self.dump(text)
-        return CountedFailure(dumped, self._brief(text, dumped), signature(error), blamed)
+        return CountedFailure(dumped, self._brief(text, dumped), error, signature(error), blamed)
 
     def repeated_exit(self, error: BaseException, times: int, *, blamed: bool) -> "CountedFailure":
         """The counted failure of an id that exited `times` times in a row, the last time with this error."""
@@ -76,22 +76,34 @@ class ErrorText(msgspec.Struct, frozen=True):
 
     def shared(self, dumped: bytes) -> "CountedFailure":
         """The error that others were kept with, as a failure that counts."""
-        return CountedFailure(dumped, self._brief(self.read(dumped), dumped))
+        text = self.read(dumped)
+        return CountedFailure(dumped, self._brief(text, dumped), text, is_charged=True)
 
     def _brief(self, text: str, dumped: bytes) -> bytes:
         return dumped if len(text) <= BRIEF else self.dump(brief(text, BRIEF))
 
 
 class CountedFailure(msgspec.Struct, frozen=True):
-    """A failure that counts: its stored error, the short form of that, and the signature of failures like it.
+    """A failure that counts: its stored error, the short form of that, the error, and the signature of those like it.
 
-    `blamed`: the failure belongs to the id alone.
+    `blamed`: the failure belongs to the id alone. `is_charged`: it belongs to other ids, so the error is only a text.
     """
 
     dumped: bytes
     brief: bytes
+    error: BaseException | str
     signature: str = ""
     blamed: bool = False
+    is_charged: bool = False
+
+
+class Death(NamedTuple):
+    """An id whose oldest payload died: that entry, its error, and why, as `MorgueJob.why` says it."""
+
+    id: str
+    entry: bytes
+    error: bytes
+    why: WhyDead
 
 
 class Deaths(msgspec.Struct, frozen=True):
@@ -102,25 +114,23 @@ class Deaths(msgspec.Struct, frozen=True):
     texts: ErrorText
     clock: Clock
 
-    def tell(self, dead: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """Log the ids and call the worker's hook; an error of the hook does not take jobs out of the morgue.
-
-        `dead`: (id, entry, error) of each.
-        """
+    def tell(self, dead: Sequence[Death]) -> None:
+        """Log the ids and call the worker's hook; an error of the hook does not take jobs out of the morgue."""
         message = "jobs are blocked" if self.worker.dead_head == "block" else "jobs went to the morgue"
-        logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in dead]))
+        logger.warning(message, extra=about(self.worker, [death.id for death in dead]))
         try:
-            jobs = [self._morgue_job(*one) for one in dead]
+            jobs = [self._morgue_job(death) for death in dead]
             with InParentAlone():
                 self.worker().retries_exhausted(jobs)
         except hook_errors() as error:
             name = self.worker.__name__
             logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
 
-    def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
+    def _morgue_job(self, death: Death) -> MorgueJob:
+        entry = death.entry
         payload, broken = call_safely(self.load_payload, entry[PLACE:])
         if broken is not None:
             # The raw bytes are shown after any error of the codec.
             payload = entry[PLACE:]
-        text = self.texts.read(error)
-        return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text)
+        text = self.texts.read(death.error)
+        return MorgueJob(death.id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text, why=death.why)

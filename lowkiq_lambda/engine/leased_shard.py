@@ -11,6 +11,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.engine.budget import Budget, StopReason
+from lowkiq_lambda.engine.failure import Death
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import about
@@ -202,7 +203,8 @@ class LeasedShard:
         counts = Counter({"recovered": acquired.recovered, outcome: failed, "failed": failed})
         self._count(counts, lambda: [(job_id, outcome) for job_id, _ in acquired.dead])
         if acquired.dead:
-            self.settings.after_death([(job_id, entry, self.session.crashed) for job_id, entry in acquired.dead])
+            crashed = self.session.crashed
+            self.settings.after_death([Death(job_id, entry, crashed, "crashed") for job_id, entry in acquired.dead])
 
     def _count(self, counts: Counter[str], name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]]) -> None:
         """Take in what Redis has just acknowledged."""

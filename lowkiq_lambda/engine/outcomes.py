@@ -4,19 +4,19 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, shown, type_name
+from lowkiq_lambda.base.error_text import call_safely, cut, headline, is_a, loggable, plain, type_name
 from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, ErrorText
+from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, Death, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.jobs.job import Delivery, Outcome
-from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of, default_retry_in, safe_delay
+from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.deciding import Fate
     from lowkiq_lambda.engine.iteration import Iteration
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,6 @@ MOST_NAMED: Final = 100
 MOST_NOTES: Final = 20
 """Of one run of an id: an item keeps no more."""
 
-_rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
-
 
 class PendingOutcomes:
     """Fills while batches run, is handed over at each settling, and a new one is begun after it."""
@@ -48,8 +46,8 @@ class PendingOutcomes:
         self._suspect_batches = 0
         self.payloads = 0
         """How many payloads were performed to their end."""
-        self.dead: list[tuple[str, bytes, bytes]] = []
-        """Id, entry and error of what has failed for the last time."""
+        self.dead: list[Death] = []
+        """What has failed for the last time."""
 
     @property
     def is_empty(self) -> bool:
@@ -103,13 +101,17 @@ class PendingOutcomes:
         return [job_id for job_id, outcome in self.named() if outcome != "returned"]
 
     def counts(self) -> Counter[str]:
-        """Ids by outcome; `failed`: those whose failure counts; `checkpointed`: those of `later` with new progress."""
+        """Ids by outcome; `failed`: those whose failure counts; `checkpointed`: those of `later` with new progress.
+
+        `rejected`: with those that are `discarded`.
+        """
         counts: Counter[str] = Counter(record[1] for record in self._records)
         del counts["rest"]
         if counts["later"]:
             counts["checkpointed"] = sum(record[3] for record in self._records if record[1] == "later")
         counts["done"] = len(self._done)
         counts["failed"] = counts["retried"] + counts["dead"] + counts["blocked"]
+        counts["rejected"] += counts["discarded"]
         return +counts
 
     def _add_each(self, batch: Sequence[Delivery], result: BatchResult, now: float) -> None:
@@ -122,7 +124,7 @@ class PendingOutcomes:
                 failure = self._texts.failure(result.failed[delivery.id], blamed=in_company)
                 self._fail(delivery, failure, now, iteration)
             elif delivery.id in result.rejected:
-                self._reject(delivery, result.rejected[delivery.id])
+                self._reject(delivery, result.rejected[delivery.id], iteration)
             elif delivery.id in result.later:
                 self._put_off(delivery, result.later[delivery.id], now, iteration, blamed=in_company)
             elif delivery.id in exited_ids and result.exit is not None:
@@ -158,8 +160,8 @@ class PendingOutcomes:
                 continue
             record: list[object] = [delivery.id, "ended"]
             for payload, error in sorted(own.items()):
-                reason = "" if error is None else self._reason(error)
-                record += [arrival_of(delivery.entries[payload]), reason]
+                reason = ("", "", "") if error is None else (*self._refusal(error), _digits(error))
+                record += [arrival_of(delivery.entries[payload]), *reason]
             self._saved.append(tuple(record))
             self.payloads += len(own)
             yield without(delivery, own)
@@ -167,19 +169,33 @@ class PendingOutcomes:
     def _fail(
         self, delivery: Delivery, failure: CountedFailure, now: float, iteration: "Iteration | None" = None
     ) -> None:
+        from lowkiq_lambda.engine.deciding import decide  # noqa: PLC0415 - imported lazily: cold start
+
         # Movement that cannot be kept is none: it would be found anew at each failure.
         unkept = self._save(delivery, iteration, failed=True)
         has_moved = iteration is not None and iteration.has_moved and unkept is None
-        record = failure_record(self._worker, delivery, failure, now, has_moved=has_moved)
-        self._records.append(record)
-        if record[1] != "retried":
-            self.dead.append((delivery.id, delivery.entries[0], failure.dumped))
+        count = 0.0 if has_moved else delivery.retry_count + 1
+        fate = decide(self._worker, failure, int(count))
+        if fate.act == "retry":
+            self._records.append(retry_record(delivery, failure, count, now + fate.delay, fate.rule))
+            return
+        self._records.append(end_record(self._worker, delivery, failure, fate))
+        if fate.act == "kill":
+            self.dead.append(Death(delivery.id, delivery.entries[0], failure.dumped, fate.why))
+        else:
+            text = "a job was discarded by %s: %s"
+            logger.info(text, fate.rule, _reason(failure.error), extra=about(self._worker, [delivery.id]))
 
-    def _reject(self, delivery: Delivery, rejected: Mapping[int | None, Rejected]) -> None:
+    def _reject(
+        self, delivery: Delivery, rejected: Mapping[int | None, Rejected], iteration: "Iteration | None"
+    ) -> None:
         reasons: list[object] = []
         for payload, error in rejected.items():
-            reasons += [0 if payload is None else payload + 1, self._reason(error)]
-        self._records.append((delivery.id, "rejected", *reasons))
+            reasons += [0 if payload is None else payload + 1, *self._refusal(error)]
+        if any(reasons[2::3]):
+            self._save(delivery, iteration, failed=True)
+        digits = _digits(next(iter(rejected.values())))
+        self._records.append((delivery.id, "rejected", digits, *reasons))
         self.payloads += len(delivery.entries)
 
     def _note(self, notes: Mapping[str, Sequence[str]]) -> None:
@@ -187,9 +203,12 @@ class PendingOutcomes:
             if texts:
                 self._saved.append((job_id, "noted", *map(self._message, texts[-MOST_NOTES:])))
 
-    def _reason(self, error: Rejected) -> bytes:
+    def _refusal(self, error: Rejected) -> tuple[bytes, bytes | str]:
+        """The reason, and what the morgue keeps with the payload, or nothing."""
         text, broken = call_safely(str, error)
-        return self._message(headline(error) if broken is not None else text or "")
+        is_kept, _ = call_safely(lambda raised: raised.keep is True, error)
+        reason = self._message(headline(error) if broken is not None else text or "")
+        return reason, self._texts.dump(error) if is_kept else ""
 
     def _message(self, text: str) -> bytes:
         """A message for items of tasks, in its stored form."""
@@ -237,26 +256,23 @@ class PendingOutcomes:
         return broken
 
 
-def failure_record(
-    worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, now: float, *, has_moved: bool = False
-) -> OutcomeRecord:
-    """A retry later, or, when those are used up, the morgue for the oldest payload, or whatever `dead_head` says.
-
-    For a job whose cursor has moved since it last failed it is the first failure.
-    """
-    count = 0.0 if has_moved else delivery.retry_count + 1
-    if count >= worker.max_retry_count:
-        return _last_failure(worker.dead_head, delivery, failure)
-    at = now + _delay(worker, int(count))
-    return delivery.id, "retried", count, at, failure.dumped, failure.signature, failure.blamed, failure.brief
+def retry_record(delivery: Delivery, failure: CountedFailure, count: float, due_at: float, rule: str) -> OutcomeRecord:
+    """A retry, as include/outcomes.lua reads it."""
+    marks = failure.signature, failure.blamed, failure.brief
+    return delivery.id, "retried", count, due_at, failure.dumped, *marks, *((rule,) if rule else ())
 
 
-def _last_failure(dead_head: str, delivery: Delivery, failure: CountedFailure) -> OutcomeRecord:
-    """As include/outcomes.lua reads it."""
-    if dead_head == "block":
-        return delivery.id, "blocked", failure.dumped, failure.signature, failure.brief
-    rest = () if dead_head == "skip" else (dead_head,)
-    return delivery.id, "dead", failure.dumped, failure.signature, failure.brief, *rest
+def end_record(worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, end: "Fate") -> OutcomeRecord:
+    """A failure without a retry, as include/outcomes.lua reads it."""
+    if end.act == "discard":
+        return delivery.id, "discarded", failure.brief, _digits(failure.error), end.rule, int(end.all)
+    rule = (end.rule,) if end.rule else ()
+    # An error that a rule calls permanent is the job's own: others of its group have to run, to be decided each.
+    signature = "" if end.why == "rule" else failure.signature
+    if worker.dead_head == "block":
+        return delivery.id, "blocked", failure.dumped, signature, failure.brief, *rule
+    others = (worker.dead_head,) if rule or worker.dead_head != "skip" else ()
+    return delivery.id, "dead", failure.dumped, signature, failure.brief, *others, *rule
 
 
 def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone: bool) -> OutcomeRecord | None:
@@ -268,11 +284,12 @@ def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone:
     return None if exit_count >= EXIT_LIMIT else (delivery.id, "returned", exit_count)
 
 
-def _delay(worker: type[Worker[Any]], retry_count: int) -> float:
-    answer, broken = call_safely(lambda count: worker().retry_in(count), retry_count)
-    if broken is not None:
-        logger.error("%s.retry_in raised: the default delay is taken", worker.__name__, exc_info=loggable(broken))
-    elif safe_delay(answer) is None:
-        logger.error("%s.retry_in returned %s: the default delay is taken", worker.__name__, shown(answer))
-    delay = safe_delay(answer)
-    return default_retry_in(retry_count, _rng) if delay is None else delay
+def _digits(error: BaseException | str) -> str:
+    """The fingerprint of the error with which a job ended, for the journal."""
+    from lowkiq_lambda.base.fingerprint import fingerprint  # noqa: PLC0415 - few jobs end so
+
+    return fingerprint(_reason(error)).digits
+
+
+def _reason(error: BaseException | str) -> str:
+    return headline(error) if is_a(error, BaseException) else plain(error)

@@ -55,6 +55,15 @@ def no_failures() -> Kinds:
     return (*interruptions(), Later, Rejected)
 
 
+def is_failure(worker: type[Worker[Any]] | Worker[Any], error: BaseException) -> bool:
+    """Whether a handler's exception is a failure of its jobs, and not how they go on, or a reason to discard them."""
+    if is_a(error, no_failures()) or not worker.on_error:
+        return not is_a(error, no_failures())
+    from lowkiq_lambda.declare.error_rules import is_discarded  # noqa: PLC0415 - only for workers with rules
+
+    return not is_discarded(worker, error)
+
+
 def _cancellation() -> Kinds:
     # asyncio is a tenth of a cold start. If it is not imported, its exception cannot be raised.
     cancelled = getattr(sys.modules.get("asyncio"), "CancelledError", None)
@@ -116,7 +125,7 @@ class Performer(msgspec.Struct, frozen=True):
         except BaseException as raised:
             end_child_of(pid, raised)
             error = raised
-            if not is_a(raised, no_failures()):
+            if is_failure(self.worker, raised):
                 logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(raised))
         else:
             end_child_of(pid)
@@ -297,7 +306,7 @@ def _mark(worker: Worker, batch: Batch, job_id: str, error: BaseException) -> No
     if is_a(error, Later):
         batch.put_off(job_id, error)
         return
-    if not is_a(error, Rejected):
+    if is_failure(worker, error):
         logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
     batch.fail(job_id, error)
 

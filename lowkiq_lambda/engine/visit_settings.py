@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.declare.worker import Worker, is_coroutine, queues_before
 from lowkiq_lambda.engine.budget import BatchTiming
-from lowkiq_lambda.engine.failure import Deaths, ErrorText
+from lowkiq_lambda.engine.failure import Death, Deaths, ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewers
 from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
@@ -46,8 +46,8 @@ class VisitSettings:
     shutdown_timeout: float
     alone: threading.Lock
     """Of the process: held while a suspect runs, from its start to its settling."""
-    after_death: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
-    """Told of (id, entry, error) that just failed for the last time."""
+    after_death: Callable[[Sequence[Death]], None]
+    """Told of what just failed for the last time."""
     slots: "Slots | None"
     """The slots of batches that run side by side; None if each runs in the visit's own thread."""
     limits: "Limits | None"
@@ -155,7 +155,7 @@ class VisitSettingsFactory:
         crashed = self._texts.dump(CRASHED)
         return LeaseSettings(config.lease_ttl, worker.merge, config.morgue, crashed, worker.dead_head)
 
-    def _tell_dead(self, worker: type[Worker[Any]], dead: Sequence[tuple[str, bytes, bytes]]) -> None:
+    def _tell_dead(self, worker: type[Worker[Any]], dead: Sequence[Death]) -> None:
         Deaths(worker, self._loader(worker), self._texts, self._clock).tell(dead)
 
     def _loader(self, worker: type[Worker[Any]]) -> LoadPayload:

@@ -73,11 +73,13 @@ class Failure(Fields, msgspec.Struct, frozen=True):
     """One time that a job failed: when (Unix seconds), with which retry_count (0: the first), and its error in brief.
 
     Of an error longer than 200 characters the first and the last line are kept, and of these so many characters.
+    `rule`: the rule of the worker that decided what became of it, as in `kill_on(SchemaError)`; "" for none.
     """
 
     at: float
     retry_count: float
     error: str
+    rule: str = ""
 
 
 class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
@@ -122,11 +124,15 @@ class JobView(Fields, msgspec.Struct, frozen=True):
     progress: ProgressView | None = None
 
 
+WhyDead: TypeAlias = Literal["", "retries", "rule", "crashed"]
+
+
 class MorgueJob(Fields, msgspec.Struct, frozen=True):
     """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
 
     `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload has
-    died, else None.
+    died, else None. `why` it died, for `retries_exhausted` alone: its `retries` are used up, a `rule` of the worker
+    said so, or it `crashed` its process three times.
     """
 
     id: str
@@ -136,19 +142,20 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
     more_payloads: int = 0
     failures: tuple[Failure, ...] = ()
     progress: ProgressView | None = None
+    why: WhyDead = ""
 
 
 Outcome: TypeAlias = Literal[
-    "done", "retried", "dead", "blocked", "rejected", "returned", "suspected", "later", "saved"
+    "done", "retried", "dead", "blocked", "rejected", "discarded", "returned", "suspected", "later", "saved"
 ]
 """The outcome of an id that was claimed, in one word from the handler's mark to the counters.
 
 `done`; `retried`: it failed, and waits for its retry; `dead`: it failed for the last time, and its oldest payload
 went to the morgue, the list of dead jobs; `blocked`: it failed for the last time, and waits until an operator unblocks
-it; `rejected`: it ended with a business failure (`Rejected`), which no retry would change; `returned`: as it was before
-the claim, because it did not come to its end; `suspected`: it failed in a batch, and runs alone before that counts;
-`later`: it goes on later. `saved` is not an outcome by itself: it comes before another, and shows how far the job has
-come.
+it; `rejected`: it ended with a business failure (`Rejected`), which no retry would change; `discarded`: a rule of the
+worker dropped its oldest payload, which counts as rejected, too; `returned`: as it was before the claim, because it did
+not come to its end; `suspected`: it failed in a batch, and runs alone before that counts; `later`: it goes on later.
+`saved` is not an outcome by itself: it comes before another, and shows how far the job has come.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]

@@ -1,9 +1,11 @@
 """The delays of jobs that failed, or asked to go on later, and the days for which a failed one is retried."""
 
+import inspect
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from random import Random
-from typing import Final
+from typing import Final, Self
 
 from lowkiq_lambda.base.errors import LowkiqError
 
@@ -15,6 +17,34 @@ SHORTEST_DELAY: Final = 1.0
 
 _NOISE: Final = 30
 _DAY: Final = 86_400
+
+
+class NoRetry(float):
+    """What `retry_in` returns in place of seconds, for a job that is not tried again: `KILL` or `DISCARD`.
+
+    It is a float for type checkers, so that `retry_in` returns floats alone. Any calculation with it is NaN.
+    """
+
+    __slots__ = ("name",)
+    name: str
+
+    def __new__(cls, name: str) -> Self:
+        """There are two of them, made below."""
+        constant = super().__new__(cls, math.nan)
+        constant.name = name
+        return constant
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+KILL: Final = NoRetry("KILL")
+"""`retry_in` returns it: the oldest payload goes to the morgue, the list of dead jobs, at once."""
+DISCARD: Final = NoRetry("DISCARD")
+"""`retry_in` returns it: the oldest payload is dropped, and the others of its id run."""
 
 
 class Later(LowkiqError):
@@ -51,7 +81,8 @@ def default_retry_in(retry_count: int, rng: Random) -> float:
 def retry_horizon(max_retry_count: int, retry_in: Callable[[int], float] | None = None) -> float:
     """Days from the first failure of a job to the morgue, when each execution fails at once.
 
-    With the default delays the mean of their noise is taken.
+    With the default delays the mean of their noise is taken. No error is known here: of a `retry_in` that takes one,
+    pass a function of the count alone.
     """
     delay = retry_in or _mean_retry_in
     return sum(delay(retry_count) for retry_count in range(max_retry_count)) / _DAY
@@ -66,6 +97,34 @@ def safe_delay(value: object) -> float | None:
     number: float = int.__int__(value) if issubclass(kind, int) else float.__float__(value)  # type: ignore[arg-type]  # as its class says
     # NaN compares false with both bounds.
     return float(number) if 0 <= number <= MAX_DELAY else None
+
+
+def takes_error(function: Callable[..., object], *arguments: object) -> bool | None:
+    """Whether a function takes an error behind these arguments; None if it can be called neither with nor without one.
+
+    An argument with a default is meant for the error only if that is its name.
+
+    >>> takes_error(lambda count, error: 0, 0), takes_error(lambda count, base=10: 0, 0), takes_error(lambda: 0, 0)
+    (True, False, None)
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        # Not every function that is written in C has a signature.
+        return False
+    if not _binds(signature, *arguments, None):
+        return False if _binds(signature, *arguments) else None
+    positional = [each for each in signature.parameters.values() if each.kind is not each.KEYWORD_ONLY]
+    parameter = positional[min(len(arguments), len(positional) - 1)]
+    return parameter.default is parameter.empty or parameter.name == "error"
+
+
+def _binds(signature: inspect.Signature, *arguments: object) -> bool:
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def _mean_retry_in(retry_count: int) -> float:

@@ -26,16 +26,17 @@ class Drained:
     """What a drain did: lists of ids in the order in which it happened; one that had an outcome twice stands twice.
 
     `done`; `retried`: failed, and waits to be tried again; `dead`: failed for the last time; `blocked` for a dead head;
-    `rejected`: ended with `Rejected`; `interrupted`: went back as they were; `later`: go on later; `suspected`: run
-    alone before a failure counts. `recovered`: a dead process had them, and handlers were given them again. `calls`:
-    what handlers were given, (id, payloads) for each.
+    `rejected`: ended with `Rejected`; `discarded`: a rule of the worker dropped a payload; `interrupted`: went back as
+    they were; `later`: go on later; `suspected`: run alone before a failure counts. `recovered`: a dead process had
+    them, and handlers were given them again. `calls`: what handlers were given, (id, payloads) for each.
     """
 
     done: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
     dead: list[str] = field(default_factory=list)
     blocked: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
+    discarded: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     later: list[str] = field(default_factory=list)
     suspected: list[str] = field(default_factory=list)

@@ -60,7 +60,8 @@ class LifeEvent(msgspec.Struct, frozen=True):
     """An event of an id: docs/journal.md lists the kinds.
 
     `token` and `call`: of the holder that did it, or did it to, else None. `payloads`: how many are concerned, where
-    the journal says so, and `arrivals`, the arrival numbers of these, or of the first and the last.
+    the journal says so, and `arrivals`, the arrival numbers of these, or of the first and the last. `rule`: the rule of
+    the worker that discarded the payload, else "". `fingerprint`: of the error with which a job ended, 16 hex digits.
     """
 
     at: float
@@ -72,6 +73,8 @@ class LifeEvent(msgspec.Struct, frozen=True):
     call: int | None
     payloads: int | None
     arrivals: list[int]
+    rule: str = ""
+    fingerprint: str = ""
 
 
 class Biography(msgspec.Struct, frozen=True):

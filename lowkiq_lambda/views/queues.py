@@ -35,10 +35,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     that wait for a limit of their queue or for the rate of their tenant. `paused`: the number of paused shards;
     `limited`: the number of shards whose limits an operator has set.
     Counted since the queue was made: `done`, `failed` (failures that counted, of which `dead` were an id's last),
-    `rejected` (ended with `Rejected`, which is not a failure), `checkpointed` (runs that ended before their job, with
-    progress; the job goes on later), `payloads` (handed to the handler and done), `superseded` (payloads that a newer
-    one of their id replaced), and `trimmed` (payloads that a bound of the morgue removed: they are gone).
-    `damaged`: records that were set aside.
+    `rejected` (ended with `Rejected`, which is not a failure, or lost a payload that a rule `discarded`),
+    `checkpointed` (runs that ended before their job, with progress; the job goes on later), `payloads` (handed to the
+    handler and done), `superseded` (payloads that a newer one of their id replaced), and `trimmed` (payloads that a
+    bound of the morgue removed: they are gone). `damaged`: records that were set aside.
     """
 
     length: int
@@ -64,6 +64,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     limited: int = 0
     limited_lag: float = 0.0
     in_flight_lag: float = 0.0
+    discarded: int = 0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):

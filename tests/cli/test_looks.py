@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda import Config, Lowkiq, Worker, discard_on, kill_on
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis
 from lowkiq_lambda.operate.presentation.jobs import JobDetails
@@ -197,3 +197,18 @@ def test_a_first_failure_is_told_as_such(shop: ShopOfCommands) -> None:
     shop.app.drain()
 
     assert shop.run("show", f"{shop.queue}-failing", "bad")[1].splitlines()[0].endswith(", failed once")
+
+
+def test_the_rule_that_decided_is_told(shop: ShopOfCommands) -> None:
+    """SK-5: of what is dead on its lines, of what was discarded by the journal, as nothing else is left of it."""
+    for job_id, rule in (("bad", kill_on(ValueError)), ("bad gone", discard_on(ValueError))):
+        shop.worker.on_error = (rule,)
+        shop.worker.push_many(jobs_of([job_id]))
+        shop.app.drain()
+
+    shown, why = shop.run("show", shop.queue, "bad")[1], shop.run("why", shop.queue, "bad")[1]
+    code, gone, _ = shop.run("why", shop.queue, "bad gone")
+
+    assert ": ValueError: it is bad (kill_on(ValueError) decided)\n" in shown
+    assert "kill_on(ValueError) decided that there is no other" in why
+    assert (1, "discard_on(ValueError) dropped a payload of it at ") == (code, gone.splitlines()[1][:50])

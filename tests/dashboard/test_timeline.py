@@ -1,8 +1,9 @@
 """What became of an id, on the page of the job."""
 
+import json
 from typing import Any
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Lowkiq, discard_on, kill_on
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Browser
 
@@ -36,3 +37,20 @@ def test_the_journal_of_trouble_has_deaths(app: Lowkiq, worker: Any, handler: Fa
 
     assert "An operator killed it" in words
     assert "has pushes, claims and outcomes, too, while" in words
+
+
+def test_rules_that_decided_are_named(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """SK-5: on the page of a dead job, in the API, and in the past of one that was discarded."""
+    worker.on_error = (discard_on(KeyError), kill_on(ValueError))
+    errors = {"7": KeyError("gone"), "8": ValueError("no schema")}
+    worker.perform = lambda _self, batch: [batch.fail(job_id, errors[job_id]) for job_id in batch] and None
+    worker.push_many([{"id": "7"}, {"id": "8"}])
+    app.drain()
+
+    words = browser.get(f"/job?queue={worker.queue_name}&id=8").words
+    answer = json.loads(browser.get(f"/api/v1/job?queue={worker.queue_name}&id=8").text)
+
+    assert "kill_on(ValueError) decided" in words
+    assert ["kill_on(ValueError)"] == [failure["rule"] for failure in answer["failures"]]
+    past = browser.get(f"/job?queue={worker.queue_name}&id=7").words
+    assert "A payload was discarded by discard_on(KeyError)." in past

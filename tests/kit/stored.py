@@ -39,6 +39,7 @@ _OF_STARTED: Final = 1 << 31
 
 COUNTERS: Final = (
     "done",
+    "discarded",
     "retried",
     "dead",
     "blocked",
@@ -242,10 +243,11 @@ def _group(packed: bytes) -> tuple[Any, ...]:
     return group["left"], group.get("signature"), group.get("error"), ids, group.get("systemic", False)
 
 
-def _failures(packed: bytes) -> list[tuple[float, float, str]]:
-    failures: list[tuple[float, float, str]] = []
-    for at, retry_count, *brief in msgspec.msgpack.decode(packed):
-        failures.append((at, retry_count, brief[0] if brief else failures[-1][2]))
+def _failures(packed: bytes) -> list[tuple[float, float, str, str]]:
+    failures: list[tuple[float, float, str, str]] = []
+    for at, retry_count, *more in msgspec.msgpack.decode(packed):
+        brief, rule = [*more, None, ""][:2] if not more else [*more, ""][:2]
+        failures.append((at, retry_count, brief or failures[-1][2], rule or ""))
     return failures
 
 
@@ -280,7 +282,7 @@ def _morgue_bytes(meta: dict[str, bytes], members: Iterable[bytes], hashes: dict
     texts = sum(len(text) for name, text in hashes["texts"].items() if name[:1] == b"m")
     ids = hashes["morgue_errors"].keys()
     noted = [msgspec.msgpack.decode(packed) for id_, packed in hashes["failures"].items() if id_ in ids]
-    failures = sum(16 + sum(len(brief.encode()) for brief in briefs) for one in noted for _, _, *briefs in one)
+    failures = sum(16 + sum(len(brief.encode()) for brief in briefs if brief) for one in noted for _, _, *briefs in one)
     errors = sum(map(len, hashes["morgue_errors"].values()))
     counted = int(meta.get("morgue_bytes", 0))
     assert counted == sum(len(member) for member in members if member[:1] != _NO_ID) + errors + texts + failures

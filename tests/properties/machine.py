@@ -42,6 +42,7 @@ TRACE = "\n" + "nö" * 40
 ERRORS = st.sampled_from(["no", "nö", "no" + TRACE, "never" + TRACE, "no" * 120 + TRACE])
 BEGINNINGS = st.sampled_from(["n", "nö"])
 PROGRESS = st.sampled_from(["1", "22", "é"])
+RULE, DIGITS = "kill_on(SchemaError)", "0" * 16
 SIGNATURES = st.sampled_from(["s", "s", "t"])
 
 DUE_JOBS: SearchStrategy[list[Any]] = st.lists(st.tuples(IDS, PAYLOADS, SCORES, st.none()), min_size=2, max_size=5)
@@ -161,7 +162,7 @@ class StoreMachine(DisturbedMachine):
         for id_, kind, *details in before:
             if kind == "ended":
                 entries = self.model.flight[id_].entries
-                self.left[id_] = [entry for entry in entries if entry.arrival not in details[::2]]
+                self.left[id_] = [entry for entry in entries if entry.arrival not in details[::4]]
         drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in ended]
         outcomes = [*before, *(outcome for outcome in drawn if outcome)]
         if next_step == "more":
@@ -197,13 +198,15 @@ class StoreMachine(DisturbedMachine):
             if len(flown.entries) > 1 and (gone := data.draw(_parts_of(flown.entries), label=f"{id_} ends")):
                 self.ended_in_part[len(flown.entries) - len(gone)] += 1
                 reasons = data.draw(self.reasons(len(gone)))
-                ended.append((id_, "ended", *(part for marked in zip(gone, reasons, strict=True) for part in marked)))
+                ended.append(
+                    (id_, "ended", *(part for at, why in zip(gone, reasons, strict=True) for part in (at, *why)))
+                )
         marks_first = ended and saved and data.draw(st.booleans(), label="marks first")
         return [*ended, *saved] if marks_first else [*saved, *ended]
 
-    def reasons(self, count: int) -> SearchStrategy[list[str]]:
-        """Why so many payloads end before their id: "" for well."""
-        return st.just([""] * count)
+    def reasons(self, count: int) -> SearchStrategy[list[tuple[str, str, str]]]:
+        """Why so many payloads end before their id, the error that keeps each, and its digits: "" for well."""
+        return st.just([("", "", "")] * count)
 
     def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
         """The holder claims more beside what still runs, twice."""
@@ -405,8 +408,14 @@ class StoreMachine(DisturbedMachine):
             retry = st.just((id_, "retried", count, at, claim.charge, "", False, "n"))
             return retry | st.just((id_, "dead", claim.charge, "", claim.charge))
         blamed = st.booleans()
-        retry = st.builds(lambda *more: (id_, "retried", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
+        rules = st.sampled_from([(), (RULE,)])
+        retry = st.builds(
+            lambda *more: (id_, "retried", count, at, *more[:-1], *more[-1]),
+            *(ERRORS, SIGNATURES, blamed, BEGINNINGS, rules),
+        )
         kill = st.builds(lambda *more: (id_, "dead", *more), ERRORS, SIGNATURES, BEGINNINGS)
+        by_rule = [(id_, "dead", error, signature, "n", "skip", RULE) for error, signature in (("no", ""), ("nö", "s"))]
+        kill |= st.sampled_from([*by_rule, *((id_, "discarded", "n", DIGITS, RULE, every) for every in (0, 1))])
         later = [(id_, "later", when, moved) for when in (None, at) for moved in (0, 1)]
         plain = st.sampled_from(
             [None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4), *later]
@@ -467,14 +476,15 @@ def _parts_of(entries: list[Entry]) -> SearchStrategy[list[int]]:
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retried": (4, 7), "dead": (2, 4), "saved": (2,), "noted": (2,), "rejected": (3,)}
+    positions = {"retried": (4, 7), "dead": (2, 4), "saved": (2,), "noted": (2,), "rejected": (4, 5), "discarded": (2,)}
     encoded = []
     for outcome in outcomes:
         if outcome[1] == "ended":
-            reasons = [part.encode() if part and isinstance(part, str) else part for part in outcome[2:]]
+            reasons = [part.encode() if part and at % 4 in {1, 2} else part for at, part in enumerate(outcome[2:])]
             encoded.append((*outcome[:2], *reasons))
             continue
-        parts = [part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome)]
+        texts = positions.get(outcome[1], ())
+        parts = [part.encode() if at in texts and part else part for at, part in enumerate(outcome)]
         if outcome[1] == "later":
             parts[2] = "" if parts[2] is None else repr(parts[2])
         encoded.append(tuple(parts))

@@ -22,6 +22,8 @@ LONGEST_LINE = 200
 
 OutcomeRecord: TypeAlias = tuple[Any, ...]
 """Id, kind, and what the method of that name takes."""
+Noted: TypeAlias = tuple[float, float, str, str]
+"""A failure: when, with which retry_count, its error in brief, and the rule that decided."""
 
 
 class NewJob(NamedTuple):
@@ -116,7 +118,7 @@ class Model:
     counts: dict[int, float] = field(default_factory=dict)
     """The retry_count of each payload that was the oldest of its id when that failed, by its arrival number."""
     errors: dict[str, str] = field(default_factory=dict)
-    noted: dict[str, list[tuple[float, float, str]]] = field(default_factory=dict)
+    noted: dict[str, list[Noted]] = field(default_factory=dict)
     trouble: dict[str, dict[str, Any]] = field(default_factory=dict)
     suspects: dict[str, float] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
@@ -146,7 +148,7 @@ class Model:
         return self.seen_at if self.now < self.seen_at <= self.now + NEAR else self.now
 
     @property
-    def failures(self) -> dict[str, list[tuple[float, float, str]]]:
+    def failures(self) -> dict[str, list[Noted]]:
         """When, with which retry_count and how each id failed, newest first: of those that have an error anywhere."""
         return {id_: noted for id_, noted in self.noted.items() if id_ in self.errors or id_ in self.morgue}
 
@@ -196,7 +198,7 @@ class Model:
             if kind == "noted":
                 continue
             if kind == "ended":
-                self._end_payloads(id_, details[::2])
+                self._end_payloads(id_, details)
                 continue
             more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
@@ -474,17 +476,45 @@ class Model:
         self.counters["done"] += 1
         self._ended(id_, flown)
 
-    def _rejected(self, id_: str, flown: Flown, *_reasons: object) -> None:
+    def _rejected(self, id_: str, flown: Flown, _digits: str, which: int, reason: str, error: str) -> None:
         self.counters["rejected"] += 1
+        kept = [] if not error else flown.entries[which - 1 : which] if which else flown.entries
+        for entry in kept:
+            self._failed_once_more(id_, flown, reason, "Rejected(keep=True)")
+            self._to_morgue(id_, entry, error)
+        if kept:
+            self._kill_progress(id_, flown)
         self._ended(id_, flown)
 
-    def _end_payloads(self, id_: str, arrivals: Collection[int]) -> None:
+    def _end_payloads(self, id_: str, details: Sequence[Any]) -> None:
         flown = self.flight[id_]
-        gone = [entry for entry in flown.entries if entry.arrival in arrivals]
+        reasons = {at: (reason, error) for at, reason, error, _ in zip(*[iter(details)] * 4, strict=True)}
+        gone = [entry for entry in flown.entries if entry.arrival in reasons]
+        for entry in gone:
+            reason, error = reasons[entry.arrival]
+            if error:
+                self._failed_once_more(id_, flown, reason, "Rejected(keep=True)")
+                self._to_morgue(id_, entry, error)
         self._forget_counts(gone)
         self.progress.pop(id_, None)
         flown.entries = [entry for entry in flown.entries if entry not in gone]
         flown.retry_count = self.counts.get(flown.entries[0].arrival, -1.0)
+
+    def _discarded(self, id_: str, flown: Flown, _brief: str, _digits: str, _rule: str, every: int) -> None:
+        for name in ("discarded", "rejected"):
+            self.counters[name] += 1
+        left = [] if every else flown.entries[1:]
+        if not left:
+            self._ended(id_, flown)
+            return
+        known = self.trouble.get(id_, {})
+        self.progress.pop(id_, None)
+        self._clear(id_)
+        self._forget_counts(flown.entries[:1])
+        self._put_back(id_, left, self.now)
+        self._note_halved(id_, known)
+        if all(entry.arrival not in self.counts for entry in self.waiting[id_].entries):
+            self.errors.pop(id_, None)
 
     def _ended(self, id_: str, flown: Flown) -> None:
         self.progress.pop(id_, None)
@@ -492,22 +522,22 @@ class Model:
         self.errors.pop(id_, None)
         self._clear(id_)
 
-    def _failed_once_more(self, id_: str, flown: Flown, beginning: str) -> None:
-        new = (self.now, flown.retry_count + 1, beginning)
+    def _failed_once_more(self, id_: str, flown: Flown, beginning: str, rule: str = "") -> None:
+        new = (self.now, flown.retry_count + 1, beginning, rule)
         self.noted[id_] = [new, *self.failures.get(id_, [])][:REMEMBERED]
 
     def _retried(self, id_: str, flown: Flown, *more: Any) -> None:
-        count, at, error, signature, blamed, beginning = more
+        count, at, error, signature, blamed, beginning, *rule = more
         self.counters["retried"] += 1
-        self._failed_once_more(id_, flown, beginning)
+        self._failed_once_more(id_, flown, beginning, *rule)
         self.errors[id_] = error
         self.counts[flown.entries[0].arrival] = count
         self._put_back(id_, flown.entries, at)
         self._clear(id_, signature, error, blamed=blamed)
 
-    def _dead(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
+    def _dead(self, id_: str, flown: Flown, error: str, signature: str, beginning: str, *by: str) -> None:
         self.counters["dead"] += 1
-        self._failed_once_more(id_, flown, beginning)
+        self._failed_once_more(id_, flown, beginning, *by[1:])
         self._kill_progress(id_, flown)
         known = self.trouble.get(id_, {})
         self._clear(id_, signature, error)
@@ -560,7 +590,7 @@ class Model:
         group = self.groups[name]
         group.left -= 1
         if not group.systemic:
-            if signature is None or group.signature not in {None, signature}:
+            if not signature or group.signature not in {None, signature}:
                 del self.groups[name]
                 return
             group.signature, group.error = signature, error
@@ -607,7 +637,7 @@ class Model:
         self.to_trim = False
 
 
-def morgue_bytes(morgue: Mapping[str, DeadPayloads], failures: Mapping[str, Sequence[tuple[float, float, str]]]) -> int:
+def morgue_bytes(morgue: Mapping[str, DeadPayloads], failures: Mapping[str, Sequence[Noted]]) -> int:
     """What the byte limit of the morgue counts: payloads, errors, of which a long one is kept once, and failures."""
     size = sum(4 + len(id_.encode()) + entry.size for id_, dead in morgue.items() for entry in dead.entries)
     long: dict[str, int] = {}
@@ -618,8 +648,8 @@ def morgue_bytes(morgue: Mapping[str, DeadPayloads], failures: Mapping[str, Sequ
             long[rest] = len(rest.encode())
     for id_ in morgue:
         newer = None
-        for _, _, brief in failures.get(id_, ()):
-            size += 16 + (0 if brief == newer else len(brief.encode()))
+        for _, _, brief, rule in failures.get(id_, ()):
+            size += 16 + (0 if brief == newer else len(brief.encode())) + len(rule)
             newer = brief
     return size + sum(long.values())
 

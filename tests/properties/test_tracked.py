@@ -20,7 +20,7 @@ from tests.kit.stored import Entry
 from tests.kit.tracking import check_items, refs_of
 from tests.properties.disturbing import disturbance
 from tests.properties.lanes import LaneModel
-from tests.properties.machine import JOBS, Job
+from tests.properties.machine import DIGITS, JOBS, Job
 from tests.properties.model import NewJob, OutcomeRecord
 from tests.properties.operated import SEVERAL, OperatedMachine, run
 
@@ -122,7 +122,10 @@ class TrackedMachine(OperatedMachine):
         outcome = super().outcome_of(id_)
         if self.model.claim and self.model.claim.kind == "CHARGE":
             return outcome
-        refused = st.sampled_from([(id_, "rejected", 0, "no"), (id_, "rejected", 1, "no")])
+        refused = st.builds(
+            lambda which, error: (id_, "rejected", DIGITS, which, "no", error),
+            *(st.sampled_from([0, 1]), st.sampled_from(["", "", "not qualified"])),
+        )
         return (outcome | refused).map(self.note_end)
 
     def before_outcomes(self, data: st.DataObject) -> list[OutcomeRecord]:
@@ -131,17 +134,20 @@ class TrackedMachine(OperatedMachine):
         for id_, kind, *details in before:
             if kind == "ended":
                 self.ends[id_] = "df"
-                self.marked |= {at: "f" if why else "d" for at, why in zip(details[::2], details[1::2], strict=True)}
+                self.marked |= {at: "f" if why else "d" for at, why in zip(details[::4], details[1::4], strict=True)}
         return before
 
-    def reasons(self, count: int) -> SearchStrategy[list[str]]:
-        """Well, or with a business failure."""
-        return st.lists(st.sampled_from(["", "no"]), min_size=count, max_size=count)
+    def reasons(self, count: int) -> SearchStrategy[list[tuple[str, str, str]]]:
+        """Well, or with a business failure, which may keep the payload."""
+        ends = [("", "", ""), ("no", "", DIGITS), ("no", "not qualified", DIGITS)]
+        return st.lists(st.sampled_from(ends), min_size=count, max_size=count)
 
     def note_end(self, outcome: OutcomeRecord | None) -> OutcomeRecord | None:
         """Remember how items of the id may end by it."""
         if outcome and outcome[1] == "rejected" and outcome[0] not in self.ends:
-            self.ends[outcome[0]] = "df" if outcome[2] else "f"
+            self.ends[outcome[0]] = "df" if outcome[3] else "f"
+        elif outcome and outcome[1] == "discarded" and outcome[0] not in self.ends:
+            self.ends[outcome[0]] = "f"
         return outcome
 
     @disturbance(lambda self: self.seen, ids=SEVERAL)

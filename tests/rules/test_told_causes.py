@@ -3,13 +3,15 @@
 import zlib
 from typing import Any
 
-from lowkiq_lambda import Batch, Lowkiq
+import pytest
+
+from lowkiq_lambda import Batch, ErrorRule, Lowkiq, Rejected, kill_on, retry_on
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis
 from lowkiq_lambda.operate.presentation.jobs import why
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
-from tests.kit.handlers import Notes
+from tests.kit.handlers import Notes, raising
 from tests.kit.workers import declare, jobs_of
 
 
@@ -120,3 +122,41 @@ def test_an_error_is_read_by_the_codec_of_the_app(make_app: MakeApp, queue_name:
     app.drain()
 
     assert "with a is broken" in told(app, worker).sentence
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (
+            kill_on(ValueError),
+            "its only try failed, with a is broken; kill_on(ValueError) decided that there is no other.",
+        ),
+        (retry_on(ValueError, delay=7), "It failed once (with a is broken, 0 s ago; retry_on(ValueError) decided"),
+    ],
+    ids=["kill", "retry"],
+)
+def test_a_rule_that_decided_is_told(app: Lowkiq, queue_name: str, rule: ErrorRule, sentence: str) -> None:
+    """By its name, with the error."""
+    worker = declare(app, queue_name, handler, on_error=(rule,))
+    worker.push_many(jobs_of("a"))
+    app.drain()
+
+    assert sentence in told(app, worker).sentence
+
+
+def test_a_rule_that_blocked_a_head_is_told(app: Lowkiq, queue_name: str) -> None:
+    """As its error is."""
+    worker = declare(app, queue_name, handler, on_error=(kill_on(ValueError),), dead_head="block")
+    worker.push_many(jobs_of("a"))
+    app.drain()
+
+    assert ("Its error was a is broken; kill_on(ValueError) decided about it.",) == told(app, worker).more
+
+
+def test_a_rejection_that_was_kept_is_told(app: Lowkiq, queue_name: str) -> None:
+    """It is no failure, and no operator's act."""
+    worker = declare(app, queue_name, raising(Rejected("sold out", keep=True)))
+    worker.push_many(jobs_of("a"))
+    app.drain()
+
+    assert ": it ended with sold out, which said keep=True. It runs" in told(app, worker).sentence

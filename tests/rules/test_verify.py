@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Later, Lowkiq, LowkiqError, Rejected, Worker
+from lowkiq_lambda import Batch, BatchJob, Later, Lowkiq, LowkiqError, Rejected, Worker, discard_on, kill_on
 from lowkiq_lambda.operate.inspect import journal
 from lowkiq_lambda.operate.verify import verifier
 from lowkiq_lambda.operate.verify.duty import VerifyDuty
@@ -411,3 +411,24 @@ def test_an_equal_payload_that_replaces_the_one_in_flight_is_sound(
 
     assert "joined" in [event.kind for event in app.operate(worker).biography("a").events]
     assert [] == app.operate(worker).verify().violations
+
+
+def test_rules_and_kept_rejections_are_sound(app: Lowkiq, queue_name: str) -> None:
+    """P4: of several payloads the oldest is killed or dropped, all are, or some are kept."""
+    rules = (kill_on(KeyError), discard_on(IndexError), discard_on(TypeError, all=True))
+    errors = {"a": KeyError(), "b": IndexError(), "c": TypeError(), "d": Rejected("no", keep=True)}
+
+    def perform(batch: Batch) -> None:
+        for job_id, payloads in batch.items():
+            if job_id == "e":
+                batch.fail(job_id, Rejected("no", keep=True), payload=1)
+            elif payloads[0] == 0:
+                batch.fail(job_id, errors[job_id])
+
+    worker = declare(app, queue_name, perform, on_error=rules, batch_size=5)
+    app.operate(worker).journal("all", seconds=600)
+    worker.push_many([{"id": job_id, "payload": n, "score": n} for job_id in "abcde" for n in range(3)])
+    app.drain()
+
+    report = app.operate(worker).verify()
+    assert ([], 5) == (report.violations, report.ids)

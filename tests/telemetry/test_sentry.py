@@ -3,7 +3,7 @@
 import pytest
 import sentry_sdk
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, Lowkiq, discard_on, kill_on
 from lowkiq_lambda.contrib.sentry import Capture, LowkiqIntegration
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.collecting import SentToSentry
@@ -166,3 +166,20 @@ def test_an_unknown_moment_of_capture_is_refused() -> None:
     """In a sentence that names both."""
     with pytest.raises(ValueError, match="'death' or 'failure', not 'always'"):
         LowkiqIntegration("always")  # type: ignore[arg-type]  # that is the point
+
+
+def test_what_a_rule_decides_is_told_as_it_ends(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
+    """SK-5: a job that is killed is an event at its first failure, one that is discarded is none."""
+    errors = {"a": KeyError("no schema"), "b": Broken("gone")}
+
+    def perform(batch: Batch) -> None:
+        for job_id in batch:
+            batch.fail(job_id, errors[job_id])
+
+    worker = declare(app, queue_name, perform, on_error=(kill_on(KeyError), discard_on(Broken)))
+    worker.push_many(jobs_of("ab"))
+    app.drain()
+
+    assert [(["a"], "dead")] == [
+        (event["contexts"]["lowkiq"]["ids"], event["tags"]["lowkiq.outcome"]) for event in sentry.events
+    ]

@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
-from lowkiq_lambda import Batch, BatchJob, JobError, Later, Lowkiq, LowkiqError, Rejected, Worker
+from lowkiq_lambda import Batch, BatchJob, JobError, Later, Lowkiq, Rejected, Worker, discard_on
 from lowkiq_lambda.contrib.otel import LowkiqInstrumentor, uninstrument
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -123,15 +123,17 @@ def test_the_error_of_a_job_is_recorded(app: Lowkiq, collected: Collected, queue
     assert ("KeyError", 1) == ((span.attributes or {})["error.type"], len(span.events))
 
 
-@pytest.mark.parametrize("error", [Later(30), Rejected("sold out")], ids=["Later", "Failed"])
+@pytest.mark.parametrize(
+    "error", [Later(30), Rejected("sold out"), KeyError("gone")], ids=["Later", "Failed", "discarded"]
+)
 @pytest.mark.parametrize("by_name", [False, True])
 def test_what_is_put_off_or_refused_is_no_error(
-    app: Lowkiq, collected: Collected, queue_name: str, error: LowkiqError, *, by_name: bool
+    app: Lowkiq, collected: Collected, queue_name: str, error: Exception, *, by_name: bool
 ) -> None:
-    """A-28: Later and Rejected are outcomes of their own, raised by the handler or told of one id."""
+    """A-28: Later, Rejected and what a rule discards are outcomes of their own, raised or told of one id."""
     collected.instrument(app)
     then = raising(error) if not by_name else lambda batch: batch.fail("a", error)
-    declare(app, queue_name, then).push_many(jobs_of("a"))
+    declare(app, queue_name, then, on_error=(discard_on(KeyError),)).push_many(jobs_of("a"))
     app.drain()
 
     (span,) = collected.spans("process")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Config, ConfigError, JobError, Lowkiq, Rate
+from lowkiq_lambda import Batch, BatchJob, Config, ConfigError, JobError, Lowkiq, Rate, Rejected, discard_on
 from lowkiq_lambda.testing import (
     AppUnderTest,
     Drained,
@@ -296,3 +296,18 @@ def test_an_entry_made_at_run_time_fires_in_a_drain(lowkiq_test_server: OwnServe
         lowkiq.drain()
 
     assert [["7"]] == notes.ids
+
+
+def test_what_is_rejected_or_discarded_is_listed(lowkiq: AppUnderTest) -> None:
+    """A-28, SK-5: neither is a failure, so the drain raises nothing."""
+
+    def perform(batch: Batch) -> None:
+        batch.fail("a", Rejected("sold out"))
+        batch.fail("b", KeyError("gone"))
+
+    worker = declare(lowkiq.app, "orders", perform, batch_size=2, on_error=(discard_on(KeyError),))
+    worker.push_many(jobs_of("ab"))
+
+    drained = lowkiq.drain()
+
+    assert (["a"], ["b"], []) == (drained.rejected, drained.discarded, drained.done)

@@ -4,10 +4,26 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypedDict, assert_type
+from typing import Any, ClassVar, NamedTuple, TypedDict, assert_type
 from uuid import UUID
 
-from lowkiq_lambda import Batch, BatchJob, Job, JobDict, Lowkiq, MorgueJob, Pushed, Worker
+from lowkiq_lambda import (
+    DISCARD,
+    KILL,
+    Batch,
+    BatchJob,
+    ErrorRule,
+    Job,
+    JobDict,
+    Lowkiq,
+    MorgueJob,
+    Pushed,
+    Rejected,
+    Worker,
+    discard_on,
+    kill_on,
+    retry_on,
+)
 from tests.kit.orders import OrderChanged
 
 app = Lowkiq()
@@ -74,6 +90,76 @@ def count(batch: Batch[PiecesCounted]) -> None:
 async def later(batch: Batch[OrderChanged]) -> None:
     """A coroutine function."""
     assert_type(batch["a"], list[OrderChanged])
+
+
+class ThrottledCall(Exception):
+    """An error with a field."""
+
+    seconds = 5.0
+
+
+def seconds_of(retry_count: int, error: ThrottledCall) -> float:
+    """A delay that sees the error of its rule."""
+    return error.seconds * retry_count
+
+
+class RuledBase(Worker[OrderChanged]):
+    """Rules that others add to, and a delay by the count alone."""
+
+    on_error: ClassVar[Sequence[ErrorRule]] = (kill_on(KeyError), retry_on(TimeoutError, delay=30, most=3))
+
+    def retry_in(self, retry_count: int) -> float:
+        """The default, doubled."""
+        return 2 * super().retry_in(retry_count)
+
+
+@app.worker
+class Ruled(RuledBase):
+    """Each form of a rule."""
+
+    on_error = (
+        *RuledBase.on_error,
+        retry_on(ThrottledCall, delay=seconds_of),
+        retry_on(ThrottledCall, delay=lambda retry_count: timedelta(minutes=retry_count), when=lambda e: e.seconds > 1),
+        retry_on(OSError, ConnectionError),
+        discard_on(ThrottledCall, when=lambda error: error.seconds == 0, all=True),
+    )
+
+    def perform(self, batch: Batch[OrderChanged]) -> None:
+        """A rejection that is kept."""
+        str(batch)
+        raise Rejected("not qualified", keep=True)
+
+
+@app.worker
+class RuledByError(Worker):
+    """A delay that sees the error, and constants."""
+
+    on_error = [kill_on(KeyError)]  # noqa: RUF012 - a list is all right, too
+
+    def retry_in(self, retry_count: int, error: BaseException | str) -> float:
+        """Any of three."""
+        if isinstance(error, str):
+            return DISCARD
+        return KILL if retry_count else 10.0
+
+    def perform(self, batch: Batch) -> None:
+        """Nothing."""
+
+
+@app.worker(on_error=(kill_on(KeyError),), retry_in=lambda retry_count: 5.0 * retry_count)
+def ruled(batch: Batch) -> None:
+    """Options of a function."""
+
+
+def by_error(retry_count: int, error: BaseException | str) -> float:
+    """A delay that sees the error."""
+    return KILL if isinstance(error, KeyError) else float(retry_count)
+
+
+@app.worker(on_error=[discard_on(KeyError)], retry_in=by_error)
+def ruled_by_error(batch: Batch) -> None:
+    """The same with the error."""
 
 
 def push_typed() -> None:

@@ -1,6 +1,6 @@
 """Code that type checkers refuse, in each line that is marked so for mypy, and in no other."""
 
-from lowkiq_lambda import Batch, Job, Worker
+from lowkiq_lambda import Batch, Job, Worker, discard_on, kill_on, retry_on
 from tests.kit.orders import OrderChanged
 from tests.typing.right import PiecesCounted, Renamed, TypedSync, app, count, later, move
 
@@ -49,6 +49,23 @@ class TypedOtherwise(Worker[OrderChanged]):
         str(batch["a"][0].state)  # type: ignore[attr-defined]  # a misspelt field
         str(batch.job("a").payloads[0].state)  # type: ignore[attr-defined]  # a misspelt field
         str(batch[1])  # type: ignore[index]  # ids are texts
+
+
+kill_on(KeyboardInterrupt)  # type: ignore[type-var]  # not an Exception
+kill_on(KeyError())  # type: ignore[arg-type]  # an error in place of its class
+retry_on(KeyError, delay="30")  # type: ignore[arg-type]  # not a delay
+discard_on(KeyError, when=lambda error: error.misspelt)  # type: ignore[attr-defined]  # a misspelt field
+retry_on(KeyError, mots=3)  # type: ignore[call-arg]  # a misspelt keyword
+
+
+class WronglyRuled(Worker):
+    """Rules and delays that are none."""
+
+    on_error = kill_on(KeyError)  # type: ignore[assignment]  # the comma is missing
+
+    def retry_in(self, _retry_count: int) -> str:  # type: ignore[override]  # not a number
+        """Soon."""
+        return "soon"
 
 
 app.worker(shard_count=3)  # type: ignore[call-overload]  # a misspelt option

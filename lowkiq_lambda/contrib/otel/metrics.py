@@ -75,8 +75,10 @@ class SettledMetrics:
         # The dead holder has delivered the jobs that it left.
         if "recovered" not in event.counts:
             for outcome, count in event.counts.items():
-                if outcome not in NOT_DELIVERED:
-                    self._consumed.add(count, {**attributes, names.OUTCOME: outcome})
+                # The rejected ids include those that were discarded, and each id is to count once.
+                own = count - event.counts.get("discarded", 0) if outcome == "rejected" else count
+                if own and outcome not in NOT_DELIVERED:
+                    self._consumed.add(own, {**attributes, names.OUTCOME: outcome})
 
 
 class QueueGauges:

@@ -17,6 +17,7 @@ from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.contrib.otel import conventions as names
 from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.engine.batch import Batch
+from lowkiq_lambda.engine.perform import is_failure
 from lowkiq_lambda.jobs.headers import MOST_BYTES, Headers, pack
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.jobs.retry import Later
@@ -116,9 +117,9 @@ class ProcessSpans:
         span = self._tracer.start_span(
             f"{names.PROCESS} {queue}", parent, kind=SpanKind.CONSUMER, attributes=attributes, links=links
         )
-        with _current(span):
+        with _current(span, worker):
             yield
-            _tell_failures(span, batch)
+            _tell_failures(span, worker, batch)
 
 
 def _contexts(batch: Batch) -> list[Context]:
@@ -133,21 +134,27 @@ def _contexts(batch: Batch) -> list[Context]:
 
 
 @contextmanager
-def _current(span: Span) -> Iterator[None]:
-    """The span is the current one, and ends with the block. It tells what fails, and not what is put off or refused."""
+def _current(span: Span, worker: Worker | None = None) -> Iterator[None]:
+    """The span is the current one, and ends with the block.
+
+    It tells what fails, and not what is put off, refused, or discarded by a rule of the worker.
+    """
     with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield
         except (Later, Rejected):
             raise
         except Exception as error:
-            _tell_error(span, error)
+            if worker is None or is_failure(worker, error):
+                _tell_error(span, error)
             raise
 
 
-def _tell_failures(span: Span, batch: Batch) -> None:
+def _tell_failures(span: Span, worker: Worker, batch: Batch) -> None:
     """What failed by itself, while the handler came to its end."""
-    failed = batch.failed
+    failed = {
+        job_id: error for job_id, error in batch.failed.items() if isinstance(error, str) or is_failure(worker, error)
+    }
     if not failed:
         return
     span.set_attribute(names.FAILED_IDS, len(failed))

@@ -22,6 +22,7 @@ from lowkiq_lambda.operate.presentation.jobs import why
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import STATUSES, Item
+from lowkiq_lambda.views.journal import LifeEvent
 from lowkiq_lambda.views.queues import JobExplanation
 
 _LONGEST_ID: Final = 1_000
@@ -50,13 +51,14 @@ _WORDS: Final[Mapping[str, str]] = {
     "unblocked": "An operator unblocked it.",
     "rejected": "It, or a payload of it, ended with Rejected.",
     "ended": "A payload was done, and the others go on.",
+    "discarded": "A payload was discarded.",
     "killed": "An operator killed it.",
     "deleted": "A payload was deleted.",
     "requeued": "An operator requeued it.",
     "trimmed": "A bound of the morgue removed a payload.",
     "evicted": "An operator evicted its holder.",
 }
-_BAD: Final = frozenset({"dead", "rejected", "trimmed"})
+_BAD: Final = frozenset({"dead", "rejected", "discarded", "trimmed"})
 _WARN: Final = frozenset({"retried", "suspected", "recovered", "blocked", "evicted", "killed", "deleted"})
 
 
@@ -224,13 +226,18 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None
 
 
+def _sentence(event: LifeEvent) -> str:
+    words = _WORDS.get(event.kind, event.kind)
+    return f"{words.removesuffix('.')} by {visible(event.rule)}." if event.rule else words
+
+
 def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Timeline:
     """What is known of the id. Raises BackendError."""
     biography = context.app.operate(worker).biography(job_id)
     events = [
         TimelineEvent(
             at=event.at,
-            sentence=_WORDS.get(event.kind, event.kind),
+            sentence=_sentence(event),
             payloads=event.payloads,
             shard=event.shard,
             token=event.token,

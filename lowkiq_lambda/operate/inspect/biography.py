@@ -61,6 +61,7 @@ _STILL_FLYING: Final = frozenset(
 
 def _event(entry: JournalEntry, numbers: Sequence[Any]) -> LifeEvent:
     is_claim = entry.kind == _CLAIMED
+    digits, rule = [*(numbers[-1] if numbers and isinstance(numbers[-1], list) else ()), "", ""][:2]
     places = numbers[: 2 * _PLACE] if is_claim else numbers
     arrivals = [*dict.fromkeys(places[1::_PLACE])]
     return LifeEvent(
@@ -73,4 +74,6 @@ def _event(entry: JournalEntry, numbers: Sequence[Any]) -> LifeEvent:
         call=None if entry.holder is None else int(entry.call),
         payloads=numbers[2 * _PLACE] if is_claim else 1 if arrivals else None,
         arrivals=arrivals,
+        rule=rule,
+        fingerprint=digits,
     )

@@ -44,6 +44,7 @@ class FailureReply(ReplyShape, frozen=True):
     at: bytes
     retry_count: bytes
     error: bytes
+    rule: bytes = b""
 
 
 class JobReply(ReplyShape, frozen=True):
@@ -187,7 +188,10 @@ class JobReader:
 
     def _failures(self, failures: Sequence[FailureReply]) -> tuple[Failure, ...]:
         text = self.errors.text
-        return tuple(Failure(float(each.at), float(each.retry_count), text(each.error)) for each in failures)
+        return tuple(
+            Failure(float(each.at), float(each.retry_count), text(each.error), each.rule.decode(errors="replace"))
+            for each in failures
+        )
 
     def _error(self, stored: bytes | None) -> str | None:
         return None if stored is None else self.errors.text(stored)

@@ -48,6 +48,7 @@ class ShardCounts(ReplyShape, frozen=True):
     checkpointed: int
     payloads: int
     damaged: int
+    discarded: int
     blocked: int
     due_at: _Time
     since: _Time
@@ -163,6 +164,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(len(resting), age(now, [*chain.from_iterable(paused), reply.tenants_paused_at])),
         *(reply.damaged, reply.blocked, reply.superseded, reply.trimmed),
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
+        reply.discarded,
     )
 
 

@@ -63,7 +63,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     debounced_until: bytes
     limited: bytes
     tenant: list[Any]
-    failures: list[tuple[bytes, bytes, bytes]]
+    failures: list[tuple[bytes, bytes, bytes, bytes]]
 
 
 class TenantReply(ReplyShape, frozen=True):
@@ -139,7 +139,10 @@ def _explanation(
         blocked_since=_blocked_since(due_at, trouble, now),
         limited=bool(job.limited),
         tenant=_tenant_wait(tenant_of(job_id), job.tenant) if job.tenant else None,
-        failures=tuple(Failure(float(at), float(count), load_error(error)) for at, count, error in job.failures),
+        failures=tuple(
+            Failure(float(at), float(count), load_error(error), rule.decode(errors="replace"))
+            for at, count, error, rule in job.failures
+        ),
     )
 
 

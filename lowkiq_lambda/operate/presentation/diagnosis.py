@@ -87,7 +87,10 @@ def _answer(
             "Its oldest payload has failed for the last time. It has been blocked for "
             f"{ago(situation.shard, situation.blocked_since)}, and all payloads of its id wait behind it. "
             "It runs again only if an operator unblocks it.",
-            more=tuple(f"Its error was {error_of(failure)}." for failure in situation.failures[:1]),
+            more=tuple(
+                f"Its error was {error_of(failure)}{f'; {failure.rule} decided about it' if failure.rule else ''}."
+                for failure in situation.failures[:1]
+            ),
         )
     answer = _obstacle(situation, situation.due_at, max_retry_count)
     if answer is None and situation.shard.role != "open":

@@ -22,7 +22,12 @@ GOES_ON: Final = (
     "step; the same `lowkiq reshard` does at once."
 )
 
-NO_JOB: Final = "The queue has no job of this id: it is done, ended with `Rejected`, was deleted, or was never pushed."
+NO_JOB: Final = (
+    "The queue has no job of this id: it is done, ended with `Rejected`, was discarded or deleted, or was never pushed."
+)
+
+KEPT: Final = "Rejected(keep=True)"
+"""The rule of payloads that a handler rejected and kept, as include/outcomes.lua notes it."""
 
 _SUSPECT: Final = (
     "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "
@@ -103,7 +108,8 @@ def failed(situation: JobExplanation) -> str:
         return f"failed {count}"
     last = situation.failures[0]
     which = "" if situation.retry_count < 1 else "the last time "
-    return f"failed {count} ({which}with {error_of(last)}, {ago(situation.shard, last.at)} ago)"
+    rule = f"; {last.rule} decided about it" if last.rule else ""
+    return f"failed {count} ({which}with {error_of(last)}, {ago(situation.shard, last.at)} ago{rule})"
 
 
 def retry(situation: JobExplanation, max_retry_count: int | None) -> str:
@@ -124,10 +130,13 @@ def why_dead(situation: JobExplanation, dead_since: float) -> str:
     last = next((failure for failure in situation.failures if failure.at == dead_since), None)
     if last is not None and last.error == CRASHED:
         return "the process died each time this job ran alone"
+    if last is not None and last.rule == KEPT:
+        return f"it ended with {error_of(last)}, which said keep=True"
     if last is not None:
         count = int(last.retry_count) + 1
         tries = "its only try failed, with" if count == 1 else f"all {count:,} tries failed, the last one with"
-        return f"{tries} {error_of(last)}"
+        rule = f"; {last.rule} decided that there is no other" if last.rule else ""
+        return f"{tries} {error_of(last)}{rule}"
     if not situation.failures:
         return "an operator killed it before it had ever failed"
     newest = situation.failures[0]

@@ -37,11 +37,15 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailureResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One failure of a job. `at`: Unix seconds. `retry_count`: 0 for the first. `error`: its first and last line."""
+    """One failure of a job. `at`: Unix seconds. `retry_count`: 0 for the first. `error`: its first and last line.
+
+    `rule`: the rule of the worker that decided about it, as in `kill_on(SchemaError)`; empty for none.
+    """
 
     at: float
     retry_count: int
     error: str
+    rule: str
 
 
 class ProgressResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,7 +198,12 @@ def job_details(
 
 
 def _failure(failure: Failure) -> FailureResponse:
-    return FailureResponse(at=failure.at, retry_count=int(failure.retry_count), error=_encodable(failure.error))
+    return FailureResponse(
+        at=failure.at,
+        retry_count=int(failure.retry_count),
+        error=_encodable(failure.error),
+        rule=_encodable(failure.rule),
+    )
 
 
 def _encodable(text: str) -> str:

@@ -37,8 +37,11 @@ _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "superseded": (frozenset({WAITING, FLIGHT}), "superseded"),
     "dead": (frozenset({WAITING, FLIGHT}), MORGUE),
     "ended": (frozenset({FLIGHT}), "done"),
+    "discarded": (frozenset({WAITING, FLIGHT}), "discarded"),
 }
 """By the kind of an entry: where a payload has to be before, and where it is then."""
+_ENDS_OLDEST: Final = frozenset({"dead", "discarded"})
+"""Ends of the oldest payload in flight: the others go back to wait."""
 
 
 def violations(
@@ -82,6 +85,8 @@ class Judge:
         """Ids that this one has claimed, or settled, since."""
         self._replaced: dict[str, tuple[int, str]] = {}
         """What ends the flight of ids whose payload in flight is replaced: the same call tells their outcome."""
+        self._rejected: dict[str, tuple[int, str]] = {}
+        """In which call ids were rejected, as payloads of them may go to the morgue in the same one."""
         self._call = ""
         self._calls: dict[int, int] = {}
         """The last call under each token."""
@@ -90,7 +95,7 @@ class Judge:
             "joined": self._joined,
             "claimed": self._claimed,
             "done": self._done,
-            "rejected": self._rejected,
+            "rejected": self._reject,
             **dict.fromkeys(_BACK, self._back),
             **dict.fromkeys(_MOVES, self._moved),
         }
@@ -188,12 +193,13 @@ class Judge:
             self._settled(job_id)
             self.ledger.land(job_id, "done")
 
-    def _rejected(self, item: Sequence[Any]) -> None:
+    def _reject(self, item: Sequence[Any]) -> None:
         """An id, or one payload of it: then the outcome of the id is that of the others."""
-        if len(item) == 1:
-            self._done(item)
-        else:
+        self._rejected[item[0]] = self._holder, self._call
+        if len(item) > 2:  # noqa: PLR2004 - with its place
             self._end_up(item[0], Place(*item[1:3]), {FLIGHT}, "rejected")
+        else:
+            self._done(item)
 
     def _back(self, item: Sequence[Any]) -> None:
         self._settled(item[0])
@@ -226,18 +232,20 @@ class Judge:
     def _moved(self, item: Sequence[Any]) -> None:
         job_id, place, kind = item[0], Place(*item[1:3]), self._kind
         before, after = _MOVES[kind]
+        if kind == "dead" and self._rejected.get(job_id) == (self._holder, self._call):
+            before = before | {"done", "rejected"}
         oldest = self.ledger.among(job_id, FLIGHT)[:1]
         was_in_flight = (was := self._end_up(job_id, place, before, after)) == FLIGHT
-        if len(item) > 3:  # noqa: PLR2004 - with its new place
+        if kind == "requeued" and len(item) > 3:  # noqa: PLR2004 - with its new place
             self.ledger.put(job_id, place, "requeued")
             place = Place(*item[3:5])
             self.ledger.put(job_id, place, WAITING)
             self.ledger.handed[job_id] = {place}
         if kind == "superseded":
             self._note_replaced(job_id, was)
-        if was_in_flight and kind == "dead":
+        if was_in_flight and kind in _ENDS_OLDEST:
             if oldest != [place]:
-                self._violation("order", job_id, f"payload {place.arrival} dies before payload {oldest[0].arrival}")
+                self._violation("order", job_id, f"payload {place.arrival} is {kind} before {oldest[0].arrival}")
             self.ledger.land(job_id, WAITING)
 
     def _note_replaced(self, job_id: str, was: str | None) -> None:

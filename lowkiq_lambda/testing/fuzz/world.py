@@ -14,7 +14,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.declare import worker as worker_module
 from lowkiq_lambda.declare.worker import Worker, has_limits
-from lowkiq_lambda.engine import outcomes as outcomes_module
+from lowkiq_lambda.engine import deciding as deciding_module
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.loop import Loop
@@ -103,7 +103,7 @@ class World:
         self._observed = observed = Observed()
         self._empty()
         self._surroundings.reset()
-        for rng in (worker_module._rng, outcomes_module._rng):  # noqa: SLF001 - the jitter of retries orders ids
+        for rng in (worker_module._rng, deciding_module._rng):  # noqa: SLF001 - the jitter of retries orders ids
             rng.seed(0)
         try:
             self._play(plan, records=records)

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda.engine import outcomes
-from lowkiq_lambda.engine.outcomes import failure_record
+from lowkiq_lambda.engine.failure import CountedFailure
+from lowkiq_lambda.engine.outcomes import retry_record
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -33,7 +34,7 @@ def apply(name: str) -> None:
     """Break this process's engine so."""
     vars(backend)["script"] = scripts_of(name)
     if name in OTHERS:
-        vars(outcomes)["failure_record"] = one_more
+        vars(outcomes)["retry_record"] = one_more
 
 
 def scripts_of(name: str) -> Callable[..., Script]:
@@ -51,8 +52,6 @@ def scripts_of(name: str) -> Callable[..., Script]:
     return change
 
 
-def one_more(worker: Any, delivery: Delivery, *others: Any, **named: Any) -> Any:
+def one_more(delivery: Delivery, failure: CountedFailure, count: float, *others: Any) -> Any:
     """Counts each failure twice."""
-    return failure_record(
-        worker, msgspec.structs.replace(delivery, retry_count=delivery.retry_count + 1), *others, **named
-    )
+    return retry_record(delivery, failure, count + 1, *others)

@@ -3,7 +3,8 @@
 --! with marks put_latest
 --! gives leave_rest take_few take_several take_started
 -- Of an id with several payloads a claim takes a chunk: the first of them. Of a few it takes none where it has no room for all
--- of the chunk: `since` would be in use then, and later claims would cost twice as much.
+-- of the chunk: `since` would be in use then, and later claims would cost twice as much. Few are as many as lie in a record.
+local FEW = 8
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
 local function chunk_of(id, most, bytes, passes)
@@ -47,7 +48,7 @@ local function next_chunk(id, chunk_size, left, bytes, passes)
   local entries, size, more = chunk_of(id, math.min(most, left), bytes, passes)
   if more and not passes and #entries < most then
     local from, to = box_range(box_prefix(id))
-    if call('ZLEXCOUNT', box, from, to) <= payloads.most_in_record then entries = {} end
+    if call('ZLEXCOUNT', box, from, to) <= FEW then entries = {} end
   end
   if t.retry_counts then counts_of(id, t) end
   return t, entries, size, more

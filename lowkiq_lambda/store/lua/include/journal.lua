@@ -6,7 +6,7 @@
 local MOST_IN_ENTRY = 64
 local MOST_ENTRIES, entered = 2000, {}
 
--- Notes an item, {id, place, ...} or a map; `write_journal` writes what was noted.
+-- Notes an item, {id, place, ...}, where a table is kept as it is, or a map; `write_journal` writes what was noted.
 local function enter(kind, item)
   local last = entered[#entered]
   if not last or last[1] ~= kind or #last[2] == MOST_IN_ENTRY then

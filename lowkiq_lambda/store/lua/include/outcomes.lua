@@ -1,4 +1,4 @@
---! keys jobs errors trouble groups flight meta
+--! keys jobs errors trouble groups flight meta retry
 --! needs trouble suspicion flight progress put_back note_failure keep_error morgue records shard chunks forget_errors retry_counts
 --! needs dead_heads journal take_out
 --! with tracking items mark_items end_items flown_arrivals
@@ -8,26 +8,31 @@
 --! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
---   {id, 'retried', retry_count, due_at, error, signature, blamed, brief}   it failed and is tried again
---   {id, 'dead', error, signature, brief, rest or nil}   it failed for the last time: its oldest payload leaves, and the
---                                         others start anew, or with `rest` do as dead_heads.lua says
---   {id, 'blocked', error, signature, brief}   it failed for the last time, and waits to be unblocked
+--   {id, 'retried', retry_count, due_at, error, signature, blamed, brief, rule or nil}   it failed and is tried again
+--   {id, 'dead', error, signature, brief, rest or nil, rule or nil}   it failed for the last time: its oldest payload
+--                                         leaves, and the others start anew, or with a `rest` but 'skip' do as
+--                                         dead_heads.lua says
+--   {id, 'blocked', error, signature, brief, rule or nil}   it failed for the last time, and waits to be unblocked
+--   {id, 'discarded', brief, digits, rule, all}   by that rule its oldest payload is dropped, or with `all`, which is 1,
+--                                         each; the others start anew. Digits: of the error's fingerprint
 --   {id, 'rest'}                           another chunk of what follows its dead head
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and the batch named no id
 --   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
---   {id, 'rejected', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
---                                         0, of all others: these were done where there is no 0
+--   {id, 'rejected', digits, which, reason, error or '', ...}   it ended with the business failure of a payload, by its
+--                                         position from 1, or, as 0, of all others: these were done where there is no 0;
+--                                         with an error the payload goes to the morgue
 -- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; {id, 'noted', note, ...}:
--- messages for the items of its payloads; and {id, 'ended', arrival number, reason or '', ...}: these payloads of it ended,
--- with that business failure or well, and the outcome is that of the others.
+-- messages for the items of its payloads; and {id, 'ended', arrival number, reason or '', error or '', digits, ...}: these
+-- payloads of it ended, with that business failure or well, and the outcome is that of the others.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
-local IN_ANY_CASE = {dead = true, blocked = true, rejected = true}
+local IN_ANY_CASE = {dead = true, blocked = true, rejected = true, discarded = true}
 local BEFORE_OUTCOME = {saved = true, noted = true, ended = true}
+local KEPT_BY, kept = 'Rejected(keep=True)', 0
 
 local function text_at(position) return ARGV[TEXTS + position] end
 
@@ -46,7 +51,7 @@ local function note_group_outcome(id, group, signature, error)
   local state = cmsgpack.unpack(packed)
   state.left = state.left - 1
   if not state.systemic then
-    if not signature or (state.signature and state.signature ~= signature) then
+    if (signature or '') == '' or (state.signature and state.signature ~= signature) then
       call('HDEL', groups, group)
       return
     end
@@ -77,24 +82,24 @@ end
 local settle_one = {}
 
 function settle_one.retried(id, record, outcome, merge)
-  local retry_count, due_at, error, signature, blamed, brief = unpack(outcome, 3, 8)
+  local retry_count, due_at, error, signature, blamed, brief, rule = unpack(outcome, 3, 9)
   local _, _, entries, progress = read_flight(record)
   local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
   put_back(merge, id, t, entries, due_at, retry_count, progress, brief_text)
-  note_failure(id, record, brief_text)
+  note_failure(id, record, brief_text, rule)
   keep_error(errors, id, text)
   clear_suspicion(id, t, signature, text, blamed)
 end
 
 function settle_one.dead(id, record, outcome, merge)
-  local error, signature, brief, rest = unpack(outcome, 3, 6)
+  local error, signature, brief, rest, rule = unpack(outcome, 3, 7)
   local _, _, entries, progress = read_flight(record)
   local oldest = table.remove(entries, 1)
   local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
-  note_failure(id, record, brief_text)
+  note_failure(id, record, brief_text, rule)
   if has_tracking then mark_items(arrivals_of({oldest}), 'x', brief_text) end
   kill(merge, id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil, 'dead')
-  if rest then
+  if rest and rest ~= 'skip' then
     clear_suspicion(id, t, signature, text)
     return end_rest(merge, id, t, entries, rest, text)
   end
@@ -108,10 +113,10 @@ function settle_one.dead(id, record, outcome, merge)
 end
 
 function settle_one.blocked(id, record, outcome, merge)
-  local error, signature, brief = unpack(outcome, 3, 5)
+  local error, signature, brief, rule = unpack(outcome, 3, 6)
   local _, retry_count, entries, progress = read_flight(record)
   local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
-  note_failure(id, record, brief_text)
+  note_failure(id, record, brief_text, rule)
   if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief_text) end
   clear_suspicion(id, t, signature, text)
   block_head(merge, id, t, entries, retry_count, progress)
@@ -171,11 +176,49 @@ end
 -- Ends the items of its payloads: each with the reason of that payload, if it has one.
 local function finish_refused(record, outcome)
   local arrivals, others = arrivals_flown({'', record}), nil
-  for i = 3, #outcome, 2 do
+  for i = 4, #outcome, 3 do
     local which, reason = outcome[i], text_at(outcome[i + 1])
     if which == 0 then others = reason else finish_items({arrivals[which]}, 'f', reason) end
   end
   finish_items(arrivals, others and 'f' or 'd', others)
+end
+
+-- Those of its entries that go to the morgue, by their positions: {reason, error}; and whether any does not.
+local function refused_and_kept(entries, outcome)
+  local of, others, some_go = {}, nil, false
+  for i = 4, #outcome, 3 do
+    local which, reason, error = unpack(outcome, i, i + 2)
+    local own = error ~= '' and {text_at(reason), text_at(error)} or false
+    if which == 0 then others = own else of[which] = own end
+  end
+  for i = 1, #entries do
+    if of[i] == nil then of[i] = others end
+    some_go = some_go or not of[i]
+  end
+  return of, some_go
+end
+
+local function keeps_any(outcome)
+  for i = 6, #outcome, 3 do
+    if outcome[i] ~= '' then return true end
+  end
+  return false
+end
+
+-- Returns whether all of its payloads went to the morgue.
+local function keep_refused(merge, id, record, outcome)
+  if not keeps_any(outcome) then return false end
+  local _, _, entries, progress = read_flight(record)
+  local of, some_go = refused_and_kept(entries, outcome)
+  for i, entry in ipairs(entries) do
+    if of[i] then
+      local reason, error = unpack(of[i])
+      note_failure(id, record, reason, KEPT_BY)
+      kill(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), error, #entries == 1 and progress or nil, 'dead')
+      kept = kept + 1
+    end
+  end
+  return not some_go
 end
 
 local function clear(ids)
@@ -189,11 +232,34 @@ local function clear(ids)
   end
 end
 
-function settle_one.rejected(id, record, outcome)
-  enter('rejected', {id})
+function settle_one.rejected(id, record, outcome, merge)
+  enter('rejected', {id, {outcome[3]}})
   if has_tracking and is_tracked() then finish_refused(record, outcome) end
-  if has_headers then drop_flown_headers({id}) end
-  if has_marks then mark_done({id, record}) end
+  local all_kept = keep_refused(merge, id, record, outcome)
+  if has_headers and not all_kept then drop_flown_headers({id}) end
+  if has_marks and not all_kept then mark_done({id, record}) end
+  if call('EXISTS', errors, trouble) > 0 then clear({id}) end
+end
+
+-- What is left of an id when its oldest payload is dropped: as if it had been pushed now.
+local function start_anew(merge, id, entries)
+  local t = read_trouble(id)
+  put_back(merge, id, t, entries, now, -1)
+  clear_suspicion(id, t)
+  if not t.retry_counts and not call('ZSCORE', retry, id) then forget_errors({id}) end
+end
+
+function settle_one.discarded(id, record, outcome, merge)
+  local brief, digits, rule, all = unpack(outcome, 3, 6)
+  local _, _, entries = read_flight(record)
+  local dropped = all == 1 and entries or {table.remove(entries, 1)}
+  if all == 1 then entries = {} end
+  for _, entry in ipairs(dropped) do enter('discarded', {id, entry:sub(1, PLACE), {digits, rule}}) end
+  if has_tracking then finish_items(arrivals_of(dropped), 'f', text_at(brief)) end
+  local as_flown = {id, flight_record(0, 0, dropped)}
+  if has_headers then drop_headers_of((arrivals_flown(as_flown))) end
+  if has_marks then mark_done(as_flown) end
+  if #entries > 0 then return start_anew(merge, id, entries) end
   if call('EXISTS', errors, trouble) > 0 then clear({id}) end
 end
 
@@ -202,17 +268,25 @@ function settle_one.noted(_, record, outcome)
   for i = 3, #outcome do mark_items(arrivals_flown({'', record}), nil, text_at(outcome[i])) end
 end
 
-function settle_one.ended(id, record, outcome)
-  local reasons, done = {}, {}
-  for i = 3, #outcome, 2 do reasons[outcome[i]] = outcome[i + 1] end
-  for _, entry in ipairs(take_out(id, record, reasons)) do
-    local reason, place = reasons[number_of_arrival(entry)], entry:sub(1, PLACE)
-    if reason == '' then
+function settle_one.ended(id, record, outcome, merge)
+  local ends, done = {}, {}
+  for i = 3, #outcome, 4 do
+    local reason, error, digits = unpack(outcome, i + 1, i + 3)
+    ends[outcome[i]] = {reason = reason, error = error ~= '' and error, digits = digits}
+  end
+  for _, entry in ipairs(take_out(id, record, ends)) do
+    local own, place = ends[number_of_arrival(entry)], entry:sub(1, PLACE)
+    if own.reason == '' then
       done[#done + 1] = place
       if has_journalling then trace('ended', {id, place}) end
     else
-      enter('rejected', {id, place})
-      if has_tracking then finish_items(arrivals_of({place}), 'f', text_at(reason)) end
+      enter('rejected', {id, place, {own.digits}})
+      if has_tracking then finish_items(arrivals_of({place}), 'f', text_at(own.reason)) end
+    end
+    if own.error then
+      note_failure(id, record, text_at(own.reason), KEPT_BY)
+      kill(merge, id, place, entry:sub(PLACE + 1), text_at(own.error), nil, 'dead')
+      kept = kept + 1
     end
   end
   if has_tracking then finish_items(arrivals_of(done), 'd') end
@@ -253,8 +327,9 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
     counts.done = call('HDEL', flight, unpack(done))
     for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end
   end
+  if counts.discarded then counts.rejected = (counts.rejected or 0) + counts.discarded end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
-  local dead = (counts.dead or 0) + followers()
+  local dead = (counts.dead or 0) + followers() + kept
   local trimmed = dead > 0 and trim_morgue(morgue_limits_at, dead) or 0
   write_journal(token, n)
   return trimmed

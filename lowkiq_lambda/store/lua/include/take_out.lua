@@ -3,8 +3,8 @@
 --! with headers drop_headers
 --! gives take_out
 -- Takes payloads out of the record in flight of an id that stays with the others, for the outcome that follows. `is_gone`:
--- {[arrival number] = true, ...}. By their numbers and not by positions: a call that fails behind this is made again once
--- the shard is repaired, and must take out nothing else. The count of the id is from now on that of the oldest left (P7).
+-- {[arrival number] = {error = what the morgue keeps it with, or nothing}, ...}. By their numbers and not by positions: a call that fails behind this is made again once
+-- the shard is repaired, and must take out nothing else. Headers go with a payload, but not to the morgue: there it has them. The count of the id is from now on that of the oldest left (P7).
 -- Progress goes, as it is true of all that the id was handed. Returns what has left, {entry, ...}; nothing leaves if nothing
 -- would be left.
 local function take_out(id, record, is_gone)
@@ -14,7 +14,7 @@ local function take_out(id, record, is_gone)
     local is_out = is_gone[number_of_arrival(entry)]
     local part = is_out and gone or left
     part[#part + 1] = entry
-    if is_out then arrivals[#arrivals + 1] = entry:sub(9, PLACE) end
+    if is_out and not is_out.error then arrivals[#arrivals + 1] = entry:sub(9, PLACE) end
   end
   if #gone == 0 or #left == 0 then return {} end
   local count = -1

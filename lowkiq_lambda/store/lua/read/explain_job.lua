@@ -9,7 +9,7 @@
 --   '', time of its last death or '', '1' if the shard is closed, else '', least version or '', its progress or '',
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
 --   {}, or of its tenant {from when on it is served, tenants that come first, ids of it that come before, what `served` notes of it},
---   {{time, retry_count, the error in brief}, ...} of its last failures, the newest first}.
+--   {{time, retry_count, the error in brief, the rule that decided or ''}, ...} of its last failures, the newest first}.
 local id = ARGV[4]
 local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
 local due_at, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
@@ -36,7 +36,7 @@ local failed, brief = {}, ''
 if call('HEXISTS', errors, id) + call('HEXISTS', morgue_errors, id) > 0 then
   for i, noted in ipairs(failures_of(id)) do
     brief = noted[3] or brief
-    failed[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), brief}
+    failed[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), brief, noted[4] or ''}
   end
 end
 return {

@@ -11,7 +11,7 @@
 -- ARGV[11..]  ids
 -- Returns {how many ids were looked up, {job, ...}}, a job being {id, due_at or updated_at,
 --   retry_count or false, error or false, how many payloads there are, {entry, ...},
---   progress or false, {{time, retry_count, the error in brief}, ...}}.
+--   progress or false, {{time, retry_count, the error in brief, the rule that decided or ''}, ...}}.
 local most, bytes, largest, most_in_all, bytes_in_all = unpack(ARGV, 5, 9)
 most, bytes, largest = tonumber(most), tonumber(bytes), tonumber(largest)
 most_in_all, bytes_in_all = tonumber(most_in_all), tonumber(bytes_in_all)
@@ -34,7 +34,7 @@ local function failed(id, error)
   local brief = ''
   for i, noted in ipairs(failures_of(id)) do
     brief = noted[3] or brief
-    shown[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), brief}
+    shown[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), brief, noted[4] or ''}
     bytes_in_all = bytes_in_all - #brief
   end
   return shown
