@@ -45,7 +45,8 @@ class HandlerContext(Protocol):
 class BatchJob(Generic[P]):
     """One id of a batch. Scores and payloads are in order, oldest first.
 
-    `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died.
+    `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died. True until its
+    payloads end, whatever fails meanwhile.
     `headers`: those of the pushes of its payloads, eight of each payload at most.
     `cursor`: the last one that an earlier run yielded; None for a job that starts.
     """

@@ -1,9 +1,12 @@
 """The context of a handler: its time, its lease and its delivery."""
 
+import sys
 import threading
 from contextvars import ContextVar
 
-from lowkiq_lambda import Batch, Lowkiq
+import pytest
+
+from lowkiq_lambda import Batch, Later, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -13,20 +16,58 @@ from tests.kit.looks import left_behind
 from tests.kit.workers import declare, jobs_of
 
 
-def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-15: after a process died the job says that it may be a repeat; after an ordinary failure it does not."""
+def put_off(_batch: Batch) -> None:
+    """The other side cannot be asked now."""
+    raise Later(10)
+
+
+def leave(_batch: Batch) -> None:
+    """As a handler that calls `sys.exit`."""
+    sys.exit(1)
+
+
+def test_repeated_tells_of_a_death_until_the_payloads_end(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-15: a run that asks whether the dead one did its work, and fails or is put off, is not the last to ask."""
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
     worker = declare(app, queue_name, notes)
     worker.push_many(jobs_of("a"))
     mortal.drain()
     outlive(app, clock, worker)
-    notes.then = failing("a")
-    app.drain()
-    clock.advance(10)
+    for notes.then in (failing("a"), put_off, None):
+        app.drain()
+        clock.advance(60)
+    worker.push_many(jobs_of("a"))
     app.drain()
 
-    assert [False, True, False] == [job.repeated for (job,) in notes.jobs]
+    assert [False, True, True, True, False] == [job.repeated for (job,) in notes.jobs]
+
+
+def test_an_ordinary_failure_is_no_repeat(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-15: its outcome is known, and `retry_count` says so."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    worker.push_many(jobs_of("a"))
+    for notes.then in (failing("a"), None):
+        app.drain()
+        clock.advance(60)
+
+    assert [(False, -1), (False, 0)] == [(job.repeated, job.retry_count) for (job,) in notes.jobs]
+
+
+def test_repeated_tells_of_a_handler_that_ended_its_process(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-15: it has run in part, and has counted no failure."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    worker.push_many(jobs_of("a"))
+    notes.then = leave
+    with pytest.raises(SystemExit):
+        app.drain()
+    clock.advance(60)
+    notes.then = None
+    app.drain()
+
+    assert [False, True] == [job.repeated for (job,) in notes.jobs]
 
 
 def test_repeated_tells_of_all_that_was_in_the_hands_of_the_dead(

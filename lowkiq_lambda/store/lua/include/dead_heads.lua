@@ -17,7 +17,7 @@ local function block_head(merge, id, t, entries, retry_count, progress)
   enter('blocked', {id})
   put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and BLOCKED)
   local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
-  write_trouble(id, {retry_counts = t.retry_counts, blocked_since = now, head = head})
+  write_trouble(id, {retry_counts = t.retry_counts, abandoned = t.abandoned, blocked_since = now, head = head})
 end
 
 local function kill_with_head(merge, id, entries, text)
@@ -90,7 +90,7 @@ local function end_following(id, t)
   end
   local counts, kept = counts_of(id, t, true), {}
   if t.keep then kept[t.keep] = counts[t.keep] else forget_errors({id}) end
-  local left = {}
+  local left = {abandoned = t.abandoned}
   note_counts(id, left, kept)
   write_trouble(id, left)
   wait(id, now)
@@ -116,7 +116,10 @@ local function end_rest(merge, id, t, entries, word, text)
   else
     local newest = table.remove(entries)
     supersede(id, entries)
-    if newest then put_back(merge, id, left, {newest}, now, -1) end
+    if newest then
+      left.abandoned = t.abandoned
+      put_back(merge, id, left, {newest}, now, -1)
+    end
     left.keep = newest_waiting(id)
   end
   keep_error(errors, id, text)

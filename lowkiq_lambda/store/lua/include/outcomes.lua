@@ -71,10 +71,10 @@ local function note_group_outcome(id, group, signature, error)
 end
 
 -- Any outcome clears suspicion; what remains is whether the id alone was to blame, what its payloads have failed, and
--- of an id that was halved, that a holder which died had what waits in its hands, too.
-local function clear_suspicion(id, t, signature, error, blamed)
-  local is_halved = t.chunk_limit and call('HEXISTS', jobs, id) == 1 or nil
-  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = is_halved})
+-- that a holder which died had them in its hands: where they go on, `stays`, or the id was halved and others of it wait.
+local function clear_suspicion(id, t, signature, error, blamed, stays)
+  local abandoned = stays and t.abandoned or t.chunk_limit and call('HEXISTS', jobs, id) == 1 or nil
+  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = abandoned})
   note_group_outcome(id, t.group, signature, error)
   drop_suspect(id)
 end
@@ -88,7 +88,7 @@ function settle_one.retried(id, record, outcome, merge)
   put_back(merge, id, t, entries, due_at, retry_count, progress, brief_text)
   note_failure(id, record, brief_text, rule)
   keep_error(errors, id, text)
-  clear_suspicion(id, t, signature, text, blamed)
+  clear_suspicion(id, t, signature, text, blamed, true)
 end
 
 function settle_one.dead(id, record, outcome, merge)
@@ -109,7 +109,7 @@ function settle_one.dead(id, record, outcome, merge)
   else
     drop_errors(errors, {id})
   end
-  clear_suspicion(id, t, signature, text)
+  clear_suspicion(id, t, signature, text, nil, #entries > 0)
 end
 
 function settle_one.blocked(id, record, outcome, merge)
@@ -138,8 +138,7 @@ function settle_one.returned(id, record, outcome, merge)
   end
   -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
   clear_suspicion(id, t)
-  local is_halved = t.chunk_limit and true
-  write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count, abandoned = is_halved})
+  write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count, abandoned = true})
   leave_rest(id, due_at)
 end
 
@@ -169,7 +168,7 @@ function settle_one.later(id, record, outcome, merge)
   end
   put_back(merge, id, t, entries, due_at == '' and due_by or due_at, retry_count, progress, has_tracking and PUT_OFF)
   if has_moved then forget_errors({id}) end
-  clear_suspicion(id, t, nil, nil, not has_moved and t.blamed)
+  clear_suspicion(id, t, nil, nil, not has_moved and t.blamed, not has_moved)
   return has_moved and 'checkpointed' or 'returned'
 end
 
@@ -245,7 +244,7 @@ end
 local function start_anew(merge, id, entries)
   local t = read_trouble(id)
   put_back(merge, id, t, entries, now, -1)
-  clear_suspicion(id, t)
+  clear_suspicion(id, t, nil, nil, nil, true)
   if not t.retry_counts and not call('ZSCORE', retry, id) then forget_errors({id}) end
 end
 

@@ -67,6 +67,7 @@ local function count_crash(merge, id, record, t, crashed, holder, dead_head)
       return entries[1]
     end
   end
+  t.abandoned = true
   suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
 end
 
@@ -93,12 +94,8 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
     else
       many.record = records[i]
       give_back(merge, id, t, record, has_tracking and (abandoned and INTERRUPTED or PROCESS_ENDED), many)
-      t.at_risk = nil
-      if abandoned then
-        t.abandoned = true
-      else
-        t.run_alone, t.group = t.run_alone or kind == 'TOGETHER' or nil, t.group or ''
-      end
+      t.at_risk, t.abandoned = nil, true
+      if not abandoned then t.run_alone, t.group = t.run_alone or kind == 'TOGETHER' or nil, t.group or '' end
       troubles[#troubles + 1], troubles[#troubles + 2] = id, cmsgpack.pack(t)
     end
   end

@@ -4,8 +4,9 @@
 -- `group` of suspects, '' where a crash made it one; `crashes`, and the `crashed_payload` that has them (its SHA-1);
 -- `chunk_limit`, the most payloads of its next chunk, and the `halvings` that led to it; `blamed` alone for its last
 -- failure; `exit_count`, how often in a row it has exited; `at_risk`, its handler runs alone, so if its holder dies now
--- it has a crash counted; `run_alone`, its holder died while it ran together with other suspects; `abandoned`, its process left while
--- it ran, or it waits behind a chunk of what a dead holder had; `retry_counts` of its payloads (retry_counts.lua); `blocked_since`, the time since when its head is blocked, and `head` (blocked_head.lua);
+-- it has a crash counted; `run_alone`, its holder died while it ran together with other suspects; `abandoned`, a process
+-- that died or left had payloads of it in its hands, so they may have run, until they end; `retry_counts` of its
+-- payloads (retry_counts.lua); `blocked_since`, the time since when its head is blocked, and `head` (blocked_head.lua);
 -- `rest`, `upto` and `keep`, of what follows a dead head (dead_heads.lua).
 -- Counted crashes and halvings are the nonces of holders of which nothing more was heard.
 local function read_trouble(id)
