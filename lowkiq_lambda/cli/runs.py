@@ -31,6 +31,7 @@ OUTCOMES
   retried    it failed, and is tried again
   dead       it failed for the last time; blocked: and its queue blocks then
   rejected   it ended with a business failure
+  discarded  a rule of the worker dropped a payload of it
   suspected  it failed in a batch whose error named no id
   later      it asked to go on later, or made way at a cursor
   returned   it was stopped, or exited

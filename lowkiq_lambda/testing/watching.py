@@ -18,7 +18,7 @@ in_handler: Final[ContextVar[bool]] = ContextVar("in_handler", default=False)
 
 
 class JobFailed(AssertionError):
-    """A job failed in a drain of a test, and its handler raised nothing: the text has the error that is kept."""
+    """A job failed in a drain of a test, and no exception tells of it: the text has the error that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +123,6 @@ class Watcher:
             raise
         finally:
             in_handler.reset(token)
+            for job_id, marked in batch.failed.items():
+                if isinstance(marked, BaseException):
+                    self.errors[worker.queue_name, job_id] = marked

@@ -1,10 +1,16 @@
 """The runs that a queue keeps: values that `app.operate(worker).runs` returns."""
 
 from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from lowkiq_lambda.views.queues import Page
+
+RunOutcome: TypeAlias = Literal[
+    "done", "retried", "dead", "blocked", "rejected", "discarded", "suspected", "later", "returned", "recovered"
+]
+"""The outcome of a run, in one word."""
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import ConfigError
+from lowkiq_lambda import Batch, ConfigError, kill_on
 from lowkiq_lambda.testing import AppUnderTest
+from lowkiq_lambda.testing.fuzz.options import FuzzOptions
+from lowkiq_lambda.testing.fuzz.report import FuzzFailed
 from lowkiq_lambda.testing.fuzz.run import fuzz
 from tests.fuzz import planted
 from tests.fuzz.fuzzing import options_of
@@ -87,6 +89,27 @@ def test_a_handler_that_fails_by_itself_is_not_judged(lowkiq: AppUnderTest) -> N
     try:
         with pytest.raises(ConfigError, match="fails without any fault, by ZeroDivisionError: of its own"):
             lowkiq.fuzz(worker, payloads=[1], state=lambda: None)
+    finally:
+        lowkiq.app.workers.remove(worker.worker) if worker.worker in lowkiq.app.workers else None
+
+
+def test_a_job_that_a_rule_kills_is_judged_beside_the_others(lowkiq: AppUnderTest) -> None:
+    """An invalid payload is dead in the plain run, too; a rule that kills a repeat is found."""
+    state: list[int] = []
+
+    def perform(batch: Batch[int]) -> None:
+        for job_id, payloads in batch.items():
+            for payload in payloads:
+                if payload == 3 or (payload > 3 and payload in state and batch.job(job_id).repeated):
+                    raise ValueError("it is invalid, or there already")
+                state[:] = sorted({*state, payload})
+
+    worker = lowkiq.app.worker(queue_name="kills", on_error=(kill_on(ValueError),))(perform)
+    options: FuzzOptions = {"state": lambda: [*state], "reset": state.clear, "scenarios": 80, "versions": False}
+    try:
+        assert [] == lowkiq.fuzz(worker, payloads=[1, 2, 3], **options).findings
+        with pytest.raises(FuzzFailed, match="no job is dead"):
+            lowkiq.fuzz(worker, payloads=[4, 5], merges=False, **options)
     finally:
         lowkiq.app.workers.remove(worker.worker) if worker.worker in lowkiq.app.workers else None
 

@@ -412,6 +412,7 @@ class Model:
                 self._count_crash(id_, flown, former)
             else:
                 self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("group", ""))
+                self._note(id_, abandoned=True)
                 if self.claim and self.claim.kind == "TOGETHER":
                     self._note(id_, run_alone=True)
         self.flight, self.abandoned = {}, False
@@ -446,6 +447,7 @@ class Model:
         if kind == "halvings":
             self._note(id_, chunk_limit=len(flown.entries) // 2)
         self._make_suspect(id_, flown, self.trouble[id_]["group"])
+        self._note(id_, abandoned=True)
 
     def _make_suspect(self, id_: str, flown: Flown, group: str) -> None:
         self._put_back(id_, flown.entries, flown.due_at)
@@ -465,7 +467,8 @@ class Model:
             self._forget_counts(flown.entries)
             self.errors.pop(id_, None)
         self._put_back(id_, flown.entries, self.due_by if at is None else at)
-        self._clear(id_, blamed=not moved and self.trouble.get(id_, {}).get("blamed", False))
+        blamed = not moved and self.trouble.get(id_, {}).get("blamed", False)
+        self._clear(id_, blamed=blamed, stays=not moved)
 
     def _kill_progress(self, id_: str, flown: Flown) -> None:
         progress = self.progress.pop(id_, None)
@@ -509,7 +512,7 @@ class Model:
             return
         known = self.trouble.get(id_, {})
         self.progress.pop(id_, None)
-        self._clear(id_)
+        self._clear(id_, stays=True)
         self._forget_counts(flown.entries[:1])
         self._put_back(id_, left, self.now)
         self._note_halved(id_, known)
@@ -533,14 +536,14 @@ class Model:
         self.errors[id_] = error
         self.counts[flown.entries[0].arrival] = count
         self._put_back(id_, flown.entries, at)
-        self._clear(id_, signature, error, blamed=blamed)
+        self._clear(id_, signature, error, blamed=blamed, stays=True)
 
     def _dead(self, id_: str, flown: Flown, error: str, signature: str, beginning: str, *by: str) -> None:
         self.counters["dead"] += 1
         self._failed_once_more(id_, flown, beginning, *by[1:])
         self._kill_progress(id_, flown)
         known = self.trouble.get(id_, {})
-        self._clear(id_, signature, error)
+        self._clear(id_, signature, error, stays=len(flown.entries) > 1)
         self._forget_counts(flown.entries[:1])
         if flown.entries[1:] or id_ in self.waiting:
             self._put_back(id_, flown.entries[1:], self.now)
@@ -558,7 +561,7 @@ class Model:
             return
         known = self.trouble.get(id_, {})
         self._clear(id_)
-        self._note(id_, blamed=known.get("blamed"), exit_count=exit_count)
+        self._note(id_, blamed=known.get("blamed"), exit_count=exit_count, abandoned=True)
         job = self.waiting[id_]
         job.due_at, job.since = self.due_by, flown.due_at
 
@@ -567,10 +570,19 @@ class Model:
         self.groups.setdefault(group, Group()).left += 1
         self._make_suspect(id_, flown, group)
 
-    def _clear(self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False) -> None:
+    def _clear(
+        self,
+        id_: str,
+        signature: str | None = None,
+        error: str | None = None,
+        *,
+        blamed: bool = False,
+        stays: bool = False,
+    ) -> None:
+        """No suspect any more. `stays`: what was delivered goes on, so that a death before still counts."""
         known = self.trouble.pop(id_, {})
         name = known.get("group")
-        self._note(id_, blamed=blamed or None)
+        self._note(id_, blamed=blamed or None, abandoned=(stays and known.get("abandoned")) or None)
         self._note_halved(id_, known)
         if name in self.groups:
             self._tell(name, id_, signature, error)

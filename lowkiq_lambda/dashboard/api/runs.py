@@ -13,7 +13,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.acts.replaying import Replayed
 from lowkiq_lambda.operate.inspect.releases import began_at
 from lowkiq_lambda.operate.presentation.runs import RunsView, runs_view
-from lowkiq_lambda.views.runs import Release
+from lowkiq_lambda.views.runs import Release, RunOutcome
 
 LONGEST_NAME: Final = 200
 """Characters of names in a filter."""
@@ -36,10 +36,7 @@ class RunsParams(QueueParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     id: Annotated[str, Meta(description="The id of the job.")] | UnsetType = UNSET
-    outcome: (
-        Annotated[str, Meta(pattern="^[a-z]{1,20}$", description="Such as done, retried, dead or recovered.")]
-        | UnsetType
-    ) = UNSET
+    outcome: Annotated[RunOutcome, Meta(description="Of runs with this outcome.")] | UnsetType = UNSET
     fingerprint: (
         Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="That of the run's error, exactly.")] | UnsetType
     ) = UNSET
@@ -57,7 +54,7 @@ class RunsReplay(QueueParams, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     since: Moment
     until: Moment
-    outcome: Annotated[str, Meta(pattern="^[a-z]{1,20}$", description="Of runs with this outcome.")] = "done"
+    outcome: Annotated[RunOutcome, Meta(description="Of runs with this outcome.")] = "done"
     id_prefix: Annotated[str, Meta(max_length=LONGEST_NAME, description="Of ids that begin so.")] = ""
     rate: (
         Annotated[float, Meta(gt=0, le=1_000_000, description="Ids that become due in a second; else all at once.")]

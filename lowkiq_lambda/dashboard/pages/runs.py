@@ -1,7 +1,6 @@
 """The kept runs of a queue, by time, id and outcome."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from starlette.responses import Response
@@ -12,19 +11,8 @@ from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
-from lowkiq_lambda.views.runs import KeptRun
+from lowkiq_lambda.views.runs import KeptRun, RunOutcome
 
-OUTCOMES: Final[Mapping[str, str]] = {
-    "done": "done",
-    "retried": "retried",
-    "dead": "dead",
-    "blocked": "blocked",
-    "rejected": "rejected",
-    "suspected": "suspected",
-    "later": "later",
-    "returned": "returned",
-    "recovered": "recovered",
-}
 _TONES: Final = {"done": "", "later": "", "returned": "", "dead": "bad", "rejected": "bad"}
 """The look of an outcome; "warn" if it is not here."""
 _AROUND: Final = "5m"
@@ -66,7 +54,7 @@ def show(context: RequestContext) -> Response:
         fields=fields,
         around=_AROUND,
         now=context.site.now(),
-        outcomes=OUTCOMES,
+        outcomes={name: name for name in get_args(RunOutcome)},
         wrong=wrong,
         page=page,
         rows=[_row(context, name, run) for run in runs],

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 import msgspec
 
 from lowkiq_lambda.jobs.job import id_text, is_number
 from lowkiq_lambda.store.shard.run_entries import short_id
+from lowkiq_lambda.views.runs import RunOutcome
 
 _SECONDS: Final = ("since", "until", "took_over")
+_OUTCOMES: Final = get_args(RunOutcome)
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,8 +37,10 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
         for name in _SECONDS:
             if name in values and not is_number(values[name]):
                 raise ValueError(f"{name} must be a number of seconds, not {values[name]!r}.")
-        outcomes = () if outcome is None else (outcome,) if isinstance(outcome, str) else outcome
-        return cls(id=None if id is None else id_text(id), outcomes=frozenset(outcomes), **values)
+        outcomes = frozenset(() if outcome is None else (outcome,) if isinstance(outcome, str) else outcome)
+        for name in sorted(outcomes - {*_OUTCOMES}):
+            raise ValueError(f"{name!r} is not an outcome of runs: expected one of {', '.join(_OUTCOMES)}.")
+        return cls(id=None if id is None else id_text(id), outcomes=outcomes, **values)
 
     def place_of(self, ids: Sequence[str]) -> int | None:
         """The place of its id among those of an entry, which has long ones cut unless it keeps payloads; or None."""

@@ -142,5 +142,5 @@ def why_dead(situation: JobExplanation, dead_since: float) -> str:
     newest = situation.failures[0]
     if newest.at > dead_since:
         # The note is of another payload of the id: the note of this one is gone.
-        return f"its error is on its page; since then the id failed with {error_of(newest)}"
+        return f"its error is kept with it in the morgue; since then the id failed with {error_of(newest)}"
     return f"an operator killed it; before, it had failed with {error_of(newest)}"

@@ -22,6 +22,8 @@ class Observed:
     calls: list[Delivered] = field(default_factory=list)
     dead: list[str] = field(default_factory=list)
     """The ids in the morgue."""
+    killed: list[str] = field(default_factory=list)
+    """Those of them that a rule of the worker killed."""
     points: list[list[list[CodePlace]]] = field(default_factory=list)
     """The points of each call of the handler, by drain; only if they were recorded."""
     places: list[CodePlace | None] = field(default_factory=list)

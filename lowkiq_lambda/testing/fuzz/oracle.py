@@ -70,7 +70,7 @@ class Oracle:
         reference, again = self.reference(plan), self._world.run(self._alone(plan))
         if reference.never_ends:
             return
-        if reference.dead or again.dead:
+        if any({*end.dead} - {*end.killed} for end in (reference, again)):
             error = next(iter(reference.errors), None)
             kind = "an unknown error" if error is None else f"{type(error).__name__}: {error}"
             raise ConfigError(f"The handler fails without any fault, by {kind}: give payloads that it can perform.")
@@ -93,8 +93,8 @@ class Oracle:
         if observed.has_swallowed:
             actual = "the handler catches it, and would go on"
             return Difference(SWALLOWS, "the end of a process ends the handler", actual, observed)
-        if observed.dead:
-            return Difference(MORGUE, "no job is dead", f"ids {', '.join(observed.dead)} are in the morgue", observed)
+        if dead := sorted({*observed.dead} - {*reference.dead}):
+            return Difference(MORGUE, "no job is dead", f"ids {', '.join(dead)} are in the morgue", observed)
         if reference.state != observed.state:
             return Difference(_class_of(plan), repr(reference.state), repr(observed.state), observed)
         if self._compares_pushes and set(reference.pushes) != set(observed.pushes):

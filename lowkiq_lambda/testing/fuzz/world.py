@@ -251,7 +251,7 @@ class World:
         for _ in range(_MOST_ROUNDS):
             due_at = self._next_due()
             if due_at is None:
-                self._observed.dead = self._morgue()
+                self._look_into_morgue()
                 return
             self._clock.advance(max(due_at - self._clock.time(), 0.0) + 1.0)
             process = self._new_process(None)
@@ -274,12 +274,15 @@ class World:
             times += [float(at) for _, at in earliest]
         return min(times, default=0.0)
 
-    def _morgue(self) -> list[str]:
+    def _look_into_morgue(self) -> None:
         client = self._core.backend.client
         shards = self._queue.shards
         if not client.exists(*(shard.key("morgue") for shard in shards)):
-            return []
-        return sorted(job.id for job in self._app.operate(self._worker).morgue.list("id", limit=10))
+            return
+        morgue = self._app.operate(self._worker).morgue
+        dead = morgue.fetch([job.id for job in morgue.list("id", limit=10)])
+        self._observed.dead = sorted(job.id for job in dead)
+        self._observed.killed = sorted(job.id for job in dead if any(failure.rule for failure in job.failures[:1]))
 
     def _empty(self) -> None:
         """Remove the jobs of the queues that were pushed to."""
