@@ -98,16 +98,21 @@ def test_the_drain_functions_zip_is_small(packages: Path, tmp_path: Path) -> Non
     assert not (packages / "DrainFunction" / "aws_lambda_powertools" / "event_handler").exists()
 
 
-@pytest.mark.parametrize("has_models", [True, False])
-def test_powertools_is_whole_where_the_app_has_models(tmp_path: Path, *, has_models: bool) -> None:
-    """Its parser needs pydantic, and its logger writes models by a part of what answers requests."""
+@pytest.mark.parametrize("brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema")])
+def test_powertools_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
+    """Its logger writes models of pydantic by a part of what answers requests."""
     place = tmp_path / "aws_lambda_powertools"
     shutil.copytree(Path(*aws_lambda_powertools.__path__), place, ignore=shutil.ignore_patterns("__pycache__"))
-    if has_models:
-        (tmp_path / "pydantic").mkdir()
+    for name in brought:
+        (tmp_path / name).mkdir()
 
     thin_out(tmp_path)
 
-    for part in ("event_handler/openapi/compat.py", "utilities/parser/parser.py"):
-        assert has_models == (place / part).exists()
+    for needed, part in (
+        ("pydantic", "event_handler/openapi/compat.py"),
+        ("pydantic", "utilities/parser/parser.py"),
+        ("jsonpath_ng", "utilities/data_masking/base.py"),
+        ("fastjsonschema", "utilities/validation/base.py"),
+    ):
+        assert (needed in brought) == (place / part).exists()
     assert (place / "logging" / "logger.py").exists()

@@ -54,9 +54,15 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 '''
 
-_PARTS: Final = ("event_handler", "utilities/auth_alpha", "utilities/parser")
-_NEEDED_BY: Final = "pydantic"
-"""With models the parser is of use, and the logger turns them into JSON by a part of what answers requests."""
+_PARTS: Final[Mapping[str, Sequence[str]]] = {
+    "pydantic": ("event_handler", "utilities/auth_alpha", "utilities/parser"),
+    "jsonpath_ng": ("utilities/data_masking",),
+    "fastjsonschema": ("utilities/validation",),
+}
+"""The parts of Powertools that are of no use without a package, by its name: most cannot even be imported.
+
+The logger turns models of pydantic into JSON by a part of what answers requests.
+"""
 
 _NAME: Final = re.compile(r"^[A-Za-z0-9][\w.-]*", re.MULTILINE)
 _LIBRARY: Final = "lowkiq-lambda"
@@ -114,11 +120,10 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
 
 
 def thin_out(into: Path) -> None:
-    """Remove them from the package in that folder, unless the app has brought pydantic."""
-    if (into / _NEEDED_BY).exists():
-        return
-    for part in _PARTS:
-        shutil.rmtree(into / "aws_lambda_powertools" / part, ignore_errors=True)
+    """Remove them from the package in that folder, unless the app has brought what they need."""
+    for needed, parts in _PARTS.items():
+        for part in () if (into / needed).exists() else parts:
+            shutil.rmtree(into / "aws_lambda_powertools" / part, ignore_errors=True)
 
 
 def forget_installation(into: Path) -> None:
