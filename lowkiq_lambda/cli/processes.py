@@ -136,7 +136,8 @@ def _state(process: Process, now: float) -> str:
     if process.round_trip is not None:
         slow = ", slow" if process.is_slow else ""
         parts.append(f"Redis in {process.round_trip * 1_000:.1f} ms{slow}")
-    return ", ".join([*parts, f"version {process.version}"])
+    release = [f"release {process.release}"] if process.release else []
+    return ", ".join([*parts, *release, f"version {process.version}"])
 
 
 def _doing(doing: Doing, told_at: float) -> str:

@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from lowkiq_lambda.base.errors import BackendError, BackendUnavailable
 from lowkiq_lambda.engine.drainer import Drainer
@@ -94,6 +95,7 @@ class Heartbeat:
             pid=os.getpid(),
             kind=self._kind,
             version=VERSION,
+            release=self._drainer.config.release or UNSET,
             since=now - (monotonic - self._began_at),
             threads=self._threads,
             state=self._state(),

@@ -11,7 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from threading import Event
 
+import msgspec
 import pytest
+from msgspec import UNSET
 
 import lowkiq_lambda
 from lowkiq_lambda import Batch, Config, Lowkiq
@@ -292,3 +294,15 @@ def test_who_is_to_stop_is_not_told_less(own_server: Server) -> None:
 def test_the_version_that_heartbeats_tell_is_that_of_the_package() -> None:
     """It is written in two places, as reading the package's metadata takes long."""
     assert version("lowkiq_lambda") == VERSION == lowkiq_lambda.__version__
+
+
+@pytest.mark.parametrize("release", ["r418", None])
+def test_a_process_tells_the_release_of_its_code(make_app: MakeApp, release: str | None) -> None:
+    """Beside the version of the library; an app without one sends no byte for it."""
+    app = make_app(release=release)
+    heartbeat = Heartbeat(app.core.drains.drainer, "daemon", 1, print)
+    heartbeat.sender.send(heartbeat.told())
+
+    (process,) = (process for process in app.operate.processes() if process.id == heartbeat.id)
+    assert (release or UNSET) == process.release
+    assert (release is not None) == (b"release" in msgspec.msgpack.encode(heartbeat.told()))
