@@ -28,9 +28,10 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A daemon, one of the processes of a daemon, or an invocation of the drain function, as of its last heartbeat.
 
     `since`, `seen_at`: Unix seconds, its start, and its last heartbeat. `threads`: how many shards it can drain at
-    once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, 0 if the system does not report it. `round_trip`: seconds of its last
-    call to Redis; `is_slow`: each of the last five took at least 50 ms. `order`: the last order of an operator, which
-    it follows at its next heartbeat. `is_gone`: it sent no heartbeat for a minute, so it died or cannot reach Redis.
+    once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, 0 if
+    the system does not report it. `round_trip`: seconds of its last call to Redis; `is_slow`: each of the last five
+    took at least 50 ms. `order`: the last order of an operator, which it follows at its next heartbeat. `is_gone`: it
+    sent no heartbeat for a minute, so it died or cannot reach Redis.
     """
 
     id: str = ""

@@ -113,7 +113,7 @@ def test_a_recovery_can_be_killed_too(server: Server, scenario: Scenario) -> Non
     kill_at(scenario, "in handler")
     for point in ("after acquire", "before start", "after acquire", "before start"):
         kill_at(scenario, point)
-    assert dict.fromkeys("ab", {"abandoned": True, "group": ""}) == state_of(server, scenario)["trouble"]
+    assert {job_id: {"abandoned": True, "group": ""} for job_id in "ab"} == state_of(server, scenario)["trouble"]
     end = drain_to_the_end(server, scenario)
     assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(scenario).performed()
     assert {} == end["morgue"] == end["trouble"]

@@ -4,13 +4,13 @@ import logging
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Batch, ConfigError, kill_on
 from lowkiq_lambda.testing import AppUnderTest
-from lowkiq_lambda.testing.fuzz.options import FuzzOptions
 from lowkiq_lambda.testing.fuzz.report import FuzzFailed
 from lowkiq_lambda.testing.fuzz.run import fuzz
 from tests.fuzz import planted
@@ -105,11 +105,11 @@ def test_a_job_that_a_rule_kills_is_judged_beside_the_others(lowkiq: AppUnderTes
                 state[:] = sorted({*state, payload})
 
     worker = lowkiq.app.worker(queue_name="kills", on_error=(kill_on(ValueError),))(perform)
-    options: FuzzOptions = {"state": lambda: [*state], "reset": state.clear, "scenarios": 80, "versions": False}
+    fuzz_it = partial(lowkiq.fuzz, worker, state=lambda: [*state], reset=state.clear, scenarios=80, versions=False)
     try:
-        assert [] == lowkiq.fuzz(worker, payloads=[1, 2, 3], **options).findings
+        assert [] == fuzz_it(payloads=[1, 2, 3]).findings
         with pytest.raises(FuzzFailed, match="no job is dead"):
-            lowkiq.fuzz(worker, payloads=[4, 5], merges=False, **options)
+            fuzz_it(payloads=[4, 5], merges=False)
     finally:
         lowkiq.app.workers.remove(worker.worker) if worker.worker in lowkiq.app.workers else None
 

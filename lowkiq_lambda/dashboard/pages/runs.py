@@ -1,5 +1,6 @@
 """The kept runs of a queue, by time, id and outcome."""
 
+from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 import msgspec
