@@ -10,6 +10,7 @@ from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.jobs.keep_runs import KeepRuns
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
 from lowkiq_lambda.views.runs import KeptRun, RunOutcome
@@ -51,6 +52,8 @@ def show(context: RequestContext) -> Response:
         queue=name,
         shards=queue.shards(),
         keeps=worker.keep_runs is not None,
+        replays=worker.keep_runs is not None and KeepRuns.of(worker.keep_runs).payloads,
+        replay=context.link("actions/replay", queue=name, **_window(fields, context.site.now())),
         worker=worker.__name__,
         fields=fields,
         around=_AROUND,
@@ -82,6 +85,16 @@ def _filter(fields: Mapping[str, str], now: float) -> dict[str, Any]:
     if "took" in fields:
         arguments["took_over"] = seconds_of(fields["took"])
     return arguments
+
+
+def _window(fields: Mapping[str, str], now: float) -> dict[str, str]:
+    """The times and the outcome of the filter, for the form of a replay; nothing if they cannot be."""
+    try:
+        moments = {name: moment for name, moment in _filter(fields, now).items() if name in {"since", "until"}}
+    except ValueError:
+        return {}
+    outcome = {"outcome": fields["outcome"]} if "outcome" in fields else {}
+    return {name: f"{moment:.3f}" for name, moment in moments.items()} | outcome
 
 
 def _row(context: RequestContext, queue: str, run: KeptRun) -> RunRow:
