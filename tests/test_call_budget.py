@@ -200,6 +200,31 @@ def test_headers_cost_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: Co
     assert after.commands.total() - before.commands.total() <= 19
 
 
+def test_expiry_costs_no_round_trip_and_others_nothing(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """Times come with claims, and what is over leaves with a settling; a queue without them asks what it asked."""
+    workers = [warm_worker(app, nothing, name, shards_count=1, batch_size=100) for name in ("expiring", "other")]
+
+    def push_and_visit(late: float = 0.0, number: int = 0, **fields: Any) -> Cost:
+        def call() -> None:
+            workers[number].push_many([{**job, **fields} for job in jobs()])
+            clock.advance(late)
+            app.core.drains.drainer.visit(app.core.drains.drainer.shards()[number], Budget(clock))
+
+        return cost_of(call)
+
+    before = push_and_visit()
+    push_and_visit(expires_in=60)
+    in_time = push_and_visit(expires_in=60)
+    other = push_and_visit(number=1)
+    over = push_and_visit(70.0, expires_in=60)
+
+    assert before.commands == other.commands
+    assert (before.round_trips, before.scripts) == (in_time.round_trips, in_time.scripts)
+    assert in_time.commands.total() - before.commands.total() <= 8
+    # A thousand outcomes have names, and no call has more than a hundred of them.
+    assert before.round_trips + 9 == over.round_trips
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_p8_marks_of_payloads_cost_no_call(app: Lowkiq, clock: ManualClock, cost_of: CostOf, *, fails: bool) -> None:
     """P8: nothing if ids end well; two reads and a write for each id that fails, within the call that there is."""

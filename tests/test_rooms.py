@@ -18,6 +18,8 @@ FULL: Final = 60
 SMALL_FOR_A_REASON: Final = {
     "aws.collector": "it acts when it is imported, before the other imports of a function",
     "dashboard.template_build": "the builder runs it by its path, on machines without the package's other needs",
+    "declare.declared_times": "imported lazily: few workers have jobs that expire, or runs with a limit",
+    "engine.overdue": "imported lazily: few queues have jobs that expire",
     "push.threads": "imported lazily: it needs asyncio",
     "schedules.explanation": "imported lazily: few processes explain an expression, and those that fire never do",
 }

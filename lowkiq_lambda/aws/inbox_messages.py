@@ -13,7 +13,7 @@ import msgspec
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.declare.ingest import Inboxes
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import Worker, in_seconds
 from lowkiq_lambda.jobs.incoming import Incoming
 from lowkiq_lambda.jobs.job import ItemRef, id_text
 from lowkiq_lambda.settings.config import Config
@@ -64,7 +64,10 @@ def says_it_is_of_an_inbox(incoming: Incoming) -> bool:
 def jobs_in(
     incoming: Incoming, app: Lowkiq, inbox_arn: str | None
 ) -> Iterator[tuple[type[Worker[Any]], Mapping[str, Any]]]:
-    """The jobs of a message, due when they would have been. Raises UnreadableMessage, and what `load_payload` does."""
+    """The jobs of a message, due and over when they would have been.
+
+    Raises UnreadableMessage, and what `load_payload` does.
+    """
     inbox = app.core.registry(Inboxes).for_queue(incoming.source, inbox_arn)
     if inbox is None:
         raise UnreadableMessage(
@@ -79,6 +82,8 @@ def jobs_in(
     for job in body.jobs:
         if "delay" in job:
             job["due_at"] = incoming.time + job.pop("delay")
+        if "expires_at" not in job and (seconds := job.pop("expires_in", worker.expires_in)) is not None:
+            job["expires_at"] = max(incoming.time, job.get("due_at", 0.0)) + in_seconds(seconds)
         if "item" in job:
             task, number, label = job["item"]
             job["item"] = ItemRef(b64decode(task), number, label)

@@ -190,6 +190,7 @@ METRICS: Final = {
     "retried": CloudMetric(_DRAIN, "Ids that failed and are to be tried again."),
     "rejected": CloudMetric(_DRAIN, "Ids that ended with `Rejected`, which is not a failure, or were discarded."),
     "discarded": CloudMetric(_DRAIN, "Ids of which a rule of the worker discarded a payload; part of `rejected`."),
+    "expired": CloudMetric(_DRAIN, "Payloads whose time was over, after each settling."),
     "checkpointed": CloudMetric(_DRAIN, "Runs of a job with a cursor that came further and ended before their job."),
     "recovered": CloudMetric(_DRAIN, "Ids that a dead holder had left, and that wait again."),
     "batch_duration": CloudMetric(_DRAIN, "The mean of the batches of a settling.", "Seconds"),

@@ -106,6 +106,7 @@ class SqsInbox:
             now=self._clock.time,
             by_tenant=worker.tenants == HOME,
             needs_score=worker.merge == LATEST,
+            expires_in=worker.expires_in,
         )
         checker.check_all(jobs)
         return self._send(worker, jobs)

@@ -17,7 +17,7 @@ from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-_COUNTED: Final = ("done", "failed", "retried", "rejected", "discarded", "checkpointed", "recovered")
+_COUNTED: Final = ("done", "failed", "retried", "rejected", "discarded", "expired", "checkpointed", "recovered")
 
 
 @dataclass(slots=True)

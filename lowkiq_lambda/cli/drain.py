@@ -32,6 +32,7 @@ OUTCOMES are counted in ids
   blocked   failed for the last time, and waits until an operator unblocks it
   rejected  ended with Rejected, which is no failure, or discarded
   discarded a rule of the worker dropped a payload; part of rejected
+  expired   payloads whose time was over, counted one by one
   returned  given back as it was before
   later     stopped on its way, and goes on at a later time
   suspected failed in a batch with others, and runs alone before that counts

@@ -99,6 +99,10 @@ def push(  # noqa: PLR0913 - the options of a command line
     key_ttl: Annotated[
         float | None, Parameter(converter=number(0, _LATEST), help="Seconds for which the key is remembered.")
     ] = None,
+    expires_in: Annotated[
+        float | None,
+        Parameter(converter=number(0, _LATEST), help="Seconds from when the job is due to when it is no longer run."),
+    ] = None,
     header: Annotated[
         list[str] | None, Parameter(help="A header of the job, as NAME=VALUE; may be given again.", negative="")
     ] = None,
@@ -107,6 +111,7 @@ def push(  # noqa: PLR0913 - the options of a command line
 ) -> int:
     """Push; the exit code."""
     fields: dict[str, Any] = {"score": score, "delay": delay, "due_at": due_at, "key": key, "key_ttl": key_ttl}
+    fields |= {"expires_in": expires_in}
     fields = {name: value for name, value in fields.items() if value is not None}
     if header:
         fields["headers"] = _headers(header)

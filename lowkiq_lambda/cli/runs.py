@@ -32,6 +32,7 @@ OUTCOMES
   dead       it failed for the last time; blocked: and its queue blocks then
   rejected   it ended with a business failure
   discarded  a rule of the worker dropped a payload of it
+  expired    its payloads were over, so it was not run
   suspected  it failed in a batch whose error named no id
   later      it asked to go on later, or made way at a cursor
   returned   it was stopped, or exited

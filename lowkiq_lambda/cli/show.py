@@ -12,7 +12,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB, times
+from lowkiq_lambda.operate.presentation.diagnosis_words import EXPIRED, NO_JOB, times
 from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
 from lowkiq_lambda.operate.presentation.jobs import (
     DeadJob,
@@ -89,7 +89,7 @@ def _lines(details: JobDetails, now: float) -> Iterator[str]:
     if details.failures:
         yield "failures, the newest first"
     for failure in details.failures:
-        rule = f" ({visible(failure.rule)} decided)" if failure.rule else ""
+        rule = f" ({visible(failure.rule)} decided)" if failure.rule not in {"", EXPIRED} else ""
         yield f"  {_moment(failure.at, now)}: {_one_line(failure.error)}{rule}"
     yield f"why: {details.why}"
 

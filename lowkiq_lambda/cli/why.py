@@ -68,9 +68,13 @@ def tell_why(
 
 
 def _discarded(queue_of_job: NamedQueue, job_id: str) -> Iterator[str]:
-    """A sentence on the last payload of the id that a rule dropped, if the journal has one."""
-    events = [event for event in queue_of_job.operate.biography(job_id).events if event.kind == "discarded"]
+    """A sentence on the last payload of the id that a rule dropped, or that expired, if the journal has one."""
+    kinds = ("discarded", "expired")
+    events = [event for event in queue_of_job.operate.biography(job_id).events if event.kind in kinds]
     for event in events[-1:]:
+        if event.kind == "expired":
+            yield f"A payload of it expired, which was found at {utc(event.at)}."
+            continue
         error = f"the error has the fingerprint {event.fingerprint}"
         yield f"{event.rule} dropped a payload of it at {utc(event.at)}; {error}."
 

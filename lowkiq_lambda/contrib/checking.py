@@ -23,6 +23,7 @@ def check_jobs(app: "Lowkiq", worker: type[Worker[Any]], jobs: Iterable[Mapping[
         now=lambda: now,
         by_tenant=worker.tenants == HOME,
         needs_score=worker.merge == LATEST,
+        expires_in=worker.expires_in,
     )
     by_shard = checker.check_all([*jobs]).by_shard
     return sorted((new for shard in by_shard.values() for new in shard), key=lambda new: new.position)

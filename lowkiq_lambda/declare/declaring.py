@@ -33,6 +33,9 @@ LONGEST_TURN: Final = 86_400
 MERGES: Final = ("min", "max", "never", LATEST)
 DEAD_HEADS: Final = ("skip", "block", "drop", "latest")
 
+_NO_TIMES: Final = (None, None, None, None, "discard")
+"""Of workers whose jobs do not expire, and run as long as they want."""
+
 _ARGUMENTS: Final = {
     "perform": "batch",
     "perform_job": "job",
@@ -178,6 +181,10 @@ def _check_parts(worker: type[Worker[Any]], name: str) -> None:
         from lowkiq_lambda.declare.error_rules import check_rules  # noqa: PLC0415 - imported lazily: cold start
 
         check_rules(name, worker.on_error)
+    if (worker.expires_in, worker.retry_for, worker.max_run_time, worker.max_run_items, worker.expired) != _NO_TIMES:
+        from lowkiq_lambda.declare.declared_times import check_times  # noqa: PLC0415 - imported lazily: cold start
+
+        check_times(worker, name)
     if is_generator(worker):
         _check_cursor_fields(worker, name)
     for field in ("isolate", "ordered"):

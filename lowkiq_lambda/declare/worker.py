@@ -177,6 +177,16 @@ class Worker(Pushable[Q]):
 
     If none does, `retry_in` and `max_retry_count` decide.
     """
+    expires_in: ClassVar["float | timedelta | None"] = None
+    """Seconds from when a job is due to when its payload is no longer handed over, for jobs that do not say it."""
+    retry_for: ClassVar["float | timedelta | None"] = None
+    """Seconds from the first failure of a payload in which it is tried again; None: as `max_retry_count` says."""
+    expired: ClassVar[Literal["discard", "kill"]] = "discard"
+    """What becomes of a payload whose time is over: it is dropped, or goes to the morgue, the list of dead jobs."""
+    max_run_time: ClassVar["float | timedelta | None"] = None
+    """Seconds that a call of the handler should take at most; None: as long as the drain has."""
+    max_run_items: ClassVar[int | None] = None
+    """How many items of a `perform_job` with a cursor one run performs at most; None: any number."""
     queue_name: ClassVar[str] = ""
     """The name of the queue; by default the name of the class."""
     merge: ClassVar[Literal["min", "max", "never", "latest"]] = "min"
@@ -262,7 +272,8 @@ class JobOptions(TypedDict, total=False):
 
     `score`: its place among the payloads of the id. `due_at`: when the id is due, Unix seconds or an aware
     datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job counts once.
-    `headers`: texts that travel with it.
+    `headers`: texts that travel with it. `expires_at`: after that time the payload is not handed to a handler;
+    `expires_in`: the same in seconds from when it is due.
     """
 
     score: float | None
@@ -271,6 +282,8 @@ class JobOptions(TypedDict, total=False):
     key: str | None
     key_ttl: "float | timedelta | None"
     headers: Mapping[str, str] | None
+    expires_in: "float | timedelta | None"
+    expires_at: "float | datetime | None"
 
 
 class JobDict(TypedDict, Generic[P], total=False):
@@ -284,6 +297,8 @@ class JobDict(TypedDict, Generic[P], total=False):
     key: str
     key_ttl: "float | timedelta"
     headers: Mapping[str, str]
+    expires_in: "float | timedelta"
+    expires_at: "float | datetime"
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,6 +317,8 @@ class Job(Mapping[str, Any], Generic[P]):
     key: str | None = None
     key_ttl: "float | timedelta | None" = None
     headers: Mapping[str, str] | None = None
+    expires_in: "float | timedelta | None" = None
+    expires_at: "float | datetime | None" = None
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a field
         value = self.__dict__[name]
@@ -377,10 +394,22 @@ class WorkerOptions(TypedDict, total=False):
     tenants: Literal["spread", "home"] | None
     tenant_rate: "Rate | None"
     on_error: "Sequence[ErrorRule]"
+    expires_in: "float | timedelta | None"
+    retry_for: "float | timedelta | None"
+    expired: Literal["discard", "kill"]
+    max_run_time: "float | timedelta | None"
+    max_run_items: int | None
     retry_in: Callable[[int], float] | Callable[[int, Any], float]
     payload: Any
 
 
+def in_seconds(time: "float | timedelta") -> float:
+    """The seconds of a field that may be a timedelta."""
+    return float(time) if isinstance(time, int | float) else time.total_seconds()
+
+
+TIMES: Final = ("expires_in", "retry_for", "max_run_time")
+"""The fields that are seconds, or a timedelta."""
 HOME: Final = "home"
 LATEST: Final = "latest"
 LIMITS: Final = ("max_running", "rate", "waits_for", "block_except", "weight", "tenants", "tenant_rate")

@@ -41,6 +41,18 @@ class HandlerContext(Protocol):
         ...
 
 
+class LimitedRun(HandlerContext, Protocol):
+    """The context of a batch whose run has a limit of its own, `Worker.max_run_time`."""
+
+    def begin(self, job_id: str) -> None:
+        """A handler is about to be called with this job, which has all of the time."""
+        ...
+
+    def end(self) -> None:
+        """The batch has ended."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BatchJob(Generic[P]):
     """One id of a batch. Scores and payloads are in order, oldest first.
@@ -146,6 +158,8 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self.iterations: dict[str, Iteration] = {}
         """Of the jobs with a cursor."""
         self.is_iterated = False  # by a generator
+        self.limit: LimitedRun | None = None
+        """Its context, if the run has a limit of its own."""
         self._closed = False
         self._lock = Lock()
 
@@ -168,12 +182,14 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     @property
     def remaining(self) -> float:
-        """Seconds until the drain wants to end."""
+        """Seconds until the drain wants to end, or `Worker.max_run_time` is over."""
         return self._context.remaining()
 
     @property
     def stopping(self) -> bool:
-        """Whether the handler should come to an end: the process stops, the lease is lost, or the queue is paused.
+        """Whether the handler should come to an end.
+
+        The process stops, the lease is lost, the queue is paused, or `Worker.max_run_time` is over.
 
         A pause that comes while a batch runs is seen within a third of `lease_ttl`, when the lease is renewed.
         """
@@ -307,6 +323,12 @@ class Batch(Mapping[str, list[P]], Generic[P]):
                 return False
             self._marks.pop(job_id, None)
             return True
+
+    def may_begin(self, job_id: str) -> bool:
+        """Whether `perform_job` may be called with the job. Its time begins now."""
+        if self.limit is not None:
+            self.limit.begin(job_id)
+        return not self.stopping
 
     @property
     def is_closed(self) -> bool:

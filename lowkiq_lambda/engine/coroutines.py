@@ -3,13 +3,13 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.base.error_text import call_safely, is_a, loggable
 from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import AwaitedInParentAlone
-from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.declare.worker import Worker, in_seconds
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.perform import (
     BatchContext,
@@ -81,22 +81,38 @@ async def call_handler(worker: Worker, batch: Batch) -> object:
     """Await `perform` with the batch, or `perform_job` with each of its jobs."""
     perform: Callable[[Batch], Coroutine[Any, Any, object]] | None = getattr(worker, "perform", None)
     if perform is not None:
-        return returned(await AwaitedInParentAlone(perform(batch)))
+        return returned(await _in_time(worker, AwaitedInParentAlone(perform(batch))))
     job_ids = list(batch)
     for position, job_id in enumerate(job_ids):
         # Noted before, as what ends this early may be swallowed on its way.
         batch.give_back(job_ids[position:])
-        if batch.stopping:
+        if not batch.may_begin(job_id):
             return None
         await _perform_job(worker, batch, job_id)
     batch.give_back(())
     return None
 
 
+async def _in_time(worker: Worker, call: Awaitable[object]) -> object:
+    """The result of the call. Raises TimeoutError if it takes longer than the worker's `max_run_time`."""
+    if worker.max_run_time is None:
+        return await call
+    seconds = in_seconds(worker.max_run_time)
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await call
+    except TimeoutError:
+        # The handler may have had one of its own.
+        if limit.expired():
+            raise TimeoutError(f"ran longer than max_run_time = {seconds:g} s") from None
+        raise
+
+
 async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     perform_job: Callable[[Any], Coroutine[Any, Any, object]] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
-        returned(await AwaitedInParentAlone(perform_job(batch.job(job_id))))
+        returned(await _in_time(worker, AwaitedInParentAlone(perform_job(batch.job(job_id)))))
     except Later as later:
         batch.put_off(job_id, later)
     except Rejected as failed:

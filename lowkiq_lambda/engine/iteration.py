@@ -22,6 +22,7 @@ MAX_CURSOR_BYTES: Final = 65_536
 LONGEST_REASON: Final = 200
 """Characters of a reason that are kept."""
 _END: Final = object()
+_ENDS_OF_TURNS: Final = ("turn over", "run time over", "run items over")
 
 
 class Iteration:
@@ -169,7 +170,7 @@ def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Ba
     if reason:
         iteration.is_stopped = True
         # Without waiting jobs it would begin anew at once, as often as a turn ends before its cursor has moved.
-        is_idle = reason == "turn over" and not iteration.has_advanced
+        is_idle = reason in _ENDS_OF_TURNS and not iteration.has_advanced
         raise Later(max(0.0, SHORTEST_DELAY + ran_before - iteration.progress.seconds) if is_idle else 0, reason)
 
 

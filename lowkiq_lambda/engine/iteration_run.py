@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable
+from math import inf
 from typing import Final, Protocol
 
 from lowkiq_lambda.base.errors import LowkiqError
+from lowkiq_lambda.declare.worker import in_seconds
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.iteration import Iteration
 from lowkiq_lambda.engine.leased_shard import LeasedShard
@@ -49,7 +51,10 @@ class IterationRun:
         """Suspects that wait for it are not seen: it makes way for them in any case."""
         self._clears = is_suspect
         self._clock = shard.settings.clock
-        self._turn = shard.settings.worker.turn
+        worker = shard.settings.worker
+        self._turn = worker.turn
+        self._max_run_time = inf if worker.max_run_time is None else in_seconds(worker.max_run_time)
+        self._items_left = inf if worker.max_run_items is None else worker.max_run_items
         self._interval = min(shard.settings.settle_interval, self._turn)
         self._turn_over_at: float | None = None
         self._has_answer = False
@@ -75,6 +80,7 @@ class IterationRun:
         """Save the progress if it is time; the reason to stop here, or None."""
         try:
             self._note_item()
+            self._items_left -= 1
             now = self._item_began_at
             if self._turn_over_at is None:
                 # The time for coming back to the cursor is not a part of the job's turn.
@@ -127,6 +133,10 @@ class IterationRun:
             return "lease lost"
         if reason := self._budget.against_next(shard.settings.timing) or shard.requested():
             return reason
+        if self._items_left <= 0:
+            return "run items over"
+        if self._item_began_at - self._began_at >= self._max_run_time:
+            return "run time over"
         if self._turn_over_at is None or self._item_began_at < self._turn_over_at:
             return None
         # Nobody has said whether others of the shard wait for a job that has nothing to save.

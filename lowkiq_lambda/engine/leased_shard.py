@@ -105,6 +105,8 @@ class LeasedShard:
         self._budget = budget
         self.runs = None if settings.runs is None else settings.runs.begin(session)
         """Those that the next settlings keep; None if the queue keeps none."""
+        self.has_expiries = False
+        """Whether a claim of this visit had a payload with an expiry."""
         self._took: list[float] = []
         self._waited: list[float] = []
 
@@ -131,6 +133,7 @@ class LeasedShard:
         granted = self.session.acquire(self.settings.owner, self._claim_limits(), retry_for)
         self.lease.renewed(started)
         if isinstance(granted, Acquired):
+            self.has_expiries = granted.claim is not None and granted.claim.expires
             self._note_recovery(granted)
         return granted
 
@@ -167,13 +170,15 @@ class LeasedShard:
         *ahead, outcomes = pending.parts(partial=next_step in _PARTIAL)
         for part in ahead:
             kept = None if self.runs is None else self.runs.ended(part)
-            self._write(Settlement(part, "part", pace, 0, runs=kept), limits)
+            self._write(Settlement(part, "part", pace, 0, runs=kept, begins_expiry=pending.begins_expiry), limits)
         kept = None if self.runs is None else self.runs.ended(outcomes, is_last=True)
-        claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left, kept), limits)
+        begins = pending.begins_expiry
+        claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left, kept, begins), limits)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:
             self.settings.after_death(pending.dead)
+        self.has_expiries = self.has_expiries or (claim is not None and claim.expires)
         return Claim.of(claim)
 
     def _write(self, settlement: Settlement, limits: ClaimLimits | None) -> StoredClaim | None:

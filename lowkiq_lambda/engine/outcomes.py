@@ -11,7 +11,7 @@ from lowkiq_lambda.base.errors import Rejected
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, Death, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
-from lowkiq_lambda.jobs.job import Delivery, Outcome
+from lowkiq_lambda.jobs.job import PLACE, Delivery, Outcome
 from lowkiq_lambda.jobs.retry import SHORTEST_DELAY, Later, asked_of
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 
@@ -34,6 +34,10 @@ MOST_NOTES: Final = 20
 """Of one run of an id: an item keeps no more."""
 
 
+_EXPIRED: Final = ("expired", "some_expired")
+"""The records that name payloads that are over."""
+
+
 class PendingOutcomes:
     """Fills while batches run, is handed over at each settling, and a new one is begun after it."""
 
@@ -48,6 +52,8 @@ class PendingOutcomes:
         """How many payloads were performed to their end."""
         self.dead: list[Death] = []
         """What has failed for the last time."""
+        self.begins_expiry = False
+        """Whether a retry gives its payload an expiry."""
 
     @property
     def is_empty(self) -> bool:
@@ -70,6 +76,11 @@ class PendingOutcomes:
         failure = self._texts.shared(error)
         for delivery in deliveries:
             self._fail(delivery, failure, now)
+
+    def expire(self, record: OutcomeRecord, deaths: Iterable[Death], *, is_whole: bool) -> None:
+        """Note payloads that are over, and what is dead of them. `is_whole`: nothing else is left of the id."""
+        (self._records if is_whole else self._saved).append(record)
+        self.dead += deaths
 
     def follow_heads(self, deliveries: Iterable[Delivery]) -> None:
         """Note that what waits under the ids follows their dead heads; how many there are is known in Redis alone."""
@@ -103,12 +114,14 @@ class PendingOutcomes:
     def counts(self) -> Counter[str]:
         """Ids by outcome; `failed`: those whose failure counts; `checkpointed`: those of `later` with new progress.
 
-        `rejected`: with those that are `discarded`.
+        `rejected`: with those that are `discarded`. `expired`: not ids, but payloads.
         """
         counts: Counter[str] = Counter(record[1] for record in self._records)
         del counts["rest"]
         if counts["later"]:
             counts["checkpointed"] = sum(record[3] for record in self._records if record[1] == "later")
+        if expired := [len(record) - 4 for record in (*self._saved, *self._records) if record[1] in _EXPIRED]:
+            counts["expired"] = sum(expired)
         counts["done"] = len(self._done)
         counts["failed"] = counts["retried"] + counts["dead"] + counts["blocked"]
         counts["rejected"] += counts["discarded"]
@@ -175,9 +188,14 @@ class PendingOutcomes:
         unkept = self._save(delivery, iteration, failed=True)
         has_moved = iteration is not None and iteration.has_moved and unkept is None
         count = 0.0 if has_moved else delivery.retry_count + 1
-        fate = decide(self._worker, failure, int(count))
+        fate, expiry = decide(self._worker, failure, int(count)), None
+        if delivery.expiries or self._worker.retry_for is not None:
+            from lowkiq_lambda.engine.expiring import bounded  # noqa: PLC0415 - only for workers whose jobs expire
+
+            failure, fate, expiry = bounded(self._worker, self._texts, delivery, failure, fate, now)
         if fate.act == "retry":
-            self._records.append(retry_record(delivery, failure, count, now + fate.delay, fate.rule))
+            self._records.append(retry_record(delivery, failure, count, now + fate.delay, fate.rule, expiry))
+            self.begins_expiry = self.begins_expiry or expiry is not None
             return
         self._records.append(end_record(self._worker, delivery, failure, fate))
         if fate.act == "kill":
@@ -256,14 +274,24 @@ class PendingOutcomes:
         return broken
 
 
-def retry_record(delivery: Delivery, failure: CountedFailure, count: float, due_at: float, rule: str) -> OutcomeRecord:
-    """A retry, as include/outcomes.lua reads it."""
+def retry_record(  # noqa: PLR0913, PLR0917 - the parts of the record
+    delivery: Delivery,
+    failure: CountedFailure,
+    count: float,
+    due_at: float,
+    rule: str,
+    expiry: float | None = None,
+) -> OutcomeRecord:
+    """A retry, as include/outcomes.lua reads it. `expiry`: the oldest payload has it from now on."""
     marks = failure.signature, failure.blamed, failure.brief
-    return delivery.id, "retried", count, due_at, failure.dumped, *marks, *((rule,) if rule else ())
+    more = (rule, expiry) if expiry is not None else (rule,) if rule else ()
+    return delivery.id, "retried", count, due_at, failure.dumped, *marks, *more
 
 
 def end_record(worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, end: "Fate") -> OutcomeRecord:
     """A failure without a retry, as include/outcomes.lua reads it."""
+    if end.act == "discard" and end.why == "expired":
+        return delivery.id, "expired", "", failure.brief, int.from_bytes(delivery.entries[0][8:PLACE])
     if end.act == "discard":
         return delivery.id, "discarded", failure.brief, _digits(failure.error), end.rule, int(end.all)
     rule = (end.rule,) if end.rule else ()

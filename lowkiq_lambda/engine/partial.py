@@ -1,5 +1,6 @@
 """Payloads that come to an end before their id: marked as done, or with a business failure of their own."""
 
+import math
 from collections.abc import Callable, Collection, Container, Mapping
 from itertools import count
 from typing import TYPE_CHECKING
@@ -62,4 +63,6 @@ def without(delivery: Delivery, ended: Container[int]) -> Delivery:
     left = [entry for position, entry in enumerate(delivery.entries) if position not in ended]
     counts = dict(zip(delivery.retry_counts[::2], delivery.retry_counts[1::2], strict=True))
     oldest = delivery.retry_count if 0 not in ended else counts.get(arrival_of(left[0]), -1.0)
-    return msgspec.structs.replace(delivery, entries=left, retry_count=oldest, progress=b"")
+    times = [time for position, time in enumerate(delivery.expiries) if position not in ended]
+    expiries = tuple(times) if min(times, default=math.inf) < math.inf else ()
+    return msgspec.structs.replace(delivery, entries=left, retry_count=oldest, progress=b"", expiries=expiries)

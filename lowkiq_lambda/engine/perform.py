@@ -14,7 +14,7 @@ from lowkiq_lambda.base.error_text import call_safely, headline, is_a, loggable,
 from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import end_child_of, this_process
 from lowkiq_lambda.declare.worker import Worker, is_generator, shard_index
-from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
+from lowkiq_lambda.engine.batch import Batch, HandlerContext, LimitedRun, running
 from lowkiq_lambda.jobs.job import PLACE, Delivery
 from lowkiq_lambda.jobs.retry import Later, asked_of
 
@@ -78,6 +78,18 @@ class BatchContext(HandlerContext, Protocol):
         ...
 
 
+class RunLimiter(Protocol):
+    """Limits the runs of a worker with a `max_run_time`."""
+
+    def begin(self, context: HandlerContext, ids: Sequence[str]) -> LimitedRun:
+        """A batch begins."""
+        ...
+
+    def look(self) -> None:
+        """Warn of what runs too long; any thread may call it."""
+        ...
+
+
 class BatchResult(msgspec.Struct):
     """The result of a batch. Ids that are not in any field are done.
 
@@ -111,6 +123,8 @@ class Performer(msgspec.Struct, frozen=True):
     load_error: Callable[[bytes], str]
     iterate: "PerformIteration | None" = None
     """Runs one job whose `perform_job` is a generator; None if it is not."""
+    limits: "RunLimiter | None" = None
+    """Of runs, if the worker has a `max_run_time`."""
 
     def run(self, deliveries: Sequence[Delivery], context: BatchContext) -> BatchResult:
         """Hand the batch to a new worker object; what it raises ends up in the result."""
@@ -147,7 +161,9 @@ class Performer(msgspec.Struct, frozen=True):
         if not payloads:
             return None, result
         decoded = {d.id: d for d in deliveries if d.id in payloads}
-        batch = Batch(payloads, decoded, context, self.load_error, ordered=self.worker.ordered)
+        limit = None if self.limits is None else self.limits.begin(context, [*decoded])
+        batch = Batch(payloads, decoded, limit or context, self.load_error, ordered=self.worker.ordered)
+        batch.limit = limit
         running.set((self.worker.queue_name, batch))
         return batch, result
 
@@ -156,6 +172,8 @@ class Performer(msgspec.Struct, frozen=True):
     ) -> BatchResult:
         """Close the batch. `error` came out of the middlewares; `exited` ended the handler without being a failure."""
         marks, left = batch.close()
+        if batch.limit is not None:
+            batch.limit.end()
         if error is None and not (marks or left or batch.notes or batch.rejected_payloads):
             return result
         return self._sum_up(result, batch, error, exited)
@@ -277,7 +295,7 @@ class HandlerCall(msgspec.Struct, eq=False):
                 # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that
                 # never ran.
                 batch.give_back(job_ids[position:])
-                if batch.stopping:
+                if not batch.may_begin(job_id):
                     return None
                 try:
                     if self.iterate is None:

@@ -21,7 +21,7 @@ ENTRY_BYTES: Final = 256 * 1024
 _SHORT: Final = 50
 """Characters: no id of as many has to be cut."""
 _SCORE: Final = 8
-_NO_OUTCOME: Final = ("saved", "noted", "ended", "rest")
+_NO_OUTCOME: Final = ("saved", "noted", "ended", "some_expired", "rest")
 """The records that stand before an outcome, or for what no handler was given."""
 
 

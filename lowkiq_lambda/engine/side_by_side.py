@@ -193,6 +193,13 @@ class ConcurrentVisit(ShardVisit):
         if not has_calls and (fault := self._running.fault()) is not None:
             raise LoopEnded(fault)
 
+    def _drop_expired(self, claim: Claim) -> list[Delivery]:
+        ended = super()._drop_expired(claim)
+        self._flight.remove(ended)
+        if ended and self._unsettled_since is None:
+            self._unsettled_since = self._settings.clock.monotonic()
+        return ended
+
     def _note_end(self, running: RunningBatch, ended: Ended | BaseException) -> None:
         self._running.remove(running)
         if self._saves.is_closed:

@@ -226,7 +226,7 @@ class ShardVisit:
     def _under_lease(self) -> Iterator[None]:
         """Keep the lease until the block ends; if that is by an error, see to what is in flight."""
         session = self.session
-        renew = partial(session.renew, retry_for=0.0)
+        renew = self._renew if self._settings.performer.limits else partial(session.renew, retry_for=0.0)
         try:
             with self._settings.renewers.of(session.shard).keep(session.shard, self._shard.lease, renew):
                 yield
@@ -246,6 +246,12 @@ class ShardVisit:
             raise
         finally:
             self._shard.warn_of_trimmed()
+
+    def _renew(self) -> object:
+        """Prolong the lease, from the thread that renews leases, and look for handlers that run too long."""
+        if (limits := self._settings.performer.limits) is not None:
+            limits.look()
+        return self.session.renew(retry_for=0.0)
 
     def _result(self, granted: Acquired) -> VisitResult:
         """How the visit has ended. Raises the KeyboardInterrupt of a handler."""
@@ -307,6 +313,8 @@ class ShardVisit:
     def _next_batch(self, claim: Claim) -> list[Delivery]:
         """The next batch if it may start; its first id if no batch ran yet and more is not predicted to fit."""
         ending, ids = self._ending, None
+        if self._shard.has_expiries:
+            self._drop_expired(claim)
         if not claim.left or (ending.exit is not None and ending.is_interrupted):
             return []
         if self._shard.lease.trust_left() <= 0:
@@ -325,6 +333,12 @@ class ShardVisit:
             # As many as may begin now.
             ids = self.admission.begin(ids or len(claim.left[0]))
         return claim.left.popleft() if ids is None else claim.first_ids(ids)
+
+    def _drop_expired(self, claim: Claim) -> list[Delivery]:
+        """Note what is over of the next batch; the ids of which nothing is left."""
+        from lowkiq_lambda.engine.overdue import drop_expired  # noqa: PLC0415 - only for jobs that expire
+
+        return drop_expired(claim.left, self._shard)
 
     def _note_exit(self, batch: Sequence[Delivery], result: BatchResult, error: BaseException) -> None:
         """A handler ended without having failed, and not as one that is through."""

@@ -22,6 +22,7 @@ from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.session import LeaseSettings
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.run_time import RunLimits
     from lowkiq_lambda.engine.runs import RunKeeper
     from lowkiq_lambda.engine.slot_pool import SlotPool
     from lowkiq_lambda.engine.slots import Slots
@@ -105,7 +106,9 @@ class VisitSettingsFactory:
     def _new(self, worker: type[Worker[Any]]) -> VisitSettings:
         config = self._config
         load = self._loader(worker)
-        performer = Performer(worker, self._chain, load, self._texts.read, iterate_for(worker))
+        performer = Performer(
+            worker, self._chain, load, self._texts.read, iterate_for(worker), self._run_limits_of(worker)
+        )
         return VisitSettings(
             worker=worker,
             performer=performer,
@@ -134,6 +137,13 @@ class VisitSettingsFactory:
         from lowkiq_lambda.jobs.keep_runs import KeepRuns  # noqa: PLC0415 - as above
 
         return RunKeeper(KeepRuns.of(worker.keep_runs), owner, self._config.release or "", self._texts.read)
+
+    def _run_limits_of(self, worker: type[Worker[Any]]) -> "RunLimits | None":
+        if worker.max_run_time is None:
+            return None
+        from lowkiq_lambda.engine.run_time import RunLimits  # noqa: PLC0415 - only for workers with a limit
+
+        return RunLimits(worker, self._clock.monotonic)
 
     def _slots_for(self, performer: Performer) -> "Slots | None":
         """The slots for batches of the worker; None if each runs in the thread of its visit."""

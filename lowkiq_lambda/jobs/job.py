@@ -124,7 +124,7 @@ class JobView(Fields, msgspec.Struct, frozen=True):
     progress: ProgressView | None = None
 
 
-WhyDead: TypeAlias = Literal["", "retries", "rule", "crashed"]
+WhyDead: TypeAlias = Literal["", "retries", "rule", "expired", "crashed"]
 
 
 class MorgueJob(Fields, msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
 
     `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload has
     died, else None. `why` it died, for `retries_exhausted` alone: its `retries` are used up, a `rule` of the worker
-    said so, or it `crashed` its process three times.
+    said so, it `expired`, or it `crashed` its process three times.
     """
 
     id: str
@@ -146,14 +146,25 @@ class MorgueJob(Fields, msgspec.Struct, frozen=True):
 
 
 Outcome: TypeAlias = Literal[
-    "done", "retried", "dead", "blocked", "rejected", "discarded", "returned", "suspected", "later", "saved"
+    "done",
+    "retried",
+    "dead",
+    "blocked",
+    "rejected",
+    "discarded",
+    "expired",
+    "returned",
+    "suspected",
+    "later",
+    "saved",
 ]
 """The outcome of an id that was claimed, in one word from the handler's mark to the counters.
 
 `done`; `retried`: it failed, and waits for its retry; `dead`: it failed for the last time, and its oldest payload
 went to the morgue, the list of dead jobs; `blocked`: it failed for the last time, and waits until an operator unblocks
 it; `rejected`: it ended with a business failure (`Rejected`), which no retry would change; `discarded`: a rule of the
-worker dropped its oldest payload, which counts as rejected, too; `returned`: as it was before the claim, because it did
+worker dropped its oldest payload, which counts as rejected, too; `expired`: the time of a payload was over;
+`returned`: as it was before the claim, because it did
 not come to its end; `suspected`: it failed in a batch, and runs alone before that counts; `later`: it goes on later.
 `saved` is not an outcome by itself: it comes before another, and shows how far the job has come.
 """
@@ -177,7 +188,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
     None if its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
     of its payloads are items of a task. `headers`: those of its pushes, as they were stored. `retry_counts`: arrival
-    numbers of payloads that have failed, each with its count behind it, but for the oldest.
+    numbers of payloads that have failed, each with its count behind it, but for the oldest. `expiries`: until when each
+    entry may be handed over (Unix seconds), infinity for those without a limit; empty if none has one.
     """
 
     id: str
@@ -192,6 +204,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     tracked: bool = False
     headers: tuple[bytes, ...] = ()
     retry_counts: tuple[float, ...] = ()
+    expiries: tuple[float, ...] = ()
 
 
 def id_text(value: object, max_bytes: float = math.inf) -> str:

@@ -20,21 +20,23 @@ from lowkiq_lambda.jobs.job import (
 )
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.chunks import (
+    HAS_EXPIRY,
     HAS_HEADERS,
     HAS_RECEIPT,
     HAS_REF,
     NewJob,
+    expiry,
     header,
     item_ref,
     packed,
     receipt,
 )
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import HEADERS, MARKS, RECEIPTS, TRACKING
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, MARKS, RECEIPTS, TRACKING
 from lowkiq_lambda.store.shard.layout import Layout, QueueShards
 
 PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "due_at", "delay"})
-FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers"}
+FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers", "expires_in", "expires_at"}
 OF_LOWKIQ: Final = "perform_in"
 """Lowkiq's name of `due_at`."""
 ITEM: Final = "item"
@@ -42,6 +44,8 @@ ITEM: Final = "item"
 KEY_TTL: Final = 86_400.0
 """Seconds for which a key is remembered if its job does not set them."""
 LONGEST_KEY_TTL: Final = 365 * 86_400.0
+SHORTEST_LIFE: Final = 1
+"""Seconds until a job expires, at least."""
 MAX_ID_BYTES: Final = 64 * 1024
 MAX_KEY_BYTES: Final = 200
 EARLIEST: Final = 1_000_000_000.0
@@ -71,6 +75,8 @@ class Checker(msgspec.Struct, frozen=True):
     """Of a queue that is being resharded."""
     needs_score: bool = False
     """Whether a job without one is refused: with merge="latest" a version must never meet a time."""
+    expires_in: "float | timedelta | None" = None
+    """The worker's, for jobs without an expiry of their own."""
 
     def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> Checked:
         """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
@@ -106,9 +112,15 @@ class Checker(msgspec.Struct, frozen=True):
             raise JobError('is required with merge="latest": give a version of the id that grows', field="score")
         at = self._due_at(job) if "due_at" in job or "delay" in job else None
         dumped = self._payload(job.get("payload", NO_PAYLOAD))
-        if job.keys() <= PLAIN_FIELDS:
+        if job.keys() <= PLAIN_FIELDS and self.expires_in is None:
             return NewJob(position, job_id, packed(score, at, dumped), at)
-        return NewJob(position, job_id, packed(score, at, dumped, *_extras(job_id, job, features)), at)
+        flags, extras = _extras(job_id, job, features)
+        if self.expires_in is None and not ("expires_in" in job or "expires_at" in job):
+            return NewJob(position, job_id, packed(score, at, dumped, flags, extras), at)
+        expires_at = _expiry_of(job, at, self.now(), self.expires_in)
+        features.add(EXPIRY)
+        flags, extras = flags | HAS_EXPIRY, extras + expiry(expires_at)
+        return NewJob(position, job_id, packed(score, at, dumped, flags, extras), at, expires_at)
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
@@ -129,14 +141,19 @@ class Checker(msgspec.Struct, frozen=True):
     def _due_at(self, job: Mapping[str, Any]) -> float:
         if "due_at" in job and "delay" in job:
             raise JobError("give due_at (a time) or delay (from now), not both", field="delay")
-        at = _absolute(job["due_at"]) if "due_at" in job else self.now() + _delay(job["delay"])
+        at = _absolute(job["due_at"]) if "due_at" in job else self.now() + _seconds_of(job["delay"], "delay", 0)
         if at >= LATEST:
             raise JobError("lies beyond the year 9999", field="delay")
         return at
 
 
-def checker_of(config: Config, shards: QueueShards, now: Callable[[], float]) -> Checker:
-    """The checker for jobs of the queue that has these shards. `now` is what a delay counts from."""
+def checker_of(
+    config: Config,
+    shards: QueueShards,
+    now: Callable[[], float],
+    expires_in: "float | timedelta | None" = None,
+) -> Checker:
+    """The checker for jobs of the queue of these shards. `now`: a delay counts from it. `expires_in`: the worker's."""
     return Checker(
         shards.layout.before,
         config.dump_payload,
@@ -145,6 +162,7 @@ def checker_of(config: Config, shards: QueueShards, now: Callable[[], float]) ->
         by_tenant=shards[0].by_tenant,
         layout=shards.layout if shards.layout.is_moving else None,
         needs_score=MARKS in shards[0].features,
+        expires_in=expires_in,
     )
 
 
@@ -156,31 +174,33 @@ def _score(score: object) -> bytes:
     return encode_score(float(score))
 
 
-def _absolute(due_at: object) -> float:
+def _absolute(due_at: object, field: str = "due_at", instead: str = "delay") -> float:
+    """A time in Unix seconds. `instead`: the field for seconds from now. Raises JobError."""
     if isinstance(due_at, datetime):
         if due_at.tzinfo is None:
-            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field="due_at")
+            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field=field)
         due_at = due_at.timestamp()
         if due_at >= LATEST:
-            raise JobError("lies beyond the year 9999", field="due_at")
+            raise JobError("lies beyond the year 9999", field=field)
     if not is_number(due_at) or not isinstance(due_at, int | float):
-        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(due_at)}", field="due_at")
+        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(due_at)}", field=field)
     if due_at < EARLIEST:
-        hint = "it is an absolute time in Unix seconds; for seconds from now use delay"
-        raise JobError(f"{_shown(due_at)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="due_at")
+        hint = f"it is an absolute time in Unix seconds; for seconds from now use {instead}"
+        raise JobError(f"{_shown(due_at)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field=field)
     if due_at >= LATEST:
-        raise JobError(f"{_shown(due_at)} looks like milliseconds: give seconds", field="due_at")
+        raise JobError(f"{_shown(due_at)} looks like milliseconds: give seconds", field=field)
     return float(due_at)
 
 
-def _delay(delay: object) -> float:
-    if isinstance(delay, timedelta):
-        delay = delay.total_seconds()
-    if not is_number(delay) or not isinstance(delay, int | float) or delay < 0:
-        raise JobError(f"must be seconds from now, at least 0, or a timedelta, not {_shown(delay)}", field="delay")
-    if delay >= LATEST:
-        raise JobError("lies beyond the year 9999", field="delay")
-    return float(delay)
+def _seconds_of(value: object, field: str, least: float) -> float:
+    """Seconds from now. Raises JobError for what is none, or less than this."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if not is_number(seconds) or not isinstance(seconds, int | float) or seconds < least:
+        text = f"must be seconds from now, at least {least}, or a timedelta, not {_shown(seconds)}"
+        raise JobError(text, field=field)
+    if seconds >= LATEST:
+        raise JobError("lies beyond the year 9999", field=field)
+    return float(seconds)
 
 
 def _renamed(job: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -219,6 +239,27 @@ def _extras(job_id: str, job: Mapping[str, Any], features: set[str]) -> tuple[in
         features.add(HEADERS)
         flags, extras = flags | HAS_HEADERS, extras + header(checked(job["headers"]))
     return flags, extras
+
+
+def _expiry_of(job: Mapping[str, Any], due_at: float | None, now: float, default: "float | timedelta | None") -> float:
+    """The time (Unix seconds) after which the payload of the job is not handed over.
+
+    Seconds count from when the job is due. `default`: of a job that says nothing. Raises JobError.
+    """
+    if "expires_in" in job and "expires_at" in job:
+        raise JobError(
+            "give expires_at (a time) or expires_in (from when the job is due), not both", field="expires_in"
+        )
+    if "expires_at" in job:
+        expires_at = _absolute(job["expires_at"], "expires_at", "expires_in")
+        if due_at is not None and expires_at < due_at:
+            raise JobError("would expire before it is due", field="expires_at")
+        return expires_at
+    seconds = _seconds_of(job.get("expires_in", default), "expires_in", SHORTEST_LIFE)
+    expires_at = (now if due_at is None or due_at < now else due_at) + seconds
+    if expires_at >= LATEST:
+        raise JobError("lies beyond the year 9999", field="expires_in")
+    return expires_at
 
 
 def _receipt(job_id: str, job: Mapping[str, Any]) -> bytes:

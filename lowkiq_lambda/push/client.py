@@ -33,7 +33,7 @@ class PushClient:
     ) -> None:
         self.shards: Final = shards
         """Those that the queue had when the client was made."""
-        self._checker = checker_of(config, shards, lambda: backend.now(shards[0]))
+        self._checker = checker_of(config, shards, lambda: backend.now(shards[0]), worker.expires_in)
         debounce = worker.debounce
         self.pusher = Pusher(
             backend,

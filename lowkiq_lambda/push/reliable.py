@@ -48,7 +48,7 @@ class BufferingClient:
         self._least = max(self._least, self._way.latest_score(), *self._earliest.values())
         self._earliest.clear()
         self.shards = shards
-        self._checker = checker_of(self._config, shards, self._now)
+        self._checker = checker_of(self._config, shards, self._now, self._way.worker.expires_in)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or keep them. Raises JobError, and what waiting does not heal."""
@@ -139,7 +139,8 @@ class OverflowingClient:
     def go_by(self, shards: QueueShards) -> None:
         """These are the shards of the queue from now on."""
         self.shards = shards
-        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]))
+        expires_in = self._way.worker.expires_in
+        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]), expires_in)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or hand them over. Raises JobError, and what the overflow does."""

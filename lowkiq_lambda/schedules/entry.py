@@ -25,7 +25,8 @@ _TEXTS: Final = (
 _CHOICES: Final = (("missed", get_args(Missed)), ("overlap", get_args(Overlap)))
 _NUMBERS: Final = (("grace", 60, 366 * 86_400), ("jitter", 0, 86_400))
 """Seconds. A tick comes once a minute, so a smaller grace would miss firings while all goes well."""
-OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "description")
+LONGEST_EXPIRY: Final = 366 * 86_400
+OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "expires_in", "description")
 """What `EntryOptions` has."""
 
 
@@ -45,6 +46,8 @@ class ScheduleEntry:
     overlap: Overlap = "merge"
     jitter: float = 0.0
     """Seconds within which the job starts after its planned time, so that not all start at once."""
+    expires_in: float | None = None
+    """Seconds from that start to when the payload is no longer handed over; None: as the worker says."""
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -108,6 +111,8 @@ class ScheduleEntry:
         for field, least, most in _NUMBERS:
             if problem := problem_of_seconds(getattr(self, field), least, most):
                 return f"{field} {problem}"
+        if self.expires_in is not None and (problem := problem_of_seconds(self.expires_in, 1, LONGEST_EXPIRY)):
+            return f"expires_in {problem}"
         return None
 
 
@@ -133,7 +138,7 @@ def new_entry(
         raise DeclarationError(
             f"{label_of(queue_name, fields['name'])}: {shown(unknown)} is not an option of it: there are {names}."
         )
-    fields |= {field: seconds_of(fields[field]) for field in ("grace", "jitter") if field in fields}
+    fields |= {field: seconds_of(fields[field]) for field in ("grace", "jitter", "expires_in") if field in fields}
     return ScheduleEntry(queue_name=queue_name, times=times, id=job_id, **fields)
 
 
@@ -162,6 +167,8 @@ class EntryOptions(TypedDict, total=False):
     """`merge`, or `skip`: no push while the id waits or is in flight."""
     jitter: "float | timedelta"
     """Over how many seconds the starts of many entries are spread; 0 by default."""
+    expires_in: "float | timedelta | None"
+    """For how many seconds from its start the job may be handed to a handler; None, the default: as its worker says."""
     description: str
 
 

@@ -105,7 +105,10 @@ class RunTimeEntries:
         entry = next((view.entry for view in self.all([queue]) if view.name == name), None)
         if entry is None:
             raise _no_such(queue, name)
-        (pushed,) = self._core.pushes.push_many(queue.worker, [{"id": entry.id, "payload": entry.payload}])
+        job = {"id": entry.id, "payload": entry.payload}
+        if entry.expires_in is not None:
+            job["expires_in"] = entry.expires_in
+        (pushed,) = self._core.pushes.push_many(queue.worker, [job])
         try:
             for row in self._rows([queue], name):
                 self._store.note_run(row.shard, name, RUN_NOW)

@@ -16,6 +16,8 @@ from lowkiq_lambda.schedules.waves import EntryPlan, Ticked, Waves
 from lowkiq_lambda.store.shard.timetables import Firing
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.schedules.entry import Timetable
     from lowkiq_lambda.settings.config import Config
@@ -98,7 +100,9 @@ class EntryTicker:
             "score": planned,
             "due_at": planned + entry.jitter_of(planned),
         }
-        checker = checker_of(self._core.config, worker.shards_count)
+        if entry.expires_in is not None:
+            job["expires_in"] = entry.expires_in
+        checker = checker_of(self._core.config, worker.shards_count, worker.expires_in)
         ((new,),) = checker.check_all([job]).by_shard.values()
         skips = entry.overlap == "skip"
         return Firing(candidate.shard, entry.name, candidate.digest, planned, new, worker.merge, skips)
@@ -135,9 +139,11 @@ class FireDuty:
         return RunAgain(ticked.summary(), ticked.next_in)
 
 
-def checker_of(config: "Config", shards_count: int) -> Checker:
+def checker_of(config: "Config", shards_count: int, expires_in: "float | timedelta | None" = None) -> Checker:
     """Checks the jobs of entries, as those of a push are."""
-    return Checker(shards_count, config.dump_payload, config.max_payload_bytes, now=lambda: math.nan)
+    return Checker(
+        shards_count, config.dump_payload, config.max_payload_bytes, now=lambda: math.nan, expires_in=expires_in
+    )
 
 
 def problem_of(entry: ScheduleEntry, config: "Config") -> str | None:

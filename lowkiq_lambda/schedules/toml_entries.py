@@ -28,6 +28,7 @@ _VALUES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "grace": _SECONDS,
     "overlap": _STRING,
     "jitter": _SECONDS,
+    "expires_in": _SECONDS,
     "description": _STRING,
 }
 _NAMES: Final[Mapping[type, str]] = {

@@ -28,6 +28,7 @@ _REASONS: Final = {
     6: "requeued",
     7: "blocked",
     8: "went to the morgue with the oldest of its id",
+    9: "expired",
 }
 """What scripts keep as a number, as include/mark_items.lua names them."""
 

@@ -26,9 +26,10 @@ class Drained:
     """What a drain did: lists of ids in the order in which it happened; one that had an outcome twice stands twice.
 
     `done`; `retried`: failed, and waits to be tried again; `dead`: failed for the last time; `blocked` for a dead head;
-    `rejected`: ended with `Rejected`; `discarded`: a rule of the worker dropped a payload; `interrupted`: went back as
-    they were; `later`: go on later; `suspected`: run alone before a failure counts. `recovered`: a dead process had
-    them, and handlers were given them again. `calls`: what handlers were given, (id, payloads) for each.
+    `rejected`: ended with `Rejected`; `discarded`: a rule of the worker dropped a payload; `expired`: their time was
+    over; `interrupted`: went back as they were; `later`: go on later; `suspected`: run alone before a failure counts.
+    `recovered`: a dead process had them, and handlers were given them again. `calls`: what handlers were given, (id,
+    payloads) for each.
     """
 
     done: list[str] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Drained:
     blocked: list[str] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
     discarded: list[str] = field(default_factory=list)
+    expired: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     later: list[str] = field(default_factory=list)
     suspected: list[str] = field(default_factory=list)

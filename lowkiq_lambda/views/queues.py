@@ -37,8 +37,9 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     Counted since the queue was made: `done`, `failed` (failures that counted, of which `dead` were an id's last),
     `rejected` (ended with `Rejected`, which is not a failure, or lost a payload that a rule `discarded`),
     `checkpointed` (runs that ended before their job, with progress; the job goes on later), `payloads` (handed to the
-    handler and done), `superseded` (payloads that a newer one of their id replaced), and `trimmed` (payloads that a
-    bound of the morgue removed: they are gone). `damaged`: records that were set aside.
+    handler and done), `superseded` (payloads that a newer one of their id replaced), `expired` (payloads whose time was
+    over), and `trimmed` (payloads that a bound of the morgue removed: they are gone). `damaged`: records that were set
+    aside.
     """
 
     length: int
@@ -65,6 +66,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     limited_lag: float = 0.0
     in_flight_lag: float = 0.0
     discarded: int = 0
+    expired: int = 0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -378,7 +380,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     it is due at the latest; else None. `blocked_since`: since when its head is blocked, until an operator unblocks it
     (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: when its tenant is served, if it waits and its queue has tenants. `failures`: the last five since the id
-    was last done, newest first.
+    was last done, newest first. `expires_at`: after that time the oldest of its payloads is not handed to a handler;
+    None: at any time.
     """
 
     shard: ShardDetails
@@ -398,6 +401,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     limited: bool = False
     tenant: TenantWait | None = None
     failures: tuple[Failure, ...] = ()
+    expires_at: float | None = None
 
     @property
     def is_unknown(self) -> bool:

@@ -8,7 +8,17 @@ import msgspec
 from lowkiq_lambda.views.queues import Page
 
 RunOutcome: TypeAlias = Literal[
-    "done", "retried", "dead", "blocked", "rejected", "discarded", "suspected", "later", "returned", "recovered"
+    "done",
+    "retried",
+    "dead",
+    "blocked",
+    "rejected",
+    "discarded",
+    "expired",
+    "suspected",
+    "later",
+    "returned",
+    "recovered",
 ]
 """The outcome of a run, in one word."""
 

@@ -45,6 +45,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "line", "a", "b"])])
     reader.ask_each("damaged_records", [(shard, [100])])
     reader.read_each("is_limited", [shard])
+    reader.ask_each("overdue", [(shard, [0])])
     reader.ask_each("error_texts", [(shard, ["waiting", "0", 100, "line"]), (shard, ["morgue", "0", 100, "text"])])
     reader.ask_each("preview_requeue", [(shard, ["score", "0", "0", "a", "b"])])
     queue.in_flight.list()

@@ -8,7 +8,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.keys import HEADERS, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.nodes import GivenTime
@@ -23,6 +23,8 @@ from tests.kit.servers import Server
 
 TTL = 30.0
 LATER = 600.0
+LASTING = 90_000.0
+"""Seconds: no payload is over before all of it has happened."""
 TOGETHER = msgspec.structs.replace(LIMITS, concurrency=4)
 
 
@@ -165,6 +167,8 @@ class ShardLife:
         given = [dict(zip(fields, job, strict=False)) for job in jobs]
         if HEADERS in self._shard.features:
             given = [{**job, "headers": {"number": str(number)}} for number, job in enumerate(given)]
+        if EXPIRY in self._shard.features:
+            given = [{**job, "expires_in": LASTING} for job in given]
         return Step("enqueue", lambda: self.holders.push(given))
 
     def _take(self, limits: ClaimLimits = LIMITS) -> Step:

@@ -7,7 +7,7 @@ import pytest
 from lowkiq_lambda.base.errors import BackendDenied, BackendFull
 from lowkiq_lambda.operate.acts.shards import set_pause
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.keys import HEADERS, TENANTS, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, TENANTS, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -82,7 +82,7 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
         assert expected == (take_all(life), stored(server.admin, shard))
 
 
-@pytest.mark.parametrize("features", [(), (TENANTS,), (HEADERS,)])
+@pytest.mark.parametrize("features", [(), (TENANTS,), (HEADERS,), (EXPIRY,)])
 def test_every_script_touches_only_keys_of_its_shard(
     make_server: MakeServer, queue_name: str, monkeypatch: pytest.MonkeyPatch, features: tuple[str, ...]
 ) -> None:
@@ -108,7 +108,7 @@ def test_every_script_touches_only_keys_of_its_shard(
     assert SCRIPTS | (OF_TENANTS if TENANTS in features else set()) == called
 
 
-@pytest.mark.parametrize("features", [(), (HEADERS,)])
+@pytest.mark.parametrize("features", [(), (HEADERS,), (EXPIRY,)])
 def test_a_full_server_refuses_pushes_and_nothing_else(
     make_server: MakeServer, queue_name: str, features: tuple[str, ...]
 ) -> None:

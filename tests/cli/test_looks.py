@@ -99,6 +99,22 @@ def test_why_a_job_waits_is_told_in_a_sentence(shop: ShopOfCommands) -> None:
     assert ("due later", True) == (diagnosis.kind, diagnosis.next_at is not None)
 
 
+def test_why_tells_when_a_payload_expires(shop: ShopOfCommands) -> None:
+    """While it waits, and once nothing is left of it."""
+    code, _, err = shop.run("push", shop.queue, "17", "--delay", "7200", "--expires-in", "600")
+    waits = shop.run("why", shop.queue, "17")[1]
+    shop.worker.push_many([{"id": "18", "expires_at": 1_500_000_000}])
+    late = shop.run("why", shop.queue, "18")[1]
+    shop.app.drain()
+    gone = shop.run("why", shop.queue, "18")
+
+    assert (0, "") == (code, err)
+    assert "Its oldest payload expires in 2h" in waits
+    assert " ago: it leaves the queue when it is claimed." in late
+    assert (1, "A payload of it expired, which was found at ") == (gone[0], gone[1].splitlines()[1][:44])
+    assert 2 == shop.run("push", shop.queue, "17", "--expires-in", "0.5")[0]
+
+
 def test_why_names_the_next_commands(shop: ShopOfCommands) -> None:
     """What is typed next, with the words that the shell needs around them; and a program is told none."""
     shop.worker.push_many([{"id": "bad job"}, {"id": "-17", "delay": 7200}])

@@ -4,7 +4,7 @@ import ast
 import asyncio
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -96,6 +96,8 @@ JOBS: Sequence[dict[str, Any]] = (
     {"id": "later", "payload": 2, "delay": 60, "score": -1},
     {"id": "delta", "payload": 3, "delay": timedelta(minutes=2), "score": 0},
     {"id": "keyed", "payload": 4, "key": "k", "key_ttl": timedelta(hours=1), "score": 1},
+    {"id": "short", "payload": 5, "expires_in": timedelta(hours=1), "score": 2},
+    {"id": "lasting", "payload": 6, "delay": 60, "expires_at": datetime(2030, 1, 1, tzinfo=UTC), "score": 3},
 )
 
 
@@ -124,7 +126,10 @@ def test_what_is_pushed_equals_a_direct_push(
     came_at = clock.time()
     due = {job_id: came_at if at == came_at - 50.0 else at for job_id, (_, at, *_rest) in expected.items()}
     assert {job_id: (job[0], due[job_id], *job[2:]) for job_id, job in expected.items()} == actual
-    assert {"7", "a", "late", "later", "delta", "keyed"} == actual.keys()
+    assert {"7", "a", "late", "later", "delta", "keyed", "short", "lasting"} == actual.keys()
+    over = [{id_: app.operate(worker).explain(id_).expires_at for id_ in actual} for worker in (direct, shop.worker)]
+    assert over[0] == over[1]
+    assert 2 == len({*over[0].values()} - {None})
 
 
 def test_a_key_counts_through_the_outbox(shop: OrderShop) -> None:

@@ -39,6 +39,21 @@ def test_the_journal_of_trouble_has_deaths(app: Lowkiq, worker: Any, handler: Fa
     assert "has pushes, claims and outcomes, too, while" in words
 
 
+def test_an_expiry_is_on_the_page_and_in_the_api(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """Until when the oldest payload may run; and, of what was killed for it, that its time was over."""
+    worker.expired = "kill"
+    worker.push_many([{"id": "7", "delay": 100, "expires_in": 60}, {"id": "8", "expires_at": 1_500_000_000}])
+    app.drain()
+
+    waits, past = (browser.get(f"/job?queue={worker.queue_name}&id={id_}").words for id_ in "78")
+    answers = [json.loads(browser.get(f"/api/v1/job?queue={worker.queue_name}&id={id_}").text) for id_ in "78"]
+
+    assert "Its oldest payload expires in 2m" in waits
+    assert "The time of a payload was over." in past
+    assert "it expired at 2017-07-14T02:40:00Z before it ran" in past
+    assert [60, None] == [one["expires_at"] and round(one["expires_at"] - one["waiting"]["due_at"]) for one in answers]
+
+
 def test_rules_that_decided_are_named(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """SK-5: on the page of a dead job, in the API, and in the past of one that was discarded."""
     worker.on_error = (discard_on(KeyError), kill_on(ValueError))

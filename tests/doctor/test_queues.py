@@ -217,6 +217,19 @@ def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     assert [("ok", "all that is due is looked after")] == marks(checked, "due work")
 
 
+def test_what_is_held_up_past_its_expiry_is_told(app: Lowkiq, clock: ManualClock) -> None:
+    """Ids that are due and whose oldest payload is over, however their payloads lie; later ones do not count."""
+    worker = declare(app, "codes", Notes(), expires_in=60)
+    worker.push_many(jobs_of("abc"))
+    worker.push_many({"id": "d", "payload": n} for n in range(20))
+    worker.push_many([{"id": "e", "expires_in": 9_000}, {"id": "f", "delay": 9_000}])
+    app.operate(worker).pause()
+    clock.advance(100.0)
+
+    sentence = "codes: 4 ids due, and the oldest payload of each has expired while it waited"
+    assert [("warning", sentence)] == marks(check_up(app.operate), "expired")
+
+
 def test_a_damaged_shard_is_told_and_left_as_it_is(own: Server, app: Lowkiq) -> None:
     """Whoever drains it next sets aside what is damaged; the doctor may not."""
     worker = declare(app, "orders", Notes())

@@ -27,6 +27,7 @@ REASONS: Final = {
     6: "requeued",
     7: "blocked",
     8: "with its head",
+    9: "expired",
 }
 
 

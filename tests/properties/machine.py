@@ -163,6 +163,9 @@ class StoreMachine(DisturbedMachine):
             if kind == "ended":
                 entries = self.model.flight[id_].entries
                 self.left[id_] = [entry for entry in entries if entry.arrival not in details[::4]]
+            if kind == "some_expired":
+                entries = self.left.get(id_, self.model.flight[id_].entries)
+                self.left[id_] = [entry for entry in entries if entry.arrival not in details[2:]]
         drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in ended]
         outcomes = [*before, *(outcome for outcome in drawn if outcome)]
         if next_step == "more":
@@ -210,7 +213,7 @@ class StoreMachine(DisturbedMachine):
 
     def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
         """The holder claims more beside what still runs, twice."""
-        ended = {id_ for id_, kind, *_ in outcomes if kind not in {"saved", "ended"}}
+        ended = {id_ for id_, kind, *_ in outcomes if kind not in {"saved", "ended", "some_expired"}}
         left = {id_: flown.due_at for id_, flown in self.model.flight.items() if id_ not in ended}
         self.claims_beside[bool(left.keys() & self.model.waiting.keys())] += 1
         call = self.holder.call + 1
@@ -477,6 +480,7 @@ def _parts_of(entries: list[Entry]) -> SearchStrategy[list[int]]:
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
     positions = {"retried": (4, 7), "dead": (2, 4), "saved": (2,), "noted": (2,), "rejected": (4, 5), "discarded": (2,)}
+    positions |= {"expired": (2, 3), "some_expired": (2,)}
     encoded = []
     for outcome in outcomes:
         if outcome[1] == "ended":

@@ -33,6 +33,7 @@ class NewJob(NamedTuple):
     payload: str
     score: float | None = None
     due_at: float | None = None
+    expires_at: float | None = None
 
 
 class Limits(NamedTuple):
@@ -168,6 +169,7 @@ class Model:
                 self.last_default = default
             merged = new.id in self.waiting
             entry = Entry(default if new.score is None else new.score, number, new.payload)
+            self.expires(entry, new.expires_at)
             self._put(new.id, [entry], self.now if new.due_at is None else new.due_at)
             answers.append((merged, self.waiting[new.id].due_at))
         self.arrival += len(jobs)
@@ -199,6 +201,9 @@ class Model:
                 continue
             if kind == "ended":
                 self._end_payloads(id_, details)
+                continue
+            if kind == "some_expired":
+                self.expire_some(id_, *details)
                 continue
             more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
@@ -233,6 +238,15 @@ class Model:
         since = min([*left.values(), *(flown.due_at for flown in new.values())], default=0.0)
         self.claim = self.claim._replace(ids=list(self.flight), since=since)
         return new
+
+    def expires(self, entry: Entry, at: float | None) -> None:
+        """The payload is over behind that time."""
+
+    def unite(self, kept: Entry, gone: Entry) -> None:
+        """Of two equal payloads one is kept."""
+
+    def expire_some(self, id_: str, error: str, _brief: str, *arrivals: int) -> None:
+        """These payloads of an id in flight are over, and others go on."""
 
     def is_due(self) -> bool:
         """Whether something that waits may be claimed."""
@@ -314,6 +328,7 @@ class Model:
                 job.touched = max(job.touched, new.arrival, old.arrival)
                 job.entries.remove(old)
                 job.entries.append((max if self.merge == "max" else min)(new, old))
+                self.unite(job.entries[-1], min(new, old) if job.entries[-1] == max(new, old) else max(new, old))
                 if counts := [self.counts.pop(one.arrival) for one in {old, new} if one.arrival in self.counts]:
                     self.counts[job.entries[-1].arrival] = max(counts)
             job.entries.sort()

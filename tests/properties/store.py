@@ -32,6 +32,8 @@ from tests.kit.operators import operator_of
 from tests.properties.model import Limits, NewJob
 
 RETRY_FOR = 5.0
+LEAST_OF_EXPIRY = 9
+"""Parts of a retry that says no expiry, at most."""
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -114,7 +116,8 @@ class RepeatingHolder(LeaseSession):
         """Settle with a number of the test's choice."""
         known, self._calls = self._calls, call - 1
         try:
-            settlement = Settlement(outcomes, next_step, pace="0.1 0.1 0.1 0.0", payloads=0, left=left)
+            begins = any(outcome[1] == "retried" and len(outcome) > LEAST_OF_EXPIRY for outcome in outcomes)
+            settlement = Settlement(outcomes, next_step, "0.1 0.1 0.1 0.0", 0, left, begins_expiry=begins)
             return self.settle(settlement, ClaimLimits(*limits), retry_for=RETRY_FOR)
         finally:
             self._calls = max(known, self._calls)
@@ -144,4 +147,6 @@ def _as_given(job: NewJob) -> dict[str, object]:
         given["score"] = job.score
     if job.due_at is not None:
         given["due_at"] = job.due_at
+    if job.expires_at is not None:
+        given["expires_at"] = job.expires_at
     return given

@@ -98,6 +98,7 @@ class FilledQueue:
             {"score": rng.choice([1.0, 2.0, -5.0])},
             {"due_at": at + rng.choice([0.0, 50.0])},
             {"headers": {"trace": str(self._pushed)}},
+            {"expires_in": rng.choice([5_000.0, 9_000.0])},
         ]
         if not plain:
             more.append(

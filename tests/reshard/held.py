@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import redis
 
-from lowkiq_lambda.store.shard.keys import FEATURES, HEADERS, RECEIPTS, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, FEATURES, HEADERS, RECEIPTS, ShardRef
 from tests.kit.stored import Entry, State, stored
 from tests.kit.tracking import check_items
 
@@ -13,7 +13,7 @@ Place: TypeAlias = tuple[str, str, int]
 
 ARRIVAL = 6
 """Bytes: other fields tell that a move has brought headers."""
-KINDS = ("waiting", "flight", "morgue", "troubles", "progress", "items", "headers", "receipts")
+KINDS = ("waiting", "flight", "morgue", "troubles", "progress", "items", "headers", "expiries", "receipts")
 
 
 def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
@@ -44,6 +44,7 @@ def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
         places = _places(state)
         together["items"] |= check_items(client, shard)
         together["headers"] |= _by_place(_headers(client, shard), places)
+        together["expiries"] |= _by_place(_expiries(client, shard), places)
         together["receipts"] |= _receipts(client, shard)
         for name, count in state["counters"].items():
             counters[name] = counters.get(name, 0) + count
@@ -74,6 +75,11 @@ def _headers(client: redis.Redis, shard: ShardRef) -> dict[int, bytes]:
         kept: Any = client.hgetall(shard.using((HEADERS,)).key(name))
         found |= {int.from_bytes(field): packed for field, packed in kept.items() if len(field) == ARRIVAL}
     return found
+
+
+def _expiries(client: redis.Redis, shard: ShardRef) -> dict[int, bytes]:
+    kept: Any = client.hgetall(shard.using((EXPIRY,)).key("expiries"))
+    return {int.from_bytes(field): packed for field, packed in kept.items()}
 
 
 def _by_place(headers: dict[int, bytes], places: dict[int, Place]) -> dict[Place, bytes]:

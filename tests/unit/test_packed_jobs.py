@@ -6,6 +6,7 @@ import struct
 import pytest
 
 from lowkiq_lambda.store.shard.chunks import (
+    HAS_EXPIRY,
     HAS_HEADERS,
     HAS_PERFORM_IN,
     HAS_RECEIPT,
@@ -41,6 +42,7 @@ def test_both_sides_have_the_same_bits() -> None:
         "HAS_REF": HAS_REF,
         "HAS_RECEIPT": HAS_RECEIPT,
         "HAS_HEADERS": HAS_HEADERS,
+        "HAS_EXPIRY": HAS_EXPIRY,
         "IS_DEFAULT": IS_DEFAULT,
     } == bits
     assert all(bit.bit_count() == 1 for bit in bits.values())

@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 Number: TypeAlias = Literal["lag", "length", "morgue_length"]
 _NUMBERS: Final[tuple[Number, ...]] = ("lag", "length", "morgue_length")
 
-NOT_DELIVERED: Final = frozenset({"failed", "checkpointed", "recovered", "returned"})
-"""Counts of an event that are not deliveries: sums, parts of other counts, and ids whose handler did not finish."""
+NOT_DELIVERED: Final = frozenset({"failed", "checkpointed", "recovered", "returned", "expired"})
+"""Counts of an event that are not deliveries: sums, parts of other counts, ids whose handler did not finish, and
+payloads that came too late for one."""
 READ_FOR: Final = 1.0
 """Seconds for which what was read of the queues is good: the gauges of one collection tell of one moment."""
 

@@ -33,7 +33,7 @@ CHUNK_BYTES: Final = 8 * 1024 * 1024
 """What is read at once: so many rows, or rows with so many bytes of payload."""
 _FETCHED: Final = 50
 """Rows that a server hands out at once, so that large payloads are not all in memory."""
-_ELSEWHERE: Final = ("id", "payload", "due_at", "delay")
+_ELSEWHERE: Final = ("id", "payload", "due_at", "delay", "expires_in", "expires_at")
 """Fields of a job that have a column of their own, or are told by the checked job."""
 
 
@@ -130,12 +130,14 @@ class OutboxTable:
 def row_of(
     queue: str, job: Mapping[str, Any], new: NewJob, dump: Callable[[object], bytes], now: float
 ) -> dict[str, Any]:
-    """What is kept of a job that has been checked: all that it says, `delay` as the time that it meant."""
+    """What is kept of a job that has been checked: all that it says, seconds from now as the times that they meant."""
     fields = {name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in job.items()}
     for name in _ELSEWHERE:
         fields.pop(name, None)
     if new.due_at is not None:
         fields["due_at"] = new.due_at
+    if new.expires_at is not None:
+        fields["expires_at"] = new.expires_at
     # Not made of the serial: a database that is restored gives serials again.
     fields.setdefault("key", f"outbox:{uuid4().hex}")
     return {

@@ -88,6 +88,7 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
     grace: float | None = None
     overlap: str | None = None
     jitter: float | None = None
+    expires_in: float | None = None
     description: str | None = None
 
 
@@ -196,7 +197,7 @@ def _fields(context: RequestContext, view: ScheduleView) -> dict[str, Any]:
     fields["problem"] = problem_of(context, view)
     if entry is None:
         return fields
-    options = ("id", "tz", "missed", "grace", "overlap", "jitter", "description")
+    options = ("id", "tz", "missed", "grace", "overlap", "jitter", "expires_in", "description")
     times = {"kind": entry.times.kind, "times": entry.times.text}
     return {**fields, **times, **{name: getattr(entry, name) for name in options}}
 
@@ -229,8 +230,8 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Give one of `cron`, `every` and `at`. `cron`: an expression of five fields, or six with seconds first, in the zone
     `tz`. `every`: seconds, with an `offset` less than it. `at`: Unix seconds, or ISO 8601 with its zone. `name`:
-    printable characters. `missed`, `grace`, `overlap` and `jitter` as in code; what is left out is as by default, also
-    where an entry is replaced.
+    printable characters. `missed`, `grace`, `overlap`, `jitter` and `expires_in` as in code; what is left out is as by
+    default, also where an entry is replaced.
     """
 
     queue: QueueName
@@ -248,6 +249,7 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     grace: Annotated[float, Meta(ge=60, le=366 * 86_400)] | UnsetType = UNSET
     overlap: Overlap | UnsetType = UNSET
     jitter: Annotated[float, Meta(ge=0, le=86_400)] | UnsetType = UNSET
+    expires_in: Annotated[float, Meta(ge=1, le=366 * 86_400)] | UnsetType | None = UNSET
     description: Annotated[str, Meta(max_length=1_000)] | UnsetType = UNSET
 
 

@@ -52,13 +52,14 @@ _WORDS: Final[Mapping[str, str]] = {
     "rejected": "It, or a payload of it, ended with Rejected.",
     "ended": "A payload was done, and the others go on.",
     "discarded": "A payload was discarded.",
+    "expired": "The time of a payload was over.",
     "killed": "An operator killed it.",
     "deleted": "A payload was deleted.",
     "requeued": "An operator requeued it.",
     "trimmed": "A bound of the morgue removed a payload.",
     "evicted": "An operator evicted its holder.",
 }
-_BAD: Final = frozenset({"dead", "rejected", "discarded", "trimmed"})
+_BAD: Final = frozenset({"dead", "rejected", "discarded", "expired", "trimmed"})
 _WARN: Final = frozenset({"retried", "suspected", "recovered", "blocked", "evicted", "killed", "deleted"})
 
 

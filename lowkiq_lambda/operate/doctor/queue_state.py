@@ -11,7 +11,7 @@ from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Registered, read_registered, readable_shards
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
@@ -21,7 +21,7 @@ from lowkiq_lambda.views.queues import QueueMetrics
 class QueueState(NamedTuple):
     """A queue as the server has it. `metrics`, `probes`: or why they cannot be read, for all or for a shard.
 
-    `now`: Unix seconds by the server's clock.
+    `now`: Unix seconds by the server's clock. `overdue`: ids that are due, and whose oldest payload has expired.
     """
 
     name: str
@@ -30,6 +30,7 @@ class QueueState(NamedTuple):
     metrics: QueueMetrics | LowkiqError
     probes: Sequence[ProbeResult | LowkiqError]
     now: float
+    overdue: int = 0
 
     @property
     def live(self) -> list[ShardRef]:
@@ -62,14 +63,23 @@ def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueS
     if not shards:
         unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
         return QueueState(name, there, shards, unread, (), backend.clock.time())
-    return QueueState(
-        name,
-        there,
-        shards,
-        _metrics(ShardReader(backend, retry_for), shards, core.queues.worker_named(name)),
-        probe_each(backend, [shards[number] for number in shards.layout.live], retry_for),
-        backend.now(shards[0]),
-    )
+    live, reader = [shards[number] for number in shards.layout.live], ShardReader(backend, retry_for)
+    metrics = _metrics(reader, shards, core.queues.worker_named(name))
+    probes = probe_each(backend, live, retry_for)
+    return QueueState(name, there, shards, metrics, probes, backend.now(shards[0]), _overdue(reader, live))
+
+
+def _overdue(reader: ShardReader, live: Sequence[ShardRef]) -> int:
+    """How many ids are held up past the expiry of their oldest payload. Only the probes tell whether any expire."""
+    if not reader.backend.uses(EXPIRY):
+        return 0
+    from lowkiq_lambda.operate.inspect.overdue import overdue_ids  # noqa: PLC0415 - few queues have jobs that expire
+
+    try:
+        return overdue_ids(reader, live)
+    except LowkiqError:
+        # The findings on what cannot be read say so.
+        return 0
 
 
 def _metrics(reader: ShardReader, shards: QueueShards, worker: type[Worker[Any]] | None) -> QueueMetrics | LowkiqError:

@@ -32,6 +32,7 @@ def _found(check: str, mark: Mark, sentence: str, advice: str = "", about: str =
 def _of_queue(core: Core, state: QueueState, processes: Sequence[Process]) -> Iterator[Finding]:
     yield from _unreadable(state)
     yield from _untaken(core, state, processes)
+    yield from _overdue(state)
     if isinstance(state.metrics, QueueMetrics):
         yield from _of_numbers(core, state.name, state.metrics)
 
@@ -62,6 +63,13 @@ def _untaken(core: Core, state: QueueState, processes: Sequence[Process]) -> Ite
         return
     mark, why, advice = _nobody(lag, processes)
     yield _found("due work", mark, f"{sentence}; {why}", advice, state.name, NOTHING_LOST)
+
+
+def _overdue(state: QueueState) -> Iterator[Finding]:
+    if state.overdue:
+        sentence = f"{several(state.overdue, 'id')} due, and the oldest payload of each has expired while it waited"
+        advice = "See what holds the queue up: a pause, its limits, or too few processes. The next claim drops them."
+        yield _found("expired", "warning", sentence, advice, state.name)
 
 
 def _nobody(lag: float, processes: Sequence[Process]) -> tuple[Mark, str, str]:

@@ -49,6 +49,7 @@ class ShardCounts(ReplyShape, frozen=True):
     payloads: int
     damaged: int
     discarded: int
+    expired: int
     blocked: int
     due_at: _Time
     since: _Time
@@ -165,6 +166,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.damaged, reply.blocked, reply.superseded, reply.trimmed),
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
         reply.discarded,
+        reply.expired,
     )
 
 

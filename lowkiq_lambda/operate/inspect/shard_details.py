@@ -10,7 +10,7 @@ import msgspec
 from lowkiq_lambda.jobs.job import NEVER_FAILED, Failure, tenant_of
 from lowkiq_lambda.operate.inspect.progress import progress_view
 from lowkiq_lambda.operate.inspect.tenants import read_note
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.nodes import FAR, FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -19,6 +19,8 @@ from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
 from lowkiq_lambda.views.queues import JobExplanation, ShardDetails, ShardRole, TenantWait
 
 _PLAIN: Final = partial(str, encoding="utf-8", errors="replace")
+_UNKNOWN: Final = b"?"
+"""In place of the expiry, of a shard that uses expiries, and was asked without their key."""
 _RUN_ALONE: Final = frozenset({"crashes", "halvings", "run_alone"})
 """As in suspects.lua: the troubles with which an id runs alone."""
 _ROLES: Final[Mapping[bytes, ShardRole]] = {b"": "open", b"closed": "closed", b"receiving": "receiving"}
@@ -64,6 +66,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     limited: bytes
     tenant: list[Any]
     failures: list[tuple[bytes, bytes, bytes, bytes]]
+    expires_at: bytes
 
 
 class TenantReply(ReplyShape, frozen=True):
@@ -98,9 +101,12 @@ def explain_in_each(
     load_error: Callable[[bytes], str] = _PLAIN,
 ) -> list[JobExplanation]:
     """The same in each queue, given by its shards, in one round trip for each node. Raises BackendError."""
-    homes = [shards.home_of(job_id) for shards in queues]
+    homes = [reader.backend.as_used(shards.home_of(job_id)) for shards in queues]
 
     def read(shard: ShardRef, reply: Reply) -> JobExplanation:
+        if reply[-1] == _UNKNOWN:
+            (explanation,) = reader.read("explain_job", {shard.using((EXPIRY,)): (job_id,)}, read)
+            return explanation
         return _explanation(reader, shard, job_id, reply, load_error)
 
     explained = reader.read("explain_job", dict.fromkeys(homes, (job_id,)), read)
@@ -143,6 +149,7 @@ def _explanation(
             Failure(float(at), float(count), load_error(error), rule.decode(errors="replace"))
             for at, count, error, rule in job.failures
         ),
+        expires_at=_time(job.expires_at),
     )
 
 

@@ -12,8 +12,10 @@ from lowkiq_lambda.operate.presentation.diagnosis_words import (
     NO_JOB,
     after_crash,
     ago,
+    decided_by,
     ended,
     error_of,
+    expiry,
     failed,
     has_failed,
     held_for,
@@ -88,8 +90,7 @@ def _answer(
             f"{ago(situation.shard, situation.blocked_since)}, and all payloads of its id wait behind it. "
             "It runs again only if an operator unblocks it.",
             more=tuple(
-                f"Its error was {error_of(failure)}{f'; {failure.rule} decided about it' if failure.rule else ''}."
-                for failure in situation.failures[:1]
+                f"Its error was {error_of(failure)}{decided_by(failure)}." for failure in situation.failures[:1]
             ),
         )
     answer = _obstacle(situation, situation.due_at, max_retry_count)
@@ -259,7 +260,7 @@ def _remarks(situation: JobExplanation) -> tuple[str, ...]:
     remarks = []
     if situation.progress is not None:
         remarks.append("It goes on from its cursor. Newer payloads of the id run after it.")
-    remarks += suspicion(situation)
+    remarks += [*expiry(situation), *suspicion(situation)]
     if situation.crash_count:
         remarks.append(
             f"The process was lost {times(situation.crash_count)} while one of its payloads ran alone; the third time, "

@@ -23,11 +23,18 @@ GOES_ON: Final = (
 )
 
 NO_JOB: Final = (
-    "The queue has no job of this id: it is done, ended with `Rejected`, was discarded or deleted, or was never pushed."
+    "The queue has no job of this id: it is done, ended with `Rejected`, was discarded or deleted, has expired, or was "
+    "never pushed."
 )
 
 KEPT: Final = "Rejected(keep=True)"
 """The rule of payloads that a handler rejected and kept, as include/outcomes.lua notes it."""
+
+EXPIRED: Final = "expired"
+"""In place of a rule, of payloads whose time was over."""
+
+_SAYS_WHY: Final = {KEPT: "it ended with {}, which said keep=True", EXPIRED: "it {}"}
+"""Why a payload died whose failure has this in the place of a rule."""
 
 _SUSPECT: Final = (
     "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "
@@ -91,6 +98,16 @@ def times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{exact(count)} times")
 
 
+def expiry(situation: JobExplanation) -> tuple[str, ...]:
+    """For how long the oldest payload may still be handed over; nothing if that has no end."""
+    if situation.expires_at is None:
+        return ()
+    left = situation.expires_at - situation.shard.at
+    if left < 0:
+        return (f"Its oldest payload expired {duration(-left)} ago: it leaves the queue when it is claimed.",)
+    return (f"Its oldest payload expires in {duration(left)}: a drain that comes later does not perform it.",)
+
+
 _LONGEST: Final = 200
 """Characters of an error in a sentence."""
 
@@ -101,6 +118,11 @@ def error_of(failure: Failure) -> str:
     return f"{line[:_LONGEST]}…" if len(line) > _LONGEST else line
 
 
+def decided_by(failure: Failure) -> str:
+    """The rule that decided about it. The error of what has expired says so itself."""
+    return f"; {failure.rule} decided about it" if failure.rule not in {"", EXPIRED} else ""
+
+
 def failed(situation: JobExplanation) -> str:
     """How often it has failed, with which error, and how long ago: "failed once (…)"."""
     count = times(int(situation.retry_count) + 1)
@@ -108,8 +130,7 @@ def failed(situation: JobExplanation) -> str:
         return f"failed {count}"
     last = situation.failures[0]
     which = "" if situation.retry_count < 1 else "the last time "
-    rule = f"; {last.rule} decided about it" if last.rule else ""
-    return f"failed {count} ({which}with {error_of(last)}, {ago(situation.shard, last.at)} ago{rule})"
+    return f"failed {count} ({which}with {error_of(last)}, {ago(situation.shard, last.at)} ago{decided_by(last)})"
 
 
 def retry(situation: JobExplanation, max_retry_count: int | None) -> str:
@@ -130,8 +151,8 @@ def why_dead(situation: JobExplanation, dead_since: float) -> str:
     last = next((failure for failure in situation.failures if failure.at == dead_since), None)
     if last is not None and last.error == CRASHED:
         return "the process died each time this job ran alone"
-    if last is not None and last.rule == KEPT:
-        return f"it ended with {error_of(last)}, which said keep=True"
+    if last is not None and last.rule in _SAYS_WHY:
+        return _SAYS_WHY[last.rule].format(error_of(last))
     if last is not None:
         count = int(last.retry_count) + 1
         tries = "its only try failed, with" if count == 1 else f"all {count:,} tries failed, the last one with"

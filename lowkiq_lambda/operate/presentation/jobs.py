@@ -102,7 +102,8 @@ class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
     """One job. It may wait, be in flight and lie in the morgue at once, with different payloads.
 
     `failures`: the last five since its last success, newest first. `why`: a sentence for people that explains why the
-    job is or is not running. `next_at`: the time of the next expected event.
+    job is or is not running. `next_at`: the time of the next expected event. `expires_at`: after that time its oldest
+    payload is not handed to a handler.
     """
 
     waiting: WaitingJob | None
@@ -111,6 +112,7 @@ class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
     failures: list[FailureResponse]
     why: str
     next_at: float | None
+    expires_at: float | None
 
 
 class JobSerializer:
@@ -186,7 +188,8 @@ def job_details(
     views: list[JobView | MorgueJob] = [*waiting, *in_flight, *dead]
     if not views:
         return None
-    diagnosis = explain(queue.explain(job_id))
+    situation = queue.explain(job_id)
+    diagnosis = explain(situation)
     return JobDetails(
         waiting=next(map(serializer.waiting, waiting), None),
         processing=next(map(serializer.waiting, in_flight), None),
@@ -194,6 +197,7 @@ def job_details(
         failures=next((serializer.failures(each) for each in views if each.failures), []),
         why=diagnosis.sentence,
         next_at=diagnosis.next_at,
+        expires_at=situation.expires_at,
     )
 
 

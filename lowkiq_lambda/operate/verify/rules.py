@@ -87,6 +87,8 @@ class Judge:
         """What ends the flight of ids whose payload in flight is replaced: the same call tells their outcome."""
         self._rejected: dict[str, tuple[int, str]] = {}
         """In which call ids were rejected, as payloads of them may go to the morgue in the same one."""
+        self._expired: dict[tuple[str, Place], tuple[int, str]] = {}
+        """In which call payloads expired, as these may go to the morgue in the same one, before or behind that."""
         self._call = ""
         self._calls: dict[int, int] = {}
         """The last call under each token."""
@@ -96,6 +98,7 @@ class Judge:
             "claimed": self._claimed,
             "done": self._done,
             "rejected": self._reject,
+            "expired": self._expire,
             **dict.fromkeys(_BACK, self._back),
             **dict.fromkeys(_MOVES, self._moved),
         }
@@ -201,6 +204,15 @@ class Judge:
         else:
             self._done(item)
 
+    def _expire(self, item: Sequence[Any]) -> None:
+        """A payload is over: it was in flight, or died of that in this call. The outcome of the id stands beside it."""
+        job_id, place = item[0], Place(*item[1:3])
+        self._expired[job_id, place] = self._holder, self._call
+        self._note_met(job_id)
+        if self.ledger.state(job_id, place) == MORGUE:
+            return
+        self._end_up(job_id, place, {FLIGHT}, "expired")
+
     def _back(self, item: Sequence[Any]) -> None:
         self._settled(item[0])
         self.ledger.land(item[0], WAITING)
@@ -234,6 +246,8 @@ class Judge:
         before, after = _MOVES[kind]
         if kind == "dead" and self._rejected.get(job_id) == (self._holder, self._call):
             before = before | {"done", "rejected"}
+        if kind == "dead" and self._expired.get((job_id, place)) == (self._holder, self._call):
+            before = before | {"expired"}
         oldest = self.ledger.among(job_id, FLIGHT)[:1]
         was_in_flight = (was := self._end_up(job_id, place, before, after)) == FLIGHT
         if kind == "requeued" and len(item) > 3:  # noqa: PLR2004 - with its new place

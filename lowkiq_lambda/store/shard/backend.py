@@ -143,7 +143,7 @@ class Backend:
     def _run(
         self, name: str, shard: ShardRef, args: Sequence[Argument], retry_for: float, *, ask_time: bool = False
     ) -> Reply:
-        shard = self._as_used(shard)
+        shard = self.as_used(shard)
         code = script(name, shard.features)
         reply = self.retrying(
             retry_for, lambda: self._once(code, shard, [*self.nodes.stamp(shard), *args], ask_time=ask_time)
@@ -156,7 +156,7 @@ class Backend:
             return self._run(name, shard, args, retry_for, ask_time=ask_time)
         return accepted(reply, shard)
 
-    def _as_used(self, shard: ShardRef) -> ShardRef:
+    def as_used(self, shard: ShardRef) -> ShardRef:
         """The shard, with the keys of what its queue has been seen to use."""
         return shard.using(self._in_use.get(shard.queue_name, ())) if self._in_use else shard
 
@@ -217,7 +217,7 @@ class Backend:
             prepared = [
                 (script(name, shard.features), shard, [*self.nodes.stamp(shard), *args])
                 for name, shard, args in (
-                    [(name, self._as_used(shard), args) for name, shard, args in calls] if self._in_use else calls
+                    [(name, self.as_used(shard), args) for name, shard, args in calls] if self._in_use else calls
                 )
             ]
         except REDIS_ERRORS as error:

@@ -19,6 +19,7 @@ HAS_REF: Final = 4
 HAS_RECEIPT: Final = 8
 HAS_HEADERS: Final = 16
 IS_DEFAULT: Final = 32
+HAS_EXPIRY: Final = 64
 """Bits of the flags of a packed job, as push/enqueue.lua reads them."""
 
 
@@ -29,6 +30,7 @@ class NewJob(NamedTuple):
     id: str
     packed: bytes
     due_at: float | None
+    expires_at: float | None = None
 
 
 def packed(
@@ -72,6 +74,11 @@ def receipt(job_id: str, key: str, ttl: float) -> bytes:
 def header(packed_headers: bytes) -> bytes:
     """The part of a packed job for its headers: them, with their length before them."""
     return struct.pack(">H", len(packed_headers)) + packed_headers
+
+
+def expiry(expires_at: float) -> bytes:
+    """The part of a packed job for its expiry."""
+    return struct.pack(">d", expires_at)
 
 
 class EnqueueReply(ReplyShape, frozen=True):

@@ -80,6 +80,7 @@ DEBOUNCING: Final = "debouncing"
 RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
+EXPIRY: Final = "expiry"
 JOURNALLING: Final = "journalling"
 RUNS: Final = "runs"
 TASK_SLOT: Final = "task_slot"
@@ -94,6 +95,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     RECEIPTS: (RECEIPTS,),
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
+    EXPIRY: ("expiries",),
     JOURNALLING: (),
     RUNS: (RUNS,),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
@@ -106,8 +108,8 @@ processes belong to the server. Those of receipts are passed only with pushes of
 no keys of its own: with it, more scripts get `journal`.
 """
 
-IN_USE: Final = (TRACKING, HEADERS, JOURNALLING)
-"""Features that a shard begins to use with a push, or for an operator: `in_use` in its meta tells of them."""
+IN_USE: Final = (TRACKING, HEADERS, EXPIRY, JOURNALLING)
+"""Features that a shard begins to use with a push, a retry, or for an operator: `in_use` in its meta has them."""
 TASKS: Final = "tasks"
 """In `in_use`, too, while the shard has items of any task: a process has to look after tasks."""
 PROCESSES: Final = "processes"

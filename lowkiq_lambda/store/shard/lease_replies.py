@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -23,6 +23,8 @@ STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {
 
 _OBSTACLES: Final[dict[bytes, Obstacle]] = {b"HELD": "held", b"PAUSED": "paused", b"LIMITED": "limited"}
 _HEAD: Final = struct.Struct(">dd")
+_TIME: Final = struct.Struct(">d")
+_ARRIVAL: Final = slice(8, PLACE)
 _KIND: Final = 16
 _SINGLE: Final = ord("s")
 _SEVERAL: Final = ord("m")
@@ -40,11 +42,13 @@ class StoredClaim(msgspec.Struct, frozen=True):
     lone_suspect: bool = False
     charge: bytes | None = None
     is_rest: bool = False
+    expires: bool = False
+    """Whether any payload of it has an expiry."""
 
     def without(self, ids: Container[str]) -> "StoredClaim | None":
         """The rest of it, if there is one."""
         new = [delivery for delivery in self.deliveries if delivery.id not in ids]
-        return StoredClaim(new, self.lone_suspect, self.charge, self.is_rest) if new else None
+        return StoredClaim(new, self.lone_suspect, self.charge, self.is_rest, self.expires) if new else None
 
 
 class Acquired(msgspec.Struct, frozen=True):
@@ -156,6 +160,8 @@ class ClaimReply(ReplyShape, frozen=True):
     """Ids with payloads that are items of tasks."""
     headers: Any = ()
     """Of entries, each behind its id."""
+    expiries: Any = ()
+    """Arrival numbers, each with a double behind it."""
 
 
 class _Trouble(msgspec.Struct, frozen=True):
@@ -205,16 +211,18 @@ def read_claim(reply: Reply | bytes) -> StoredClaim | None:
     tracked = set(claim.tracked)
     trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(claim.troubles)}
     headers = _by_id(claim.headers)
+    expiries = {arrival: _TIME.unpack(time)[0] for arrival, time in pairs(claim.expiries)} if claim.expiries else {}
     deliveries, numbers = [], 0.0
     for id_, record in pairs(claim.records):
         progress, at = _progress(record) if record[_KIND] == _STARTED else (b"", _KIND)
         due_at, retry_count = _HEAD.unpack_from(record)
         numbers += due_at + retry_count
         trouble = trouble_of.get(id_, _NO_TROUBLE) if trouble_of else _NO_TROUBLE
+        entries = _entries(record, at)
         deliveries.append(
             Delivery(
                 id_.decode(),
-                _entries(record, at),
+                entries,
                 due_at,
                 retry_count,
                 error_of.get(id_) if error_of else None,
@@ -225,6 +233,7 @@ def read_claim(reply: Reply | bytes) -> StoredClaim | None:
                 id_ in tracked,
                 headers=headers.get(id_, ()) if headers else (),
                 retry_counts=trouble.retry_counts,
+                expiries=_expiries_of(entries, expiries) if expiries else (),
             )
         )
     if not math.isfinite(numbers):
@@ -232,7 +241,7 @@ def read_claim(reply: Reply | bytes) -> StoredClaim | None:
     # A claim told again comes out of a hash, so the order has to be made anew.
     deliveries.sort(key=lambda delivery: delivery.due_at)
     charge = claim.charge if claim.kind == b"CHARGE" else None
-    return StoredClaim(deliveries, claim.kind == b"LONE", charge, claim.kind == b"REST")
+    return StoredClaim(deliveries, claim.kind == b"LONE", charge, claim.kind == b"REST", bool(expiries))
 
 
 def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
@@ -245,6 +254,11 @@ def _by_id(flat: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
     for id_, value in pairs(flat):
         groups[id_] = (*groups.get(id_, ()), value)
     return groups
+
+
+def _expiries_of(entries: Sequence[bytes], expiries: Mapping[bytes, float]) -> tuple[float, ...]:
+    times = tuple([expiries.get(entry[_ARRIVAL], math.inf) for entry in entries])
+    return times if min(times) < math.inf else ()
 
 
 def _pace(dumped: bytes) -> str:

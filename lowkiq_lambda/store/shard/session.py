@@ -15,7 +15,7 @@ from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.base.forks import end_child_of
 from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
 from lowkiq_lambda.store.shard.lease_replies import (
     STOP_REQUESTS,
     Acquired,
@@ -58,7 +58,8 @@ class Settlement(msgspec.Struct, frozen=True):
 
     `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", the ids
     that stay in flight, and since when each counts for the lag: its due_at, or its last save. `runs`: those that end,
-    as include/keep_runs.lua reads them; None if the queue keeps none.
+    as include/keep_runs.lua reads them; None if the queue keeps none. `begins_expiry`: an outcome gives a payload an
+    expiry, which the shard may not have begun to use.
     """
 
     outcomes: Sequence[OutcomeRecord]
@@ -67,6 +68,7 @@ class Settlement(msgspec.Struct, frozen=True):
     payloads: int
     left: Mapping[str, float] = msgspec.field(default_factory=dict)
     runs: Sequence[Argument] | None = None
+    begins_expiry: bool = False
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
@@ -146,6 +148,8 @@ class LeaseSession:
         """
         settings, more = self._settings, settlement.next_step == "more"
         outcomes, errors = _errors_apart(settlement.outcomes)
+        if settlement.begins_expiry:
+            self._backend.note_use(self.shard, EXPIRY)
         args: list[Argument] = [
             settings.merge,
             msgspec.msgpack.encode(limits),

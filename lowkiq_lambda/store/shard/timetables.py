@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
-from lowkiq_lambda.store.shard.keys import TIMETABLE, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, TIMETABLE, ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 if TYPE_CHECKING:
@@ -112,8 +112,14 @@ def fire(backend: Backend, firings: Sequence[Firing]) -> list[FireReply | Lowkiq
 
     If an answer is lost, the time may have been decided all the same: then the next agenda has it as the floor.
     """
-    calls: list[Call] = [("fire", firing.shard, _arguments(firing)) for firing in firings]
+    calls: list[Call] = [("fire", _shard_of(firing), _arguments(firing)) for firing in firings]
     return [reply if isinstance(reply, LowkiqError) else FireReply.of(reply) for reply in _run(backend, calls)]
+
+
+def _shard_of(firing: Firing) -> ShardRef:
+    """Its shard, with the keys that the job needs."""
+    expires = firing.job is not None and firing.job.expires_at is not None
+    return firing.shard.using((EXPIRY,)) if expires else firing.shard
 
 
 def _arguments(firing: Firing) -> list[Argument]:

@@ -132,6 +132,22 @@ def test_the_score_is_the_time_of_sending_and_a_delay_counts_from_it(ingest: Ing
     assert at.timestamp() == due[2].due_at
 
 
+def test_an_expiry_counts_from_the_time_of_sending(ingest: IngestFunction, fifo: InboxQueue) -> None:
+    """Whether the job or its worker says it: the message may lie in SQS for as long as it likes."""
+    ingest.worker.expires_in = 500
+    fifo.inbox.push_many(ingest.worker, [{"id": "a"}, {"id": "b", "expires_in": 60}, {"id": "c", "delay": 1_000}])
+
+    event = fifo.event()
+    sent = {
+        json.loads(record["body"])["jobs"][0]["id"]: int(record["attributes"]["SentTimestamp"]) / 1_000
+        for record in event["Records"]
+    }
+    ingest(event)
+
+    explained = {id_: ingest.app.operate(ingest.worker).explain(id_).expires_at for id_ in "abc"}
+    assert {"a": sent["a"] + 500, "b": sent["b"] + 60, "c": sent["c"] + 1_500} == explained
+
+
 def test_client_middlewares_see_a_job_once(ingest: IngestFunction, fifo: InboxQueue) -> None:
     """In the process that pushes, which knows for whom; not again where it is taken from the queue."""
 

@@ -283,7 +283,7 @@ class Storm:
 
     def _script(self, name: str) -> Script:
         """As processes call it by now: with the keys of what the queue uses."""
-        features = self._app.core.backend._as_used(self._shards[0]).features
+        features = self._app.core.backend.as_used(self._shards[0]).features
         return scripts_of(self._scene.mutant)(name, features)
 
     def _evict_leases(self) -> None:

@@ -3,7 +3,8 @@
 --! rarely claim_reply outcomes claim_beside
 --! with tenants serve
 --! with tracking items flown_arrivals end_items ended_tasks
---! with headers drop_headers
+--! with headers drop_beside
+--! with expiry drop_beside
 --! with journalling journalling
 --! with marks mark_done
 --! with runs keep_runs
@@ -54,7 +55,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
   if left > 0 then
     if has_tracking and is_tracked() then finish_items(arrivals_flown(call('HGETALL', flight)), 'd') end
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
-    if has_headers then drop_flown_headers() end
+    if has_headers or has_expiry then drop_flown() end
     if has_marks then mark_done(call('HGETALL', flight)) end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)

@@ -1,9 +1,9 @@
---! keys refs rows headers_even headers_odd
+--! keys refs rows headers_even headers_odd expiries
 --! needs cargo records
 --! with tracking items
 --! gives add_what_entries_have
 -- What goes with payloads beside themselves, by their arrival numbers: `refs`, {arrival number, refs, ...}, and `rows`,
--- {ref, row, ...}, of the items of tasks; `headers`, {arrival number, headers, ...}.
+-- {ref, row, ...}, of the items of tasks; `headers`, {arrival number, headers, ...}; `expiries`, {arrival number, time, ...}.
 local PART = 1000
 
 -- {arrival number, value, ...} of those that have one.
@@ -40,7 +40,8 @@ end
 
 local function add_what_entries_have(row, entries)
   local is_of_tasks = has_tracking and is_tracked()
-  if not is_of_tasks and not (has_headers and call('EXISTS', headers_even, headers_odd) > 0) then return end
+  local is_of_headers = has_headers and call('EXISTS', headers_even, headers_odd) > 0
+  if not (is_of_tasks or is_of_headers or has_expiry) then return end
   local arrivals = {}
   for i, entry in ipairs(entries) do arrivals[i] = entry:sub(PLACE - 5, PLACE) end
   if is_of_tasks then
@@ -48,4 +49,5 @@ local function add_what_entries_have(row, entries)
     row.rows = row.refs and rows_of(row.refs)
   end
   if has_headers then row.headers = found_at(arrivals, headers_even, headers_odd) end
+  if has_expiry then row.expiries = found_at(arrivals, expiries) end
 end

@@ -2,7 +2,8 @@
 --! needs reading_step records shard
 --! with tenants take_fairly serve leave_lines
 --! with tracking flown_items
---! with headers claim_headers
+--! with headers claim_entries
+--! with expiry claim_entries
 --! with journalling trace_claim
 --! rarely claim_reply chunks retry_counts suspects
 --! gives take claim
@@ -155,5 +156,5 @@ local function claim(merge, limits)
   call('HSET', meta, 'claim_kind', kind, 'claim_charge', charge or '', 'flight_since', oldest)
   local tracked = has_tracking and mark_flown(claimed_jobs) or nil
   local reply = plain and {kind, claimed_jobs, {}, {}, '', tracked} or rarely().claim_reply(kind, claimed_jobs, charge, tracked)
-  return has_headers and with_headers(reply) or reply
+  return (has_headers or has_expiry) and with_what_entries_have(reply) or reply
 end

@@ -2,7 +2,8 @@
 --! needs exists shard claim claim_reply
 --! with tenants take_fairly serve next_served
 --! with tracking flown_items
---! with headers claim_headers
+--! with headers claim_entries
+--! with expiry claim_entries
 --! with journalling trace_claim
 --! gives next_beside claim_beside
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
@@ -56,7 +57,7 @@ local function claim_beside(merge, limits, left_since)
   if has_journalling then trace_claim(claimed_jobs) end
   local tracked = has_tracking and mark_flown(claimed_jobs) or nil
   local reply = plain and {'DUE', claimed_jobs, {}, {}, '', tracked} or claim_reply('DUE', claimed_jobs, '', tracked)
-  if has_headers then with_headers(reply) end
+  if has_headers or has_expiry then with_what_entries_have(reply) end
   if lanes then return reply, next_beside() end
   return reply, times[#claimed_jobs / 2 + 1] or other
 end

@@ -1,7 +1,8 @@
 --! keys errors trouble flight meta
 --! needs exists texts
 --! with tracking flown_items
---! with headers claim_headers
+--! with headers claim_entries
+--! with expiry claim_entries
 --! gives values_of claim_reply claim_again
 -- The claim as the holder gets it.
 local function values_of(key, command, ids)
@@ -41,5 +42,5 @@ local function claim_again()
   local kind, charge = unpack(call('HMGET', meta, 'claim_kind', 'claim_charge'))
   local claimed_jobs = call('HGETALL', flight)
   local reply = claim_reply(kind, claimed_jobs, charge, has_tracking and mark_flown(claimed_jobs) or nil)
-  return has_headers and with_headers(reply) or reply
+  return (has_headers or has_expiry) and with_what_entries_have(reply) or reply
 end

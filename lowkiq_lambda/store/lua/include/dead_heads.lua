@@ -1,4 +1,4 @@
---! keys jobs box since retry errors meta
+--! keys jobs box since retry errors meta expiries
 --! needs records payloads put page morgue put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
 --! needs supersede journal
 --! with tracking mark_items
@@ -13,15 +13,17 @@ local CHUNK, CHUNK_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 -- Payloads that died here, beside heads.
 local function followers() return followed end
 
-local function block_head(merge, id, t, entries, retry_count, progress)
+local function block_head(merge, id, t, entries, retry_count, progress, is_over)
   enter('blocked', {id})
-  put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and BLOCKED)
+  -- An operator who has it tried again wants it done, as one who requeues a dead payload does.
+  if has_expiry and is_over then call('HDEL', expiries, entries[1]:sub(9, PLACE)) end
+  put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and REASON.BLOCKED)
   local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
   write_trouble(id, {retry_counts = t.retry_counts, abandoned = t.abandoned, blocked_since = now, head = head})
 end
 
 local function kill_with_head(merge, id, entries, text)
-  if has_tracking then mark_items(arrivals_of(entries), 'x', WITH_HEAD) end
+  if has_tracking then mark_items(arrivals_of(entries), 'x', REASON.WITH_HEAD) end
   for _, entry in ipairs(entries) do
     kill(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text, nil, 'dead')
   end

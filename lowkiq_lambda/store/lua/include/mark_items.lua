@@ -1,10 +1,14 @@
 --! keys refs
 --! needs items
---! gives ended_in IN_COMPANY INTERRUPTED PROCESS_ENDED PUT_OFF KILLED REQUEUED BLOCKED WITH_HEAD arrivals_of refs_at
+--! gives ended_in REASON arrivals_of refs_at
 --! gives mark_kept mark_items
 -- What becomes of the items of entries. A message is a text, as errors are kept, or the number of a reason.
 local MESSAGES, ended_in = 20, {}
-local IN_COMPANY, INTERRUPTED, PROCESS_ENDED, PUT_OFF, KILLED, REQUEUED, BLOCKED, WITH_HEAD = 1, 2, 3, 4, 5, 6, 7, 8
+-- One name for all of them: a function may reach 60 names outside of it.
+local REASON = {
+  IN_COMPANY = 1, INTERRUPTED = 2, PROCESS_ENDED = 3, PUT_OFF = 4, KILLED = 5, REQUEUED = 6, BLOCKED = 7, WITH_HEAD = 8,
+  EXPIRED = 9,
+}
 
 local function arrivals_of(entries)
   local arrivals = {}

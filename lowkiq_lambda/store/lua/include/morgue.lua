@@ -1,4 +1,4 @@
---! keys errors morgue morgue_payloads morgue_errors meta failures seen
+--! keys errors morgue morgue_payloads morgue_errors meta failures seen expiries
 --! needs records payloads put keep_error failures morgue_bytes shard journal
 --! with tracking mark_items end_items join_refs
 --! with headers join_headers
@@ -155,6 +155,8 @@ end
 -- was handed this payload and no other. `word`: that of the journal, 'dead' or 'killed'; `at`: when it died.
 local function kill(merge, id, place, payload, error, progress, word, at)
   if word then enter(word, {id, place}) end
+  -- An operator who puts it back wants it done, whenever that is.
+  if has_expiry then call('HDEL', expiries, place:sub(9)) end
   local bytes = lay(merge, id, place, payload)
   if call('ZADD', morgue, at or now, id) == 1 then bytes = bytes + failures_size(failures_of(id)) end
   count_dead(bytes + keep_error(morgue_errors, id, error))

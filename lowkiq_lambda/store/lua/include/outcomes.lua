@@ -2,19 +2,23 @@
 --! needs trouble suspicion flight progress put_back note_failure keep_error morgue records shard chunks forget_errors retry_counts
 --! needs dead_heads journal take_out
 --! with tracking items mark_items end_items flown_arrivals
---! with headers drop_headers
+--! with headers drop_beside
+--! with expiry drop_beside expiries
 --! with journalling journalling
 --! with marks mark_done
 --! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
---   {id, 'retried', retry_count, due_at, error, signature, blamed, brief, rule or nil}   it failed and is tried again
+--   {id, 'retried', retry_count, due_at, error, signature, blamed, brief, rule or '', expiry or nil}   it failed and is
+--                                         tried again; from now on its oldest payload has that expiry
 --   {id, 'dead', error, signature, brief, rest or nil, rule or nil}   it failed for the last time: its oldest payload
 --                                         leaves, and the others start anew, or with a `rest` but 'skip' do as
 --                                         dead_heads.lua says
 --   {id, 'blocked', error, signature, brief, rule or nil}   it failed for the last time, and waits to be unblocked
 --   {id, 'discarded', brief, digits, rule, all}   by that rule its oldest payload is dropped, or with `all`, which is 1,
 --                                         each; the others start anew. Digits: of the error's fingerprint
+--   {id, 'expired', error or '', brief or '', arrival number, ...}   these payloads are over: dropped, or with an error
+--                                         dead; the others start anew. With a brief the oldest has failed before
 --   {id, 'rest'}                           another chunk of what follows its dead head
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
@@ -25,14 +29,15 @@
 --                                         with an error the payload goes to the morgue
 -- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; {id, 'noted', note, ...}:
 -- messages for the items of its payloads; and {id, 'ended', arrival number, reason or '', error or '', digits, ...}: these
--- payloads of it ended, with that business failure or well, and the outcome is that of the others.
+-- payloads of it ended, with that business failure or well, and the outcome is that of the others; {id, 'some_expired', error or '', '', arrival number,
+-- ...}: so are these, which are over.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
-local IN_ANY_CASE = {dead = true, blocked = true, rejected = true, discarded = true}
-local BEFORE_OUTCOME = {saved = true, noted = true, ended = true}
-local KEPT_BY, kept = 'Rejected(keep=True)', 0
+local IN_ANY_CASE = {dead = true, blocked = true, rejected = true, discarded = true, expired = true}
+local BEFORE_OUTCOME = {saved = true, noted = true, ended = true, some_expired = true}
+local KEPT_BY, EXPIRED, kept, expired = 'Rejected(keep=True)', 'expired', 0, 0
 
 local function text_at(position) return ARGV[TEXTS + position] end
 
@@ -79,14 +84,21 @@ local function clear_suspicion(id, t, signature, error, blamed, stays)
   drop_suspect(id)
 end
 
+local function note_expired(id, entry)
+  enter('expired', {id, entry:sub(1, PLACE)})
+  expired = expired + 1
+end
+
 local settle_one = {}
 
 function settle_one.retried(id, record, outcome, merge)
-  local retry_count, due_at, error, signature, blamed, brief, rule = unpack(outcome, 3, 9)
+  local retry_count, due_at, error, signature, blamed, brief, rule, expiry = unpack(outcome, 3, 10)
   local _, _, entries, progress = read_flight(record)
   local text, brief_text, t = text_at(error), text_at(brief), read_trouble(id)
+  -- Before it may join what waits.
+  if has_expiry and expiry then write_expiries({entries[1]:sub(9, PLACE), struct.pack('>d', expiry)}) end
   put_back(merge, id, t, entries, due_at, retry_count, progress, brief_text)
-  note_failure(id, record, brief_text, rule)
+  note_failure(id, record, brief_text, rule ~= '' and rule or nil)
   keep_error(errors, id, text)
   clear_suspicion(id, t, signature, text, blamed, true)
 end
@@ -99,6 +111,7 @@ function settle_one.dead(id, record, outcome, merge)
   note_failure(id, record, brief_text, rule)
   if has_tracking then mark_items(arrivals_of({oldest}), 'x', brief_text) end
   kill(merge, id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil, 'dead')
+  if rule == EXPIRED then note_expired(id, oldest) end
   if rest and rest ~= 'skip' then
     clear_suspicion(id, t, signature, text)
     return end_rest(merge, id, t, entries, rest, text)
@@ -119,7 +132,7 @@ function settle_one.blocked(id, record, outcome, merge)
   note_failure(id, record, brief_text, rule)
   if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief_text) end
   clear_suspicion(id, t, signature, text)
-  block_head(merge, id, t, entries, retry_count, progress)
+  block_head(merge, id, t, entries, retry_count, progress, rule == EXPIRED)
   keep_error(errors, id, text)
 end
 
@@ -131,7 +144,7 @@ end
 
 function settle_one.returned(id, record, outcome, merge)
   local t, exit_count = read_trouble(id), outcome[3]
-  local due_at = give_back(merge, id, t, record, has_tracking and exit_count and INTERRUPTED)
+  local due_at = give_back(merge, id, t, record, has_tracking and exit_count and REASON.INTERRUPTED)
   if not exit_count then
     t.at_risk = nil
     return write_trouble(id, t)
@@ -150,7 +163,7 @@ function settle_one.suspected(id, record, outcome, merge, groups_of_call)
   state.left = state.left + 1
   call('HSET', groups, group, cmsgpack.pack(state))
   local t = read_trouble(id)
-  suspect(id, t, give_back(merge, id, t, record, has_tracking and IN_COMPANY), group)
+  suspect(id, t, give_back(merge, id, t, record, has_tracking and REASON.IN_COMPANY), group)
 end
 
 -- The id stays in flight, for the outcome that follows.
@@ -166,7 +179,7 @@ function settle_one.later(id, record, outcome, merge)
     keep_counts(id, t, false)
     retry_count = -1
   end
-  put_back(merge, id, t, entries, due_at == '' and due_by or due_at, retry_count, progress, has_tracking and PUT_OFF)
+  put_back(merge, id, t, entries, due_at == '' and due_by or due_at, retry_count, progress, has_tracking and REASON.PUT_OFF)
   if has_moved then forget_errors({id}) end
   clear_suspicion(id, t, nil, nil, not has_moved and t.blamed, not has_moved)
   return has_moved and 'checkpointed' or 'returned'
@@ -235,7 +248,7 @@ function settle_one.rejected(id, record, outcome, merge)
   enter('rejected', {id, {outcome[3]}})
   if has_tracking and is_tracked() then finish_refused(record, outcome) end
   local all_kept = keep_refused(merge, id, record, outcome)
-  if has_headers and not all_kept then drop_flown_headers({id}) end
+  if (has_headers or has_expiry) and not all_kept then drop_flown({id}) end
   if has_marks and not all_kept then mark_done({id, record}) end
   if call('EXISTS', errors, trouble) > 0 then clear({id}) end
 end
@@ -248,18 +261,68 @@ local function start_anew(merge, id, entries)
   if not t.retry_counts and not call('ZSCORE', retry, id) then forget_errors({id}) end
 end
 
+-- {entry, ...} whose arrival numbers the outcome names, and the others.
+local function parted_by_arrival(entries, outcome)
+  local is_named, named, others = {}, {}, {}
+  for i = 5, #outcome do is_named[outcome[i]] = true end
+  for _, entry in ipairs(entries) do
+    local part = is_named[number_of_arrival(entry)] and named or others
+    part[#part + 1] = entry
+  end
+  return named, others
+end
+
+local function drop_payloads(id, entries, message)
+  if has_tracking then finish_items(arrivals_of(entries), 'f', message) end
+  local as_flown = {id, flight_record(0, 0, entries)}
+  if has_headers or has_expiry then drop_of((arrivals_flown(as_flown))) end
+  if has_marks then mark_done(as_flown) end
+end
+
+local function go_on_without(merge, id, left)
+  if #left > 0 then return start_anew(merge, id, left) end
+  if call('EXISTS', errors, trouble) > 0 then clear({id}) end
+end
+
 function settle_one.discarded(id, record, outcome, merge)
   local brief, digits, rule, all = unpack(outcome, 3, 6)
   local _, _, entries = read_flight(record)
   local dropped = all == 1 and entries or {table.remove(entries, 1)}
   if all == 1 then entries = {} end
   for _, entry in ipairs(dropped) do enter('discarded', {id, entry:sub(1, PLACE), {digits, rule}}) end
-  if has_tracking then finish_items(arrivals_of(dropped), 'f', text_at(brief)) end
-  local as_flown = {id, flight_record(0, 0, dropped)}
-  if has_headers then drop_headers_of((arrivals_flown(as_flown))) end
-  if has_marks then mark_done(as_flown) end
-  if #entries > 0 then return start_anew(merge, id, entries) end
-  if call('EXISTS', errors, trouble) > 0 then clear({id}) end
+  drop_payloads(id, dropped, text_at(brief))
+  go_on_without(merge, id, entries)
+end
+
+-- Over, and not to be tried: each is dropped, or dead with this error.
+local function expire(merge, id, record, entries, error)
+  for _, entry in ipairs(entries) do
+    note_expired(id, entry)
+    if error ~= '' then
+      if has_tracking then mark_items(arrivals_of({entry}), 'x', REASON.EXPIRED) end
+      note_failure(id, record, text_at(error), EXPIRED)
+      kill(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text_at(error), nil, 'dead')
+      kept = kept + 1
+    end
+  end
+end
+
+function settle_one.expired(id, record, outcome, merge)
+  local error, brief = outcome[3], outcome[4]
+  local _, _, entries = read_flight(record)
+  local over, left = parted_by_arrival(entries, outcome)
+  expire(merge, id, record, over, error)
+  if error == '' then drop_payloads(id, over, brief ~= '' and text_at(brief) or has_tracking and REASON.EXPIRED) end
+  go_on_without(merge, id, left)
+  if has_journalling and #left > 0 then trace('returned', {id}) end
+end
+
+function settle_one.some_expired(id, record, outcome, merge)
+  local error, is_over = outcome[3], {}
+  for i = 5, #outcome do is_over[outcome[i]] = {error = error ~= ''} end
+  local over = take_out(id, record, is_over)
+  expire(merge, id, record, over, error)
+  if error == '' and has_tracking then finish_items(arrivals_of(over), 'f', REASON.EXPIRED) end
 end
 
 function settle_one.noted(_, record, outcome)
@@ -312,7 +375,7 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
       local counter = settle_one[word](id, record, outcome, merge, groups_of_call) or word
       if not BEFORE_OUTCOME[word] then
         call('HDEL', flight, id)
-        if word ~= 'rest' then counts[counter] = (counts[counter] or 0) + 1 end
+        if word ~= 'rest' and word ~= 'expired' then counts[counter] = (counts[counter] or 0) + 1 end
         if has_journalling and not IN_ANY_CASE[word] then trace(counter, {id}) end
       end
     end
@@ -322,11 +385,12 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
     if call('EXISTS', errors, trouble) > 0 then clear(done) end
     if has_tracking and is_tracked() then finish_items(arrivals_flown(flown_of(done)), 'd') end
     if has_marks then mark_done(flown_of(done)) end
-    if has_headers then drop_flown_headers(done) end
+    if has_headers or has_expiry then drop_flown(done) end
     counts.done = call('HDEL', flight, unpack(done))
     for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end
   end
   if counts.discarded then counts.rejected = (counts.rejected or 0) + counts.discarded end
+  if expired > 0 then counts.expired = expired end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
   local dead = (counts.dead or 0) + followers() + kept
   local trimmed = dead > 0 and trim_morgue(morgue_limits_at, dead) or 0

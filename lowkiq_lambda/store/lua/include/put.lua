@@ -2,6 +2,7 @@
 --! needs records payloads
 --! with tracking join_refs
 --! with headers join_headers
+--! with expiry join_expiries
 --! with journalling journalling
 --! gives box_prefix box_range seen_field box_add_all forget_seen box_remove note_joined put
 -- Merging: one payload into what waits under its id.
@@ -48,6 +49,7 @@ end
 local function note_joined(id, kept, gone)
   if has_tracking then join_refs(kept, gone) end
   if has_headers then join_headers(kept, gone) end
+  if has_expiry then join_expiries(kept, gone) end
   if has_journalling then trace('joined', {id, kept, gone}) end
 end
 

@@ -1,6 +1,7 @@
 --! keys due jobs box since errors suspects failures debouncing meta
 --! needs receive_entries records payloads put wait flight started keep_error trouble retry_counts shard
 --! with marks put_latest
+--! with expiry expiries
 --! gives receive_waiting
 -- Payloads that waited elsewhere, as carry_waiting.lua packs them, join those that were pushed here since; a second copy
 -- changes nothing. The notes of the id are those of the row: payloads here are new, and join the row as a push joins.
@@ -46,6 +47,15 @@ local function time_of(row)
   return at
 end
 
+-- Of payloads that are about to be put, as they may join others: a copy that was put before must not change them again.
+local function keep_expiries_of(entries, row)
+  local wanted = {}
+  for _, entry in ipairs(entries) do wanted[entry:sub(9, PLACE)] = true end
+  for i = 1, #row.expiries, 2 do
+    if wanted[row.expiries[i]] then write_expiries({row.expiries[i], row.expiries[i + 1]}) end
+  end
+end
+
 local function receive_waiting(merge, row)
   local id = row.id
   receive_what_entries_have(row)
@@ -57,6 +67,7 @@ local function receive_waiting(merge, row)
   end
   if row.started and not started_of(id) then
     local entries, progress = read_handed(row.started, 1)
+    if has_expiry and row.expiries then keep_expiries_of(entries, row) end
     if not has_marks or of_latest.keeps_started(id, entries, record) then
       keep_started(merge, id, entries, progress, call('HGET', jobs, id))
     end
@@ -64,7 +75,10 @@ local function receive_waiting(merge, row)
   local longest = 0
   for _, entry in ipairs(row.entries) do
     longest = math.max(longest, #entry - PLACE)
-    if not is_there(id, call('HGET', jobs, id), entry) then put_counted(counts, merge, id, entry) end
+    if not is_there(id, call('HGET', jobs, id), entry) then
+      if has_expiry and row.expiries then keep_expiries_of({entry}, row) end
+      put_counted(counts, merge, id, entry)
+    end
   end
   if row.touched ~= UNTOUCHED then keep_touched(id, row.touched) end
   wait(id, time_of(row))

@@ -68,7 +68,7 @@ local function count_crash(merge, id, record, t, crashed, holder, dead_head)
     end
   end
   t.abandoned = true
-  suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
+  suspect(id, t, give_back(merge, id, t, record, has_tracking and REASON.PROCESS_ENDED), t.group or '')
 end
 
 -- `limits_at`: where ARGV has the limits of the morgue. `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
@@ -93,7 +93,7 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
       end
     else
       many.record = records[i]
-      give_back(merge, id, t, record, has_tracking and (abandoned and INTERRUPTED or PROCESS_ENDED), many)
+      give_back(merge, id, t, record, has_tracking and (abandoned and REASON.INTERRUPTED or REASON.PROCESS_ENDED), many)
       t.at_risk, t.abandoned = nil, true
       if not abandoned then t.run_alone, t.group = t.run_alone or kind == 'TOGETHER' or nil, t.group or '' end
       troubles[#troubles + 1], troubles[#troubles + 2] = id, cmsgpack.pack(t)

@@ -9,7 +9,7 @@ local function revive_items(arrivals)
   for _, one in ipairs(kept) do
     for _, ref in ipairs(each_ref(one)) do call('HINCRBY', rows, 'v' .. ref:sub(1, TASK), 1) end
   end
-  mark_kept(kept, 'e', REQUEUED)
+  mark_kept(kept, 'e', REASON.REQUEUED)
 end
 
 -- An entry gets another arrival number: {old, new}.

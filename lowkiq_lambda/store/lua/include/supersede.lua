@@ -1,4 +1,4 @@
---! keys meta headers_even headers_odd
+--! keys meta headers_even headers_odd expiries
 --! with tracking mark_items end_items
 --! with journalling journalling
 --! gives supersede
@@ -9,6 +9,7 @@ local function supersede(id, entries)
   if has_tracking then finish_items(arrivals_of(entries), 's') end
   for _, entry in ipairs(entries) do
     for _, key in ipairs({headers_even, headers_odd}) do call('HDEL', key, entry:sub(9, 14)) end
+    if has_expiry then call('HDEL', expiries, entry:sub(9, 14)) end
     if has_journalling then trace('superseded', {id, entry:sub(1, 14)}) end
   end
 end

@@ -1,10 +1,11 @@
 --! keys flight
 --! needs records trouble flight retry_counts
---! with headers drop_headers
+--! with headers drop_beside
+--! with expiry drop_beside
 --! gives take_out
 -- Takes payloads out of the record in flight of an id that stays with the others, for the outcome that follows. `is_gone`:
 -- {[arrival number] = {error = what the morgue keeps it with, or nothing}, ...}. By their numbers and not by positions: a call that fails behind this is made again once
--- the shard is repaired, and must take out nothing else. Headers go with a payload, but not to the morgue: there it has them. The count of the id is from now on that of the oldest left (P7).
+-- the shard is repaired, and must take out nothing else. Headers go with a payload, but not to the morgue: there it has them. So do expiries. The count of the id is from now on that of the oldest left (P7).
 -- Progress goes, as it is true of all that the id was handed. Returns what has left, {entry, ...}; nothing leaves if nothing
 -- would be left.
 local function take_out(id, record, is_gone)
@@ -28,6 +29,6 @@ local function take_out(id, record, is_gone)
   end
   if gone[1] == entries[1] then retry_count = count end
   call('HSET', flight, id, flight_record(due_at, retry_count, left))
-  if has_headers then drop_headers_of(arrivals) end
+  if has_headers or has_expiry then drop_of(arrivals) end
   return gone
 end

@@ -1,5 +1,5 @@
 --! keys due jobs box seen since retry errors trouble suspects groups morgue morgue_payloads morgue_errors meta failures texts
---! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd
+--! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd expiries
 --! needs mover cargo free_memory_first
 --! rarely carry_waiting carry_dead carry_beside moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
@@ -38,6 +38,7 @@ call('UNLINK', due, seen, since, retry, errors, trouble, groups, morgue, morgue_
 if debouncing then call('UNLINK', debouncing) end
 if refs then call('UNLINK', refs, items) end
 if headers_even then call('UNLINK', headers_even, headers_odd) end
+if expiries then call('UNLINK', expiries) end
 if lanes then call('UNLINK', lines, lanes, served) end
 if marks_even then call('UNLINK', marks_even, marks_odd) end
 call('HDEL', meta, 'in_use', 'morgue_bytes', 'had_started')

@@ -1,6 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
 --! keys meta pushes_even pushes_odd failures texts journal lines lanes served
---! keys receipts refs rows items headers_even headers_odd marks_even marks_odd
+--! keys receipts refs rows items headers_even headers_odd marks_even marks_odd expiries
 --! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
 -- it. Harmless to repeat.
@@ -19,6 +19,7 @@ if lanes then call('UNLINK', lines, lanes, served) end
 if has_receipts then call('UNLINK', receipts) end
 if has_tracking then call('UNLINK', refs, rows, items) end
 if has_headers then call('UNLINK', headers_even, headers_odd) end
+if has_expiry then call('UNLINK', expiries) end
 if has_marks then call('UNLINK', marks_even, marks_odd) end
 call('HDEL', meta, 'in_use', 'closed_at', 'refused_at', 'receiving', 'still_until')
 call('HSET', meta, 'closed', 1, 'generation', ARGV[4], 'now', latest_now)

@@ -1,3 +1,4 @@
+--! keys expiries
 --! needs shard action withdraw journal
 --! with tracking mark_items end_items
 -- Deletes what waits under ids; their payloads in flight stay.
@@ -10,6 +11,7 @@ local reply = act_on_each(11, function(id, after, again)
   return withdraw(id, after, again, failed_only, function(_, place)
     enter('deleted', {id, place})
     if has_tracking then finish_items(arrivals_of({place}), 'c') end
+    if has_expiry then call('HDEL', expiries, place:sub(9)) end
   end)
 end)
 write_journal(token)

@@ -14,7 +14,7 @@ local reply = act_on_each(15, function(id, after, again)
   if not of_failed and (at <= now or at >= FAR) then return false end
   local error = of_failed and (error_of(errors, id) or '') or ARGV[14]
   return withdraw(id, after, again, of_failed, function(_, place, payload, progress)
-    if has_tracking then mark_items(arrivals_of({place}), 'x', KILLED) end
+    if has_tracking then mark_items(arrivals_of({place}), 'x', REASON.KILLED) end
     kill(merge, id, place, payload, error, progress, 'killed')
     dead = dead + 1
   end)

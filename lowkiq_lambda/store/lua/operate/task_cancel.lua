@@ -1,4 +1,4 @@
---! keys jobs box refs
+--! keys jobs box refs expiries
 --! needs shard action items end_items put records payloads started flight withdraw page make_due journal
 -- Takes the items of a task off the payloads that wait under ids. A payload that no other push has brought is deleted; any
 -- other stays.
@@ -16,6 +16,11 @@ local function refs_by_task(kept)
     list[#list + 1] = ref
   end
   return own, others, #own > 0 and #others == 0 and not is_shared(kept)
+end
+
+local function note_deleted(id, place)
+  enter('deleted', {id, place})
+  if has_expiry then call('HDEL', expiries, place:sub(9)) end
 end
 
 local function kept_of(entry) return call('HGET', refs, entry:sub(9, PLACE)) end
@@ -46,7 +51,7 @@ local function cancel_started(id, record)
   end
   for _, entry in ipairs(entries) do
     take_off(entry)
-    enter('deleted', {id, entry:sub(1, PLACE)})
+    note_deleted(id, entry:sub(1, PLACE))
   end
   drop_started(id, record, given)
   make_due(id)
@@ -59,7 +64,7 @@ local reply = act_on_each(11, function(id, after, again)
   local kind = record:byte(1)
   if not is_in_box(record) then
     charge(0, #record)
-    return part_record(id, record, take_off, function(_, place) enter('deleted', {id, place}) end)
+    return part_record(id, record, take_off, note_deleted)
   end
   local changed = kind == STARTED and after == '' and cancel_started(id, record)
   local entries, bytes, more = page(box, id, after, math.max(1, payloads_left), math.max(1, bytes_left))
@@ -67,7 +72,7 @@ local reply = act_on_each(11, function(id, after, again)
   for _, entry in ipairs(entries) do
     if take_off(entry) then
       box_remove(merge, box_prefix(id), entry:sub(1, PLACE), entry:sub(PLACE + 1))
-      enter('deleted', {id, entry:sub(1, PLACE)})
+      note_deleted(id, entry:sub(1, PLACE))
       changed = true
     end
   end

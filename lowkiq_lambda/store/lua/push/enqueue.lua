@@ -4,6 +4,7 @@
 --! with receipts receipts
 --! with tracking new_items
 --! with headers new_headers
+--! with expiry new_expiries
 --! with journalling journalling
 --! with marks marks comes_before
 --! rarely join_payloads payloads
@@ -15,15 +16,16 @@
 -- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes,
 --   which with IS_DEFAULT are of a time that counts unless it is ahead of now),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
---   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the payload. In
---   a queue that debounces one more at the end, which include/debounce.lua reads
+--   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, with
+--   HAS_EXPIRY what include/new_expiries.lua reads, and the payload. In a queue that debounces one more at the end, which
+--   include/debounce.lua reads
 -- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
 --   were applied before and are passed over, and again of those that were superseded: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
 --   id waiting (positions from 0), with the due time of the id. Or {'DEAR', how many jobs
 --   to send at a time}, and nothing is written, or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
-local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
+local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT, HAS_EXPIRY = 1, 2, 4, 8, 16, 32, 64
 -- A job that joins others costs up to 8 µs in their record, and up to 55 in the box or on its way there.
 local MOST_JOINING, MOST_DEAR = 1000, 150
 local token, merge, channel, message, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
@@ -88,16 +90,18 @@ for i = 1, count do
     end
     if bit.band(flags, HAS_PERFORM_IN) ~= 0 then planned_at, at = struct.unpack('>d', packed_job, at) end
   end
-  local item, is_known, header
+  local item, is_known, header, expiry
   if has_tracking and bit.band(flags, HAS_REF) ~= 0 then item, at, is_known = read_item(packed_job, at, refs) end
   if has_receipts and not is_known and bit.band(flags, HAS_RECEIPT) ~= 0 then is_known, at = has_receipt(packed_job, at) end
   if has_headers and not is_known and bit.band(flags, HAS_HEADERS) ~= 0 then header, at = read_header(packed_job, at) end
+  if has_expiry and not is_known and bit.band(flags, HAS_EXPIRY) ~= 0 then expiry, at = read_expiry(packed_job, at) end
   local is_below = marks and marks[i] and not is_known and comes_before(score, marks[i])
   local passed_over = is_known and repeated or is_below and superseded
   local number, payload = struct.pack('>I6', arrival + i), packed_job:sub(at)
   if #payload > max_len then max_len = #payload end
   if item then note_item(item, id, not passed_over and number, is_below and 's') end
   if header and not is_below then note_header(header, number) end
+  if expiry and not is_below then note_expiry(expiry, number) end
   if has_journalling and not passed_over then trace('pushed', {id, score .. number}) end
   if passed_over then
     passed_over[#passed_over + 1] = {i - 1, id}
@@ -136,6 +140,7 @@ call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
 if has_receipts then keep_receipts() end
 if has_tracking then keep_items() end
 if has_headers then keep_headers() end
+if has_expiry then keep_expiries() end
 if #superseded > 0 then call('HINCRBY', meta, 'superseded', #superseded) end
 local sooner, joined = put_payloads(merge, records, times, earliest, joining, superseded, channel, message, quiet_text)
 for i = 1, #met do joined[#joined + 1] = met[i] end

@@ -1,5 +1,5 @@
---! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta debouncing lines lanes
---! needs details failures progress records started
+--! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta debouncing lines lanes expiries
+--! needs details failures progress records started flight oldest_entry
 --! with debouncing debouncing
 --! with tenants lanes
 -- What decides when an id runs, read only.
@@ -9,9 +9,11 @@
 --   '', time of its last death or '', '1' if the shard is closed, else '', least version or '', its progress or '',
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
 --   {}, or of its tenant {from when on it is served, tenants that come first, ids of it that come before, what `served` notes of it},
---   {{time, retry_count, the error in brief, the rule that decided or ''}, ...} of its last failures, the newest first}.
+--   {{time, retry_count, the error in brief, the rule that decided or ''}, ...} of its last failures, the newest first,
+--   when its oldest payload that waits, or else is in flight, expires, or '', or
+--   '?' where the shard uses expiries and their key was not passed}.
 local id = ARGV[4]
-local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
+local closed, least_version, limited, in_use = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited', 'in_use'))
 local due_at, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
 -- Suspects go first, those that are due later too.
 if due_at then ahead = call('ZRANK', due, id) + call('ZCOUNT', suspects, '(' .. due_at, '+inf') end
@@ -31,6 +33,14 @@ if lines and due_at then
   local before = call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(tonumber(due_at)) .. id)
   of_tenant = {from or '', from and call('ZCOUNT', lanes, '-inf', '(' .. from) or 0, before, cmsgpack.pack(read_lane(lane))}
 end
+local oldest = has_expiry and record and oldest_entry(id, record)
+if has_expiry and flown and not record then
+  local _, _, entries = read_flight(flown)
+  oldest = entries[1]
+end
+local packed = oldest and call('HGET', expiries, oldest:sub(9, PLACE))
+local expires_at = packed and string.format('%.17g', (struct.unpack('>d', packed)))
+  or not has_expiry and (in_use or ''):find('expiry', 1, true) and '?'
 local failed, brief = {}, ''
 -- What is noted of an id without an error counts no more: include/failures.lua.
 if call('HEXISTS', errors, id) + call('HEXISTS', morgue_errors, id) > 0 then
@@ -48,4 +58,5 @@ return {
   limited and '1' or '',
   of_tenant,
   failed,
+  expires_at or '',
 }

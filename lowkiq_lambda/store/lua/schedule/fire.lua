@@ -1,6 +1,7 @@
 --! keys due jobs flight meta
 --! needs shard timetable put_payloads
 --! with journalling journalling
+--! with expiry expiries
 --! rarely join_payloads
 -- Decides one planned time of an entry, once and for all: its job is pushed, or the time is let go. A call that
 -- comes again with this time, or with an earlier one, changes nothing.
@@ -14,7 +15,7 @@
 -- ARGV[11]  the channel
 -- ARGV[12]  the message
 -- ARGV[13]  id
--- ARGV[14]  job, packed as enqueue takes it, with score and due_at
+-- ARGV[14]  job, packed as enqueue takes it, with score and due_at, and with an expiry or without
 -- Returns {status, outcome, sooner, due_at}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[8], sooner as
 --   put_payloads.lua has it, due_at the time of the job or ''. ALREADY: the time was decided before, or is not one of
 --   those that may fire. EARLY, OFF, GONE (the shard has no entry with these times): nothing is written. Or a refusal.
@@ -34,12 +35,14 @@ if planned <= floor then return {'ALREADY', '', 0, ''} end
 if planned > due_by then return {'EARLY', '', 0, ''} end
 if entry.off then return {'OFF', '', 0, ''} end
 
-local records, times, joining, place, due_at, payload = {}, {}, {}, nil, math.huge, nil
+local records, times, joining, place, due_at, payload, expiry = {}, {}, {}, nil, math.huge, nil, nil
 if outcome == 'push' then
   local record = call('HGET', jobs, id)
   -- After the flags: 8 bytes of the score, 8 of due_at.
   place, due_at = packed_job:sub(2, 9) .. struct.pack('>I6', arrival + 1), struct.unpack('>d', packed_job, 10)
-  payload = packed_job:sub(18)
+  -- HAS_EXPIRY, as push/enqueue.lua has it.
+  local expires = bit.band(packed_job:byte(1), 64) ~= 0
+  expiry, payload = expires and packed_job:sub(18, 25), packed_job:sub(expires and 26 or 18)
   if skips == '1' and (record or call('HEXISTS', flight, id) == 1) then
     outcome = 'busy'
   elseif record then
@@ -56,6 +59,7 @@ note(entry, planned, outcome, let_go)
 write_entry(name, entry)
 if #records + #joining == 0 then return {'FIRED', outcome, 0, ''} end
 call('HSET', meta, 'arrival', arrival + 1, 'max_len', math.max(max_len, #payload), 'now', latest_now)
+if has_expiry and expiry then write_expiries({place:sub(9), expiry}) end
 if has_journalling then trace('pushed', {id, place}) end
 local sooner = put_payloads(merge, records, times, due_at, joining, {}, channel, message)
 if has_journalling then write_trace() end
