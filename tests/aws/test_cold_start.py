@@ -98,11 +98,12 @@ def test_the_drain_functions_zip_is_small(packages: Path, tmp_path: Path) -> Non
     assert not (packages / "DrainFunction" / "aws_lambda_powertools" / "event_handler").exists()
 
 
-@pytest.mark.parametrize("brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema")])
-def test_powertools_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
-    """Its logger writes models of pydantic by a part of what answers requests."""
+@pytest.mark.parametrize("brought", [(), ("pydantic",), ("jsonpath_ng", "fastjsonschema", "django")])
+def test_a_package_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str, ...]) -> None:
+    """The logger of Powertools writes models of pydantic by a part of what answers requests."""
     place = tmp_path / "aws_lambda_powertools"
     shutil.copytree(Path(*aws_lambda_powertools.__path__), place, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "lowkiq_lambda" / "contrib" / "django").mkdir(parents=True)
     for name in brought:
         (tmp_path / name).mkdir()
 
@@ -115,4 +116,5 @@ def test_powertools_has_what_the_app_can_use(tmp_path: Path, brought: tuple[str,
         ("fastjsonschema", "utilities/validation/base.py"),
     ):
         assert (needed in brought) == (place / part).exists()
+    assert ("django" in brought) == (tmp_path / "lowkiq_lambda" / "contrib" / "django").exists()
     assert (place / "logging" / "logger.py").exists()

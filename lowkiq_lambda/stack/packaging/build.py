@@ -82,9 +82,9 @@ def _check(function: str) -> None:
 
 
 def _thinned(function: str, target: BuildTarget, python: str | None, into: Path) -> list[str | None]:
-    thin_out(into)
     forget_installation(into)
     copy_library(function, target, into)
+    thin_out(into)
     return [postpone(into), compile_templates(python, into)]
 
 

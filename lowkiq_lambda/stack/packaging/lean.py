@@ -54,14 +54,19 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 '''
 
+_POWERTOOLS: Final = "aws_lambda_powertools"
 _PARTS: Final[Mapping[str, Sequence[str]]] = {
-    "pydantic": ("event_handler", "utilities/auth_alpha", "utilities/parser"),
-    "jsonpath_ng": ("utilities/data_masking",),
-    "fastjsonschema": ("utilities/validation",),
+    "pydantic": (
+        f"{_POWERTOOLS}/event_handler",
+        *(f"{_POWERTOOLS}/utilities/{name}" for name in ("auth_alpha", "parser")),
+    ),
+    "jsonpath_ng": (f"{_POWERTOOLS}/utilities/data_masking",),
+    "fastjsonschema": (f"{_POWERTOOLS}/utilities/validation",),
+    "django": ("lowkiq_lambda/contrib/django",),
 }
-"""The parts of Powertools that are of no use without a package, by its name: most cannot even be imported.
+"""Parts that are of no use without a package, by its name: most cannot even be imported.
 
-The logger turns models of pydantic into JSON by a part of what answers requests.
+The logger of Powertools turns models of pydantic into JSON by a part of what answers requests.
 """
 
 _NAME: Final = re.compile(r"^[A-Za-z0-9][\w.-]*", re.MULTILINE)
@@ -123,7 +128,7 @@ def thin_out(into: Path) -> None:
     """Remove them from the package in that folder, unless the app has brought what they need."""
     for needed, parts in _PARTS.items():
         for part in () if (into / needed).exists() else parts:
-            shutil.rmtree(into / "aws_lambda_powertools" / part, ignore_errors=True)
+            shutil.rmtree(into / part, ignore_errors=True)
 
 
 def forget_installation(into: Path) -> None:
