@@ -24,7 +24,7 @@ PLAIN: Final = BY_NAME["plain"]
 FOUND: Final = {
     "include/turn": "if holder ~= nonce or current ~= token then return 'LOST' end",
     "include/let_go": "call('DEL', lease)",
-    "include/lease": "call('SET', lease, token, 'PX', math.ceil(ttl * 1000))",
+    "include/lease": "call('HSET', meta, 'until', math.max(now + ttl, held_until), 'now', latest_now)",
     "include/recover": "call('DEL', flight)",
 }
 """Lines without which the plain workload goes wrong soon."""

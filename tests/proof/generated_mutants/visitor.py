@@ -157,7 +157,7 @@ class ShardVisitor(LeaseSession):
             return one.id, "later", when, moved
         others: dict[str, OutcomeRecord] = {
             "suspected": (one.id, "suspected", 0),
-            "rejected": (one.id, "rejected", 0, b"refused"),
+            "rejected": (one.id, "rejected", "0" * 16, 0, b"refused", ""),
             "exited": (one.id, "returned", (one.exit_count or 0) + 1),
             "saved": (one.id, "returned"),
         }
