@@ -1,9 +1,10 @@
 """The page that replays kept runs: it counts first, and pushes once that is confirmed."""
 
 import re
+from datetime import UTC, datetime
 from html import unescape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -103,7 +104,8 @@ def test_the_page_of_runs_leads_there_with_its_filter(kept: Any, browser: Browse
     """With the times as they were then; those who may only look have no such button."""
     here = f"/runs?{urlencode({'queue': kept.queue_name, 'at': f'{clock.time()}', 'around': '1m', 'outcome': 'done'})}"
 
-    assert f"since={clock.time() - 60:.3f}&amp;until={clock.time() + 60:.3f}&amp;outcome=done" in browser.get(here).text
+    since, until = (f"{datetime.fromtimestamp(clock.time() + by, UTC):%Y-%m-%dT%H:%M:%S}" for by in (-60, 60))
+    assert f"since={quote(since)}&amp;until={quote(until)}&amp;outcome=done" in browser.get(here).text
 
 
 def test_readers_replay_nothing(app: Lowkiq, kept: Any) -> None:
@@ -120,3 +122,10 @@ def test_an_unknown_queue_is_refused(browser: Browser) -> None:
     """As on other pages."""
     assert 404 == browser.get("/actions/replay?queue=nothing").status
     assert 404 == browser.send("/actions/replay", {"queue": "nothing"}).status
+
+
+def test_a_filter_at_the_end_of_time_leads_there_without_it(kept: Any, browser: Browser) -> None:
+    """The page of runs is shown, and the form is empty."""
+    page = browser.get(f"/runs?queue={kept.queue_name}&until=99999999999999")
+
+    assert (200, True) == (page.status, f'/actions/replay?queue={kept.queue_name}"' in page.text)

@@ -1,6 +1,8 @@
 """The kept runs of a queue, by time, id and outcome."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import ceil, floor
 from typing import Any, Final, get_args
 
 import msgspec
@@ -90,11 +92,13 @@ def _filter(fields: Mapping[str, str], now: float) -> dict[str, Any]:
 def _window(fields: Mapping[str, str], now: float) -> dict[str, str]:
     """The times and the outcome of the filter, for the form of a replay; nothing if they cannot be."""
     try:
-        moments = {name: moment for name, moment in _filter(fields, now).items() if name in {"since", "until"}}
-    except ValueError:
+        arguments = _filter(fields, now)
+        # To the second, and none of the runs that are listed is left out.
+        window = {"since": floor(arguments.get("since", 0.0)), "until": ceil(arguments.get("until", 0.0))}
+        times = {name: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}" for name, at in window.items() if at}
+    except (ValueError, OverflowError, OSError):
         return {}
-    outcome = {"outcome": fields["outcome"]} if "outcome" in fields else {}
-    return {name: f"{moment:.3f}" for name, moment in moments.items()} | outcome
+    return times | ({"outcome": fields["outcome"]} if "outcome" in fields else {})
 
 
 def _row(context: RequestContext, queue: str, run: KeptRun) -> RunRow:
