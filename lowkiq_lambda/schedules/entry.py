@@ -86,7 +86,11 @@ class ScheduleEntry:
     def definition(self) -> dict[str, Any]:
         """What makes the entry anew under its queue and name, for JSON if the payload is."""
         times = {"kind": self.times.kind, "text": self.times.text, "tz": self.tz}
-        return {**times, "id": self.id, **{option: getattr(self, option) for option in OPTIONS}}
+        options = {option: getattr(self, option) for option in OPTIONS}
+        if self.expires_in is None:
+            # Not a byte for entries that have none.
+            del options["expires_in"]
+        return {**times, "id": self.id, **options}
 
     @classmethod
     def from_definition(cls, queue_name: str, name: str, definition: Mapping[str, Any]) -> "ScheduleEntry":

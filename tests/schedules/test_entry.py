@@ -80,7 +80,7 @@ def test_lengths_of_time_may_be_timedeltas() -> None:
             {"colour": "red"},
             (
                 "'colour' is not an option of it: there are name, tz, payload, missed, grace, overlap, jitter, "
-                "description."
+                "expires_in, description."
             ),
         ),
         ({"description": None}, "description must be a text of 0 to 1,000 characters, not None."),
@@ -135,6 +135,7 @@ def test_a_check_names_the_entry() -> None:
 def test_a_definition_has_all_but_queue_and_name() -> None:
     """X-24: what a schedule of the run time stores, and no more."""
     assert DEFINITION == entry().definition()
+    assert {**DEFINITION, "expires_in": 50.0} == entry(expires_in=50.0).definition()
 
 
 @settings(deadline=None)
@@ -144,6 +145,7 @@ def test_a_definition_has_all_but_queue_and_name() -> None:
     missed=st.sampled_from(["once", "skip", "all"]),
     grace=st.floats(60.0, 1e6),
     jitter=st.floats(0.0, 1e3),
+    expires_in=st.none() | st.floats(1.0, 1e6),
 )
 def test_an_entry_comes_back_from_the_json_of_its_definition(times: Times, **options: Any) -> None:
     """Whatever it holds."""

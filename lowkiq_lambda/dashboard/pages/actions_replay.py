@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FIELDS: Final = ("since", "until", "outcome", "id", "rate")
 
 
-class Asked(NamedTuple):
+class ReplayForm(NamedTuple):
     """The fields of the form as they were typed; what they select, or why they cannot.
 
     `confirmed`: the same with their moments as Unix seconds, so that "2h ago" is the same when the button is pressed.
@@ -50,25 +50,25 @@ def act(context: RequestContext) -> Response:
         return _form(context, context.form)
     note = f"runs from {arguments['since']:.0f} to {arguments['until']:.0f}"
     activity.note(context, "replay", worker.queue_name, note, replayed.written)
-    return _page(context, queue, worker.queue_name, Asked({}, selected=replayed), is_done=True)
+    return _page(context, queue, worker.queue_name, ReplayForm({}, selected=replayed), is_done=True)
 
 
-def _form(context: RequestContext, given: Mapping[str, str]) -> Response:
-    worker = context.worker_named(given.get("queue", ""))
+def _form(context: RequestContext, query: Mapping[str, str]) -> Response:
+    worker = context.worker_named(query.get("queue", ""))
     if worker is None:
         return context.refuse(404, NO_QUEUE)
-    queue, fields = context.app.operate(worker), {name: given.get(name, "").strip() for name in _FIELDS}
+    queue, fields = context.app.operate(worker), {name: query.get(name, "").strip() for name in _FIELDS}
     if worker.keep_runs is None or not KeepRuns.of(worker.keep_runs).payloads:
-        return _page(context, queue, worker.queue_name, Asked(fields), keeps=False)
+        return _page(context, queue, worker.queue_name, ReplayForm(fields), keeps=False)
     if not (fields["since"] and fields["until"]):
-        return _page(context, queue, worker.queue_name, Asked(fields))
+        return _page(context, queue, worker.queue_name, ReplayForm(fields))
     try:
         arguments = _arguments(fields, context.site.now())
         selected = queue.replay(**arguments, dry_run=True)
     except ValueError as error:
-        return _page(context, queue, worker.queue_name, Asked(fields, wrong=visible(str(error).removesuffix("."))))
+        return _page(context, queue, worker.queue_name, ReplayForm(fields, wrong=visible(str(error).removesuffix("."))))
     confirmed = {**fields, "since": f"{arguments['since']:.3f}", "until": f"{arguments['until']:.3f}"}
-    return _page(context, queue, worker.queue_name, Asked(fields, confirmed, selected))
+    return _page(context, queue, worker.queue_name, ReplayForm(fields, confirmed, selected))
 
 
 def _arguments(fields: Mapping[str, str], now: float) -> dict[str, Any]:
@@ -91,21 +91,21 @@ def _page(  # noqa: PLR0913 - the parts of the page
     context: RequestContext,
     queue: "QueueOperations",
     name: str,
-    asked: Asked,
+    form: ReplayForm,
     *,
     keeps: bool = True,
     is_done: bool = False,
 ) -> Response:
     return context.render(
         "actions_replay.html",
-        400 if asked.wrong else 200,
+        400 if form.wrong else 200,
         queue=name,
         shards=queue.shards(),
         keeps=keeps,
-        fields=asked.fields,
-        confirmed=asked.confirmed,
-        selected=asked.selected,
-        wrong=asked.wrong,
+        fields=form.fields,
+        confirmed=form.confirmed,
+        selected=form.selected,
+        wrong=form.wrong,
         is_done=is_done,
         outcomes=get_args(RunOutcome),
     )
