@@ -28,6 +28,12 @@ def check_times(worker: type[Worker[Any]], name: str) -> None:
         raise DeclarationError(f"{name}.max_run_items must be a whole number from 1 to {MAX_EXACT:,}, not {items!r}.")
     if items is not None and not is_generator(worker):
         raise DeclarationError(f"{name}.max_run_items is for a perform_job that yields a cursor.")
+    waits: float = getattr(worker.debounce, "at_most", 0.0)
+    if worker.expires_in is not None and in_seconds(worker.expires_in) <= waits:
+        raise DeclarationError(
+            f"{name}.expires_in must be more than the {waits:g} seconds for which its debounce may hold an id back, "
+            f"not {worker.expires_in!r}: a job would be over before it is due."
+        )
     if worker.retry_for is not None:
         _warn_of_short(worker, name, in_seconds(worker.retry_for))
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
 from lowkiq_lambda.base.error_text import LONGEST_LOGGED, is_a, plain, shown
-from lowkiq_lambda.base.errors import BatchClosed, Rejected
+from lowkiq_lambda.base.errors import BatchClosed, LowkiqError, Rejected
 from lowkiq_lambda.declare.worker import P
 from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.jobs.retry import Later
@@ -158,6 +158,10 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self.iterations: dict[str, Iteration] = {}
         """Of the jobs with a cursor."""
         self.is_iterated = False  # by a generator
+        self.now: Callable[[], float] | None = None
+        """Unix seconds by the shard's server, if a payload of the batch expires. Raises LowkiqError."""
+        self.overdue: list[str] = []
+        """The ids of which a payload expired before `perform_job` was called: they go back, and run without it."""
         self.limit: LimitedRun | None = None
         """Its context, if the run has a limit of its own."""
         self._closed = False
@@ -324,11 +328,33 @@ class Batch(Mapping[str, list[P]], Generic[P]):
             self._marks.pop(job_id, None)
             return True
 
-    def may_begin(self, job_id: str) -> bool:
-        """Whether `perform_job` may be called with the job. Its time begins now."""
-        if self.limit is not None:
-            self.limit.begin(job_id)
-        return not self.stopping
+    def jobs_to_run(self) -> Iterator[str]:
+        """The ids for calls of `perform_job`, one after the other; those that do not come to their end go back."""
+        job_ids = list(self)
+        for position, job_id in enumerate(job_ids):
+            # Noted before, so that a middleware that swallows what ends this early makes no job done that never ran.
+            self.give_back(job_ids[position:])
+            if self._is_overdue(job_id):
+                continue
+            if self.limit is not None:
+                self.limit.begin(job_id)
+            if self.stopping:
+                return
+            yield job_id
+        self.give_back(())
+
+    def _is_overdue(self, job_id: str) -> bool:
+        """Whether a payload of the job has expired since the batch began. Then it goes back, and runs without that."""
+        if self.now is None or not self._deliveries[job_id].expiries:
+            return False
+        try:
+            is_over = min(self._deliveries[job_id].expiries) < self.now()
+        except LowkiqError:
+            # Nobody knows the time, so nobody knows that the job may run.
+            is_over = True
+        if is_over and job_id not in self.overdue:
+            self.overdue.append(job_id)
+        return is_over
 
     @property
     def is_closed(self) -> bool:

@@ -82,14 +82,8 @@ async def call_handler(worker: Worker, batch: Batch) -> object:
     perform: Callable[[Batch], Coroutine[Any, Any, object]] | None = getattr(worker, "perform", None)
     if perform is not None:
         return returned(await _in_time(worker, AwaitedInParentAlone(perform(batch))))
-    job_ids = list(batch)
-    for position, job_id in enumerate(job_ids):
-        # Noted before, as what ends this early may be swallowed on its way.
-        batch.give_back(job_ids[position:])
-        if not batch.may_begin(job_id):
-            return None
+    for job_id in batch.jobs_to_run():
         await _perform_job(worker, batch, job_id)
-    batch.give_back(())
     return None
 
 

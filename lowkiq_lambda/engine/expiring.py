@@ -28,13 +28,25 @@ def bounded(  # noqa: PLR0913, PLR0917 - the failure, and all that decides about
         latest = own
     if fate.act != "retry":
         return failure, fate, None
-    if now + fate.delay <= latest:
+    # What did not run, as its group failed, is given one retry: it is over then, or is not.
+    if failure.is_charged or now + fate.delay <= latest:
         return failure, fate, latest if latest < own else None
     tries = int(delivery.retry_count) + 2
-    text = f"{expired_at(latest)} after {tries} {'try' if tries == 1 else 'tries'}: {texts.text(failure.error)}"
+    text = f"{expired_at(latest)} {_after(tries)}: {texts.text(failure.error)}"
     last = texts.failure(text, blamed=failure.blamed)
     over = msgspec.structs.replace(failure, dumped=last.dumped, brief=last.brief)
     return over, Fate("kill" if worker.expired == "kill" else "discard", rule=EXPIRED, why=EXPIRED), None
+
+
+def last_failure(texts: ErrorText, delivery: Delivery) -> CountedFailure:
+    """The last failure of a delivery whose oldest payload was over before its retry."""
+    tries = int(delivery.retry_count) + 1
+    error = "" if delivery.error is None else texts.read(delivery.error)
+    return texts.failure(f"{expired_at(delivery.expiries[0])} {_after(tries)}: {error}", blamed=False)
+
+
+def _after(tries: int) -> str:
+    return f"after {tries} {'try' if tries == 1 else 'tries'}"
 
 
 def expired_at(time: float) -> str:

@@ -82,6 +82,11 @@ class PendingOutcomes:
         (self._records if is_whole else self._saved).append(record)
         self.dead += deaths
 
+    def kill_expired(self, delivery: Delivery, failure: CountedFailure, fate: "Fate") -> None:
+        """Note that the oldest payload, which has failed before, has no time for its retry."""
+        self._records.append(end_record(self._worker, delivery, failure, fate))
+        self.dead.append(Death(delivery.id, delivery.entries[0], failure.dumped, fate.why))
+
     def follow_heads(self, deliveries: Iterable[Delivery]) -> None:
         """Note that what waits under the ids follows their dead heads; how many there are is known in Redis alone."""
         self._records += [(delivery.id, "rest") for delivery in deliveries]
@@ -295,8 +300,9 @@ def end_record(worker: type[Worker[Any]], delivery: Delivery, failure: CountedFa
     if end.act == "discard":
         return delivery.id, "discarded", failure.brief, _digits(failure.error), end.rule, int(end.all)
     rule = (end.rule,) if end.rule else ()
-    # An error that a rule calls permanent is the job's own: others of its group have to run, to be decided each.
-    signature = "" if end.why == "rule" else failure.signature
+    # An error that a rule calls permanent is the job's own, and so is its time: others of its group have to run, to be
+    # decided each.
+    signature = "" if end.why in {"rule", "expired"} else failure.signature
     if worker.dead_head == "block":
         return delivery.id, "blocked", failure.dumped, signature, failure.brief, *rule
     others = (worker.dead_head,) if rule or worker.dead_head != "skip" else ()

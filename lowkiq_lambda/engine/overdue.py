@@ -4,7 +4,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from lowkiq_lambda.engine.expiring import EXPIRED, expired_at
+from lowkiq_lambda.engine.deciding import Fate
+from lowkiq_lambda.engine.expiring import EXPIRED, expired_at, last_failure
 from lowkiq_lambda.engine.failure import Death
 from lowkiq_lambda.engine.partial import arrival_of, without
 from lowkiq_lambda.engine.perform import about
@@ -41,6 +42,11 @@ def _unexpired(delivery: Delivery, now: float, shard: "LeasedShard", ended: list
     if not over:
         return delivery
     texts, worker = shard.settings.texts, shard.settings.worker
+    if 0 in over and delivery.retry_count >= 0 and worker.expired == "kill":
+        # As if it had come to its failure in time: what follows a dead head does not hang on when the shard is drained.
+        shard.pending.kill_expired(delivery, last_failure(texts, delivery), Fate("kill", rule=EXPIRED, why=EXPIRED))
+        ended.append(delivery)
+        return None
     error = texts.dump(f"{expired_at(min(delivery.expiries))} before it ran") if worker.expired == "kill" else ""
     entries = [delivery.entries[position] for position in sorted(over)]
     is_whole = len(entries) == len(delivery.entries)

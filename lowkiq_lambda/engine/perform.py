@@ -77,6 +77,10 @@ class BatchContext(HandlerContext, Protocol):
         """The drain's side of a run of this job, whose `perform_job` yields a cursor."""
         ...
 
+    def now(self) -> float:
+        """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
+        ...
+
 
 class RunLimiter(Protocol):
     """Limits the runs of a worker with a `max_run_time`."""
@@ -164,6 +168,8 @@ class Performer(msgspec.Struct, frozen=True):
         limit = None if self.limits is None else self.limits.begin(context, [*decoded])
         batch = Batch(payloads, decoded, limit or context, self.load_error, ordered=self.worker.ordered)
         batch.limit = limit
+        if any(delivery.expiries for delivery in deliveries):
+            batch.now = context.now
         running.set((self.worker.queue_name, batch))
         return batch, result
 
@@ -174,7 +180,7 @@ class Performer(msgspec.Struct, frozen=True):
         marks, left = batch.close()
         if batch.limit is not None:
             batch.limit.end()
-        if error is None and not (marks or left or batch.notes or batch.rejected_payloads):
+        if error is None and not (marks or left or batch.overdue or batch.notes or batch.rejected_payloads):
             return result
         return self._sum_up(result, batch, error, exited)
 
@@ -189,7 +195,8 @@ class Performer(msgspec.Struct, frozen=True):
             error = exited
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
         result.returned, result.iterations, result.notes = left, batch.iterations, batch.notes
-        rest = [job_id for job_id in batch if job_id not in marks and job_id not in left]
+        over = [job_id for job_id in batch.overdue if job_id not in left]
+        rest = [job_id for job_id in batch if job_id not in marks and job_id not in left and job_id not in over]
         if is_a(error, Later):
             # One that cannot be says of no id that it is to go on later: it is an error as any other.
             _, broken = call_safely(asked_of, error)
@@ -209,6 +216,8 @@ class Performer(msgspec.Struct, frozen=True):
         if (batch.done_payloads or batch.rejected_payloads) and not batch.is_iterated:
             _end_payloads(result, batch)
         self._reject(result, batch)
+        if over:
+            result.returned = [*result.returned, *over]
         return result
 
     def _reject(self, result: BatchResult, batch: Batch) -> None:
@@ -290,13 +299,7 @@ class HandlerCall(msgspec.Struct, eq=False):
                 result = perform(batch)
                 end_child_of(pid)
                 return returned(result)
-            job_ids = list(batch)
-            for position, job_id in enumerate(job_ids):
-                # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that
-                # never ran.
-                batch.give_back(job_ids[position:])
-                if not batch.may_begin(job_id):
-                    return None
+            for job_id in batch.jobs_to_run():
                 try:
                     if self.iterate is None:
                         returned(worker.perform_job(batch.job(job_id)))  # type: ignore[attr-defined]  # checked at declaration
@@ -310,7 +313,6 @@ class HandlerCall(msgspec.Struct, eq=False):
                 else:
                     end_child_of(pid)
                     batch.done(job_id)
-            batch.give_back(())
         except BaseException as error:
             end_child_of(pid, error)
             if is_a(error, interruptions()):

@@ -23,6 +23,10 @@ LEAST_REST: Final = 1.0
 class RunMaker(HandlerContext, Protocol):
     """The visit of a batch, as the batch uses it."""
 
+    def now(self) -> float:
+        """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
+        ...
+
     def new_run(self, job_id: str, *, is_suspect: bool) -> "IterationRun":
         """A run of a job with a cursor."""
         ...
@@ -73,6 +77,10 @@ class RunningBatch:
     def stopping(self) -> bool:
         """Whether the handler should come to an end: also if it went on after its cancellation."""
         return self.cancelled is not None or self._visit.stopping()
+
+    def now(self) -> float:
+        """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
+        return self._visit.now()
 
     def run_of(self, job_id: str) -> "IterationRun":
         """The run of this job, which has a cursor."""

@@ -97,6 +97,10 @@ class ShardVisit:
         """Whether handlers should come to an end."""
         return bool(self.session.stop_request) or self._budget.stopping() or self._shard.trust_left() <= 0
 
+    def now(self) -> float:
+        """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
+        return self._shard.now()
+
     def run_of(self, job_id: str) -> "IterationRun":
         """The run of this job, which has a cursor, in the batch that is running."""
         claim = self._claim

@@ -8,8 +8,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from lowkiq_lambda import KeepRuns, Lowkiq
+from lowkiq_lambda import JobError, KeepRuns, Lowkiq
 from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda.operate.acts.replaying import Replay
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, READER
@@ -129,3 +130,20 @@ def test_a_filter_at_the_end_of_time_leads_there_without_it(kept: Any, browser: 
     page = browser.get(f"/runs?queue={kept.queue_name}&until=99999999999999")
 
     assert (200, True) == (page.status, f'/actions/replay?queue={kept.queue_name}"' in page.text)
+
+
+def test_a_replay_that_fails_half_way_says_so(app: Lowkiq, kept: Any, browser: Browser) -> None:
+    """What was pushed stays, the activity has it, and the same replay goes on with the others."""
+
+    def refuse(_replay: Replay) -> Any:
+        raise JobError("a payload is larger than it may be")
+
+    fields = confirmed(counted(browser, kept))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Replay, "run", refuse)
+        page = browser.send("/actions/replay", fields)
+
+    assert (400, True) == (page.status, "a payload is larger than it may be" in page.words)
+    (activity,) = read_activity(app.core.backend, 0.0, [kept.queue_name], 10)
+    assert "replay" == activity.action
+    assert "2 payloads of 2 ids were pushed." in browser.send("/actions/replay", fields).words

@@ -45,10 +45,16 @@ def act(context: RequestContext) -> Response:
     queue = context.app.operate(worker)
     try:
         arguments = _arguments(context.form, context.site.now())
-        replayed = queue.replay(**arguments)
     except ValueError:
         return _form(context, context.form)
     note = f"runs from {arguments['since']:.0f} to {arguments['until']:.0f}"
+    try:
+        replayed = queue.replay(**arguments)
+    except (ValueError, OverflowError) as error:
+        # Some may have been pushed before it: the same replay goes on with the others.
+        activity.note(context, "replay", worker.queue_name, f"{note}, which failed", 0)
+        fields = {name: context.form.get(name, "") for name in _FIELDS}
+        return _page(context, queue, worker.queue_name, ReplayForm(fields, wrong=visible(str(error).removesuffix("."))))
     activity.note(context, "replay", worker.queue_name, note, replayed.written)
     return _page(context, queue, worker.queue_name, ReplayForm({}, selected=replayed), is_done=True)
 

@@ -13,10 +13,10 @@ local CHUNK, CHUNK_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 -- Payloads that died here, beside heads.
 local function followers() return followed end
 
-local function block_head(merge, id, t, entries, retry_count, progress, is_over)
+local function block_head(merge, id, t, entries, retry_count, progress)
   enter('blocked', {id})
   -- An operator who has it tried again wants it done, as one who requeues a dead payload does.
-  if has_expiry and is_over then call('HDEL', expiries, entries[1]:sub(9, PLACE)) end
+  if has_expiry then call('HDEL', expiries, entries[1]:sub(9, PLACE)) end
   put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and REASON.BLOCKED)
   local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
   write_trouble(id, {retry_counts = t.retry_counts, abandoned = t.abandoned, blocked_since = now, head = head})

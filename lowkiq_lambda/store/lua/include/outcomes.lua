@@ -132,7 +132,7 @@ function settle_one.blocked(id, record, outcome, merge)
   note_failure(id, record, brief_text, rule)
   if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief_text) end
   clear_suspicion(id, t, signature, text)
-  block_head(merge, id, t, entries, retry_count, progress, rule == EXPIRED)
+  block_head(merge, id, t, entries, retry_count, progress)
   keep_error(errors, id, text)
 end
 
