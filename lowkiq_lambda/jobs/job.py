@@ -156,7 +156,6 @@ Outcome: TypeAlias = Literal[
     "returned",
     "suspected",
     "later",
-    "saved",
 ]
 """The outcome of an id that was claimed, in one word from the handler's mark to the counters.
 
@@ -164,9 +163,8 @@ Outcome: TypeAlias = Literal[
 went to the morgue, the list of dead jobs; `blocked`: it failed for the last time, and waits until an operator unblocks
 it; `rejected`: it ended with a business failure (`Rejected`), which no retry would change; `discarded`: a rule of the
 worker dropped its oldest payload, which counts as rejected, too; `expired`: the time of a payload was over;
-`returned`: as it was before the claim, because it did
-not come to its end; `suspected`: it failed in a batch, and runs alone before that counts; `later`: it goes on later.
-`saved` is not an outcome by itself: it comes before another, and shows how far the job has come.
+`returned`: as it was before the claim, because it did not come to its end; `suspected`: it failed in a batch, and runs
+alone before that counts; `later`: it goes on later.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]

@@ -47,8 +47,7 @@ class Drained:
 
     def note(self, job_id: str, outcome: Outcome) -> None:
         """An id had this outcome."""
-        name = {"returned": "interrupted", "saved": "later"}.get(outcome, outcome)
-        getattr(self, name).append(job_id)
+        getattr(self, "interrupted" if outcome == "returned" else outcome).append(job_id)
 
 
 class Watcher:

@@ -5,22 +5,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.jobs.job import Outcome
 from lowkiq_lambda.views.queues import Page
 
-RunOutcome: TypeAlias = Literal[
-    "done",
-    "retried",
-    "dead",
-    "blocked",
-    "rejected",
-    "discarded",
-    "expired",
-    "suspected",
-    "later",
-    "returned",
-    "recovered",
-]
-"""The outcome of a run, in one word."""
+RunOutcome: TypeAlias = Literal[Outcome, "recovered"]
+"""The outcome of a run: that of its id, or its process died."""
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):

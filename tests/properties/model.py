@@ -522,13 +522,17 @@ class Model:
         for name in ("discarded", "rejected"):
             self.counters[name] += 1
         left = [] if every else flown.entries[1:]
+        self._start_anew(id_, flown, left)
+
+    def _start_anew(self, id_: str, flown: Flown, left: list[Entry]) -> None:
+        """Payloads of an id are dropped: what is left of it waits as if it had been pushed now."""
         if not left:
             self._ended(id_, flown)
             return
         known = self.trouble.get(id_, {})
         self.progress.pop(id_, None)
         self._clear(id_, stays=True)
-        self._forget_counts(flown.entries[:1])
+        self._forget_counts(entry for entry in flown.entries if entry not in left)
         self._put_back(id_, left, self.now)
         self._note_halved(id_, known)
         if all(entry.arrival not in self.counts for entry in self.waiting[id_].entries):

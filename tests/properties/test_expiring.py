@@ -78,16 +78,7 @@ class ExpiringModel(OperatedModel):
         gone = [entry for entry in flown.entries if entry.arrival in arrivals]
         left = [entry for entry in flown.entries if entry not in gone]
         self._note_expired(id_, flown, gone, error)
-        if not left:
-            self._ended(id_, flown)
-            return
-        known = self.trouble.get(id_, {})
-        self.progress.pop(id_, None)
-        self._clear(id_, stays=True)
-        self._put_back(id_, left, self.now)
-        self._note_halved(id_, known)
-        if all(entry.arrival not in self.counts for entry in self.waiting[id_].entries):
-            self.errors.pop(id_, None)
+        self._start_anew(id_, flown, left)
 
     def _retried(self, id_: str, flown: Flown, *more: Any) -> None:
         if len(more) == 8:

@@ -299,6 +299,16 @@ def test_run_now_leaves_what_was_pushed_after_the_look(desk: Desk) -> None:
     assert ["new", "new too"] == ids_of(desk.queue.waiting.list("due_at", desk.clock.time() + 1))
 
 
+def test_run_now_takes_an_id_of_which_one_payload_came_once_more(desk: Desk) -> None:
+    """Of two, in the record of the id, one was there when the operator looked, and has not changed."""
+    desk.push([{"id": "two", "payload": number, "delay": 10} for number in (1, 2)])
+    desk.push([{"id": "one", "payload": 1, "delay": 20}])
+    desk.before("run_now", lambda: desk.push([{"id": job_id, "payload": 1} for job_id in ("two", "one")]))
+
+    assert 1 == desk.queue.waiting.run_now(everything=True)
+    assert ["two"] == ids_of(desk.queue.waiting.list("due_at", "-inf", desk.clock.time()))
+
+
 @pytest.mark.parametrize("name", ["delete", "kill", "run now"])
 def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
     """A daemon that waits for a later time is told, as by a push."""
