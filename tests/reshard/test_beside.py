@@ -6,11 +6,12 @@ import msgspec
 import pytest
 import redis
 
-from lowkiq_lambda import Debounce, Lowkiq
+from lowkiq_lambda import Batch, Debounce, Lowkiq, Rate
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.store.shard.keys import DEBOUNCING, RECEIPTS, TENANTS, TIMETABLE, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import Mortal
 from tests.kit.handlers import Notes
 from tests.kit.moving import HandMade
 from tests.kit.servers import Server
@@ -65,6 +66,34 @@ def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
     shards = [ShardRef(queue_name, AFTER, index, features=(TENANTS,)) for index in range(AFTER)]
     assert 24 == sum(server.admin.zcard(shard.key("lines")) for shard in shards)
     assert [*range(AFTER)] == [shard.index for shard in shards if server.admin.zscore(shard.key("lanes"), "acme")]
+
+
+def test_b12_what_a_dead_holder_had_claimed_counts_for_the_rate_after_a_move(
+    app: Lowkiq, queue_name: str, clock: ManualClock
+) -> None:
+    """B-12: nobody recovered them before the move, so it is the first holder behind it that notes them."""
+    begun: list[float] = []
+    mortal = Mortal(app)
+
+    def handle(batch: Batch) -> None:
+        begun.extend(clock.time() for _ in batch)
+        if len(begun) == 1:
+            mortal.die()
+
+    rate = Rate(5, per=1_000)
+    worker = declare(app, queue_name, handle, shards_count=BEFORE, tenants="home", tenant_rate=rate)
+    worker.push_many(jobs_of([f"a:{number}" for number in range(3)]))
+    assert mortal.drain() is None
+    clock.advance(100.0)
+    app.core.backend.client.delete(*(shard.key("lease") for shard in app.core.queues.agreed(worker).shards))
+    app.operate(worker).reshard(to=AFTER)
+    worker.push_many(jobs_of([f"a:{number}" for number in range(3, 9)]))
+    for _ in range(30):
+        app.drain()
+        clock.advance(100.0)
+
+    assert 10 == len(begun)
+    assert all(later - first >= rate.per for first, later in zip(begun, begun[rate.ids :], strict=False))
 
 
 def test_an_id_goes_on_debouncing(app: Lowkiq, queue_name: str, clock: ManualClock, server: Server) -> None:

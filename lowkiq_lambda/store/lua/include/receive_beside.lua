@@ -1,7 +1,7 @@
---! keys receipts rows timetable
+--! keys receipts rows timetable served
 --! needs receive_entries
 --! with tracking items
---! with tenants lanes
+--! with tenants lanes serve
 --! with marks mark_done
 --! gives receive_receipts receive_row receive_entry receive_lane receive_mark
 -- Takes in the records of a shard beside its jobs, as carry_beside.lua packs them; a second copy changes nothing.
@@ -29,7 +29,19 @@ local function receive_entry(_, row)
   if not there or decided < (cmsgpack.unpack(packed).last or 0) then call('HSET', timetable, name, packed) end
 end
 
--- What is in flight nowhere any more has begun, and counts from now on.
+-- What a dead holder had claimed may have begun, and is not in the log yet: only the next holder knows the rate, and does
+-- that before it claims (serve.lua).
+local function receive_begun(lane, known, begun)
+  known.begun = math.max(known.begun or 0, begun)
+  local packed = call('HGET', served, BEGUN)
+  local names = packed and cmsgpack.unpack(packed) or {}
+  for _, name in ipairs(names) do
+    if name == lane then return end
+  end
+  names[#names + 1] = lane
+  call('HSET', served, BEGUN, cmsgpack.pack(names))
+end
+
 local function receive_lane(_, row)
   local lane, packed = unpack(row)
   local known, come = read_lane(lane), cmsgpack.unpack(packed)
@@ -39,6 +51,7 @@ local function receive_lane(_, row)
   end
   for _, name in ipairs({'at', 'paused', 'rests', 'kept'}) do latest(name) end
   if #(come.log or {}) > #(known.log or {}) then known.log = come.log end
+  if come.begun then receive_begun(lane, known, come.begun) end
   set_served_from(lane, known)
 end
 
