@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from lowkiq_lambda.store.shard.moving import MARGIN, SLOT
-from tests.models import lease, lease_steps, limits, moving, moving_steps, spans
+from tests.models import lease, lease_steps, limits, moving, moving_steps, spans, tenant_rate, wait_list
 from tests.models.explorer import Explored, explore
 from tests.models.limits import LimitBounds
 from tests.models.moving import Mover
+from tests.models.tenant_rate import TenantBounds
+from tests.models.wait_list import WaitBounds
 
 FORTH: Final = (Mover(1), Mover(1))
 TURNED: Final = (*FORTH, Mover(2, "turn"))
@@ -20,6 +22,11 @@ A_MOVE: Final = MARGIN + SLOT
 PERMITS: Final = LimitBounds(end=3, visits=2, permits=1, rate=0, want=0, stays=0)
 LEAVING: Final = LimitBounds(end=1, visits=3, permits=1, rate=0, want=0, stays=0)
 RATE: Final = LimitBounds(end=3, visits=2, permits=2, rate=1, want=1, stays=0)
+ONE_PERMIT: Final = WaitBounds(end=4, visits=2, permits=1)
+TWO_PERMITS: Final = WaitBounds(end=4, visits=1, permits=2)
+PERMITS_AND_IDS: Final = WaitBounds(end=3, visits=1, permits=2, rate=2)
+ONE_ID: Final = TenantBounds(end=8, claims=2, rate=1)
+TWO_IDS: Final = TenantBounds(end=8, claims=3, rate=2)
 
 
 class ModelBounds(NamedTuple):
@@ -81,6 +88,18 @@ def limits_explored(
     fault = partial(limits.fault, bounds=bounds)
     first, forget, symmetry = limits.LimitsWorld(), limits.forget, limits.symmetric
     return explore(first, steps, fault, lambda _: None, forget=forget, symmetry=symmetry, deepest=deepest)
+
+
+def waits_explored(bounds: WaitBounds, without: wait_list.Guard | None = None) -> Explored:
+    """All orders of steps of three shards that ask for a permit."""
+    steps = partial(wait_list.steps, bounds=bounds, without=without)
+    return explore(wait_list.WaitWorld(), steps, wait_list.fault, lambda _: None)
+
+
+def tenants_explored(bounds: TenantBounds, without: tenant_rate.Guard | None = None) -> Explored:
+    """All orders of steps of the holders of a shard with one tenant."""
+    steps = partial(tenant_rate.steps, bounds=bounds, without=without)
+    return explore(tenant_rate.TenantWorld(), steps, partial(tenant_rate.fault, rate=bounds.rate), lambda _: None)
 
 
 def _lease(end: int, payloads: int, deepest: int | None = None) -> ModelBounds:
@@ -190,4 +209,53 @@ LIMITS: Final = ModelCase(
         ]
     ),
 )
-MODELS: Final = (LEASE, MOVING, SPANS, LIMITS)
+_ONE_PERMIT: Final = ModelBounds("three shards, one permit, two visits each", partial(waits_explored, ONE_PERMIT))
+_TWO_PERMITS: Final = ModelBounds("three shards, two permits", partial(waits_explored, TWO_PERMITS))
+_PERMITS_AND_IDS: Final = ModelBounds(
+    "three shards, two permits, two ids in a window", partial(waits_explored, PERMITS_AND_IDS)
+)
+WAITS: Final = ModelCase(
+    "wait list",
+    "Three shards ask for permits of a limited queue, wait, and are offered one; a process dies with a permit or "
+    "while it waits, a bell is not heard, a shard comes too late for its offer.",
+    [_ONE_PERMIT, _TWO_PERMITS, _PERMITS_AND_IDS],
+    [],
+    {
+        "offers take permits": ("offer", _ONE_PERMIT),
+        "offers take ids": ("offer", _PERMITS_AND_IDS),
+        "the own offer": ("offer", _ONE_PERMIT),
+        "those before first": ("order", _ONE_PERMIT),
+        "the place stays": ("order", _ONE_PERMIT),
+        "behind the last": ("order", _ONE_PERMIT),
+        "offered, so off the list": ("order", _ONE_PERMIT),
+        "entered, so off the list": ("order", _ONE_PERMIT),
+        "an offer ends": ("order", _ONE_PERMIT),
+        "an offer on leaving": ("told", _ONE_PERMIT),
+        "when to come again": ("starves", _ONE_PERMIT),
+    },
+    frozenset(
+        [
+            *("enters, is answered OK", "enters, is answered FULL", "enters again, is answered OK"),
+            *("enters again, is answered FULL", "stays", "leaves", "which visits, dies", "which waits, dies"),
+            *("time goes by", "the bell is not heard"),
+        ]
+    ),
+)
+_ONE_ID: Final = ModelBounds("two claims, one id in a window", partial(tenants_explored, ONE_ID))
+_TWO_IDS: Final = ModelBounds("three claims, two ids in a window", partial(tenants_explored, TWO_IDS))
+TENANTS: Final = ModelCase(
+    "rate of a tenant",
+    "Holders of a shard claim ids of a tenant, begin and settle them, freeze or die, and the shard moves; the time of "
+    "a call is ahead or behind.",
+    [_ONE_ID, _TWO_IDS],
+    [],
+    dict.fromkeys(get_args(tenant_rate.Guard), ("rate", _ONE_ID)),
+    frozenset(
+        [
+            *("an id begins", "the holder dies, or freezes", "the lease is renewed", "the holder settles"),
+            *("a holder claims", "recovers and claims", "the shard of a dead holder moves", "forgets the lane"),
+            *("time goes by", "its time is ahead", "its time is behind"),
+        ]
+    ),
+)
+MODELS: Final = (LEASE, MOVING, SPANS, LIMITS, WAITS, TENANTS)

@@ -2,7 +2,7 @@
 
 Each call arrives twice, as late as it likes, or never; so do answers. A visit may leave at any moment; one whose
 process dies is one whose leaving never arrives. One `now` runs ahead, by what a visit does not trust. Offers and the
-wait list are left out: they only let fewer in.
+wait list, which only let fewer in, have a model of their own: wait_list.py.
 """
 
 from collections.abc import Iterator
