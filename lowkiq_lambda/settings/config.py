@@ -152,6 +152,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     verify: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """The share of the shards' time that housekeeping records and verifies, such as 0.01; 0 verifies nothing."""
+    on_violation: Literal["report", "pause"] = "report"
+    """What a violation that `verify` finds does to its queue: nothing, or it pauses it until an operator resumes it."""
 
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""

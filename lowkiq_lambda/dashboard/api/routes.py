@@ -28,6 +28,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/queues", stats.queues),
     operation("GET", "/shards", stats.shards),
     operation("GET", "/history", stats.history),
+    operation("GET", "/verified", stats.verified),
     operation("GET", "/errors", errors.errors),
     operation("GET", "/activity", errors.activity),
     operation("GET", "/runs", runs.runs),

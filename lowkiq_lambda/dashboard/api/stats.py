@@ -10,6 +10,7 @@ from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.views.queues import QueueHistory, ShardDetails, Span, Stats
+from lowkiq_lambda.views.verification import Verified
 
 
 class ShardStats(ShardDetails, frozen=True, kw_only=True):
@@ -68,3 +69,16 @@ def history(context: RequestContext, params: HistoryParams) -> QueueHistory:
     with context.app.operate.overview(params.span, worker_named(context, params.queue)) as overview:
         (queue,) = overview.queues
     return queue.history
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """The verification of a queue by housekeeping; null in `verified` if it has not begun, as the app asks for none."""
+
+    queue: str
+    verified: Verified | None
+
+
+def verified(context: RequestContext, params: QueueParams) -> Verification:
+    """Get what housekeeping has verified of a queue in the last day, and violations that nobody has acknowledged."""
+    worker = worker_named(context, params.queue)
+    return Verification(queue=params.queue, verified=context.app.operate(worker).verified())

@@ -11,6 +11,7 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.declare.duty import VERIFY
 from lowkiq_lambda.duties.runner import DutyRunner
+from lowkiq_lambda.operate.acts.shards import pause_ends, set_pause
 from lowkiq_lambda.operate.inspect.journal import read_levels
 from lowkiq_lambda.operate.inspect.journal_level import set_journal_level
 from lowkiq_lambda.operate.verify.record import Recording, VerifyRecord, keep_evidence, read_records, write_record
@@ -68,7 +69,10 @@ class VerifyDuty:
             if remaining() <= 0:
                 break
             reader = ShardReader(backend, retry_for, queues[name].shards)
-            _QueueRun(name, reader, record, core.config.verify, self._rng).go(verdict, remaining)
+            run = _QueueRun(name, reader, record, core.config.verify, self._rng)
+            run.go(verdict, remaining)
+            if run.found and core.config.on_violation == "pause":
+                run.pause()
         return msgspec.structs.asdict(verdict)
 
 
@@ -88,6 +92,8 @@ class _QueueRun:
         self._now = reader.backend.now(self._live[0])
         self._is_new = record is None
         self._record = VerifyRecord(self._now) if record is None else record
+        self.found = 0
+        """How many violations this run has found."""
 
     def go(self, verdict: Verdict, remaining: Callable[[], float]) -> None:
         """Judge, draw, and store what came of it, if anything did."""
@@ -111,6 +117,12 @@ class _QueueRun:
         if drawn:
             set_journal_level(self._reader, "all", LENGTH, [*drawn])
         verdict.drawn += len(drawn)
+
+    def pause(self) -> None:
+        """Pause the queue until an operator resumes it. Raises BackendError."""
+        set_pause(self._reader, None, pause_ends(None))
+        text = "the queue is paused, as a promise of it was violated: `lowkiq resume` lets it go on"
+        logger.critical(text, extra={"queue": self._name})
 
     def _judge(self, verdict: Verdict, remaining: Callable[[], float]) -> None:
         """Judge what is recorded, one shard after the other, and end that.
@@ -142,6 +154,7 @@ class _QueueRun:
         verdict.judged += report.shards
         verdict.payloads += report.payloads
         verdict.violations += len(report.violations)
+        self.found += len(report.violations)
 
     def _running(self) -> list[_Running]:
         """The recordings of shards that the queue still has; a move to others ends those of the old ones."""
