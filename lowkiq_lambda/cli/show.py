@@ -12,7 +12,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.presentation.diagnosis_words import EXPIRED, NO_JOB, times
+from lowkiq_lambda.operate.presentation.diagnosis_words import EXPIRED, times
 from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
 from lowkiq_lambda.operate.presentation.jobs import (
     DeadJob,
@@ -21,6 +21,7 @@ from lowkiq_lambda.operate.presentation.jobs import (
     Payload,
     WaitingJob,
     job_details,
+    no_job,
     why,
 )
 
@@ -65,7 +66,7 @@ def show(
         named_queue.operate, serializer, job_id, partial(why, loaded.operate, named_queue.agreed_worker)
     )
     if details is None:
-        remark(NO_JOB)
+        remark(visible(no_job(named_queue.operate, job_id)))
         return FAILED
     if json:
         write_json(details)

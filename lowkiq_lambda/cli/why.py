@@ -4,13 +4,15 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
+import msgspec
+
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.show import JobId
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
-from lowkiq_lambda.operate.presentation.jobs import why
+from lowkiq_lambda.operate.presentation.jobs import trace_of, why
 
 _HELP: Final = """
 Explain in a sentence why the job of an ID in QUEUE runs, or does not run yet; add the details, and when it goes on.
@@ -55,28 +57,17 @@ def tell_why(
     named_queue = queue_of(loaded, queue)
     situation = named_queue.operate.explain(job_id)
     diagnosis = why(loaded.operate, named_queue.agreed_worker, situation)
+    if situation.is_unknown and (trace := trace_of(named_queue.operate, job_id)):
+        diagnosis = msgspec.structs.replace(diagnosis, more=(trace, *diagnosis.more))
     if json:
         write_json(diagnosis)
     else:
         upcoming = [] if diagnosis.next_at is None else [f"Next: {utc(diagnosis.next_at)}."]
-        dropped = _discarded(named_queue, job_id) if situation.is_unknown else ()
-        say(*map(visible, (diagnosis.sentence, *dropped, *diagnosis.more, *upcoming)))
+        say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
         if not situation.is_unknown:
             tenant = None if situation.tenant is None else situation.tenant.tenant
             say(*_commands(named_queue, job_id, diagnosis.kind, tenant, app))
     return FAILED if situation.is_unknown else DONE
-
-
-def _discarded(queue_of_job: NamedQueue, job_id: str) -> Iterator[str]:
-    """A sentence on the last payload of the id that a rule dropped, or that expired, if the journal has one."""
-    kinds = ("discarded", "expired")
-    events = [event for event in queue_of_job.operate.biography(job_id).events if event.kind in kinds]
-    for event in events[-1:]:
-        if event.kind == "expired":
-            yield f"A payload of it expired, which was found at {utc(event.at)}."
-            continue
-        error = f"the error has the fingerprint {event.fingerprint}"
-        yield f"{event.rule} dropped a payload of it at {utc(event.at)}; {error}."
 
 
 def _commands(queue_of_job: NamedQueue, job_id: str, kind: str, tenant: str | None, app: str | None) -> Iterator[str]:

@@ -228,3 +228,6 @@ def test_the_rule_that_decided_is_told(shop: ShopOfCommands) -> None:
     assert ": ValueError: it is bad (kill_on(ValueError) decided)\n" in shown
     assert "kill_on(ValueError) decided that there is no other" in why
     assert (1, "discard_on(ValueError) dropped a payload of it at ") == (code, gone.splitlines()[1][:50])
+    as_json = json.loads(shop.run("why", shop.queue, "bad gone", "--json")[1])
+    assert [gone.splitlines()[1]] == as_json["more"]
+    assert gone.splitlines()[1] in shop.run("show", shop.queue, "bad gone")[2]

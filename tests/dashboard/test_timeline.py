@@ -69,3 +69,31 @@ def test_rules_that_decided_are_named(app: Lowkiq, worker: Any, browser: Browser
     assert ["kill_on(ValueError)"] == [failure["rule"] for failure in answer["failures"]]
     past = browser.get(f"/job?queue={worker.queue_name}&id=7").words
     assert "A payload was discarded by discard_on(KeyError)." in past
+
+
+def test_the_answer_for_a_job_that_is_gone_names_the_rule(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """SK-5: nothing else is left of it; of others the journal has nothing, and the answer is as ever."""
+    worker.on_error = (discard_on(KeyError),)
+    worker.perform = lambda _self, batch: batch.fail("7", KeyError("gone"))
+    worker.push_many([{"id": "7"}, {"id": "8", "expires_at": 1_500_000_000}])
+    app.drain()
+
+    answers = [browser.get(f"/api/v1/job?queue={worker.queue_name}&id={id_}") for id_ in "789"]
+
+    assert [(404, "unknown_job")] * 3 == [(one.status, json.loads(one.text)["code"]) for one in answers]
+    discarded, expired, unknown = (json.loads(one.text)["detail"] for one in answers)
+    assert f"{unknown} discard_on(KeyError) dropped a payload of it at " in discarded
+    assert "; the error has the fingerprint " in discarded
+    assert f"{unknown} A payload of it expired, which was found at " in expired
+
+
+def test_the_answer_for_a_job_that_is_gone_has_its_last_kept_run(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """Also of one that is done, which leaves nothing in a journal."""
+    worker.keep_runs = 100
+    worker.push_many([{"id": "7"}])
+    app.drain()
+
+    detail = json.loads(browser.get(f"/api/v1/job?queue={worker.queue_name}&id=7").text)["detail"]
+
+    assert "Its last kept run began at " in detail
+    assert detail.endswith(" UTC: done.")

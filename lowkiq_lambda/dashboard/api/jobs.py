@@ -28,13 +28,13 @@ from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
 from lowkiq_lambda.operate.morgue import MorgueOrder
-from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB
 from lowkiq_lambda.operate.presentation.jobs import (
     DeadJob,
     JobDetails,
     JobResponse,
     WaitingJob,
     job_details,
+    no_job,
     serializer_for,
     why,
 )
@@ -127,7 +127,7 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     serializer = serializer_for(worker, context.mask)
     details = job_details(context.app.operate(worker), serializer, params.id, partial(why, context.app.operate, worker))
     if details is None:
-        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", NO_JOB)
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", no_job(context.app.operate(worker), params.id))
     return details
 
 

@@ -10,6 +10,8 @@ from lowkiq_lambda.declare.worker import Worker, shard_index
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis, diagnose
+from lowkiq_lambda.operate.presentation.diagnosis_words import NO_JOB
+from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.limit_words import limits_of
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
@@ -17,6 +19,7 @@ from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.views.queues import JobExplanation
 
+_DROPPED: Final = frozenset({"discarded", "expired"})
 LARGEST_PAYLOAD: Final = 1024 * 1024
 """Bytes of JSON; the response leaves larger payloads out."""
 
@@ -199,6 +202,28 @@ def job_details(
         next_at=diagnosis.next_at,
         expires_at=situation.expires_at,
     )
+
+
+def trace_of(queue: QueueOperations, job_id: str) -> str:
+    """A sentence on what a payload of an id left behind when it was dropped, if there is anything. Raises BackendError.
+
+    The journal has the last payload that a rule discarded, or that expired. Else it is the last run that is kept.
+    """
+    events = [event for event in queue.biography(job_id).events if event.kind in _DROPPED]
+    if events and events[-1].kind == "expired":
+        return f"A payload of it expired, which was found at {utc(events[-1].at)}."
+    if events:
+        error = f"the error has the fingerprint {events[-1].fingerprint}"
+        return f"{visible(events[-1].rule)} dropped a payload of it at {utc(events[-1].at)}; {error}."
+    for run in queue.runs(id=job_id, limit=1):
+        error = "" if run.error is None else f", {visible(run.error)}"
+        return f"Its last kept run began at {utc(run.at)}: {run.outcome}{error}."
+    return ""
+
+
+def no_job(queue: QueueOperations, job_id: str) -> str:
+    """What is known of an id of which the queue has no job. Raises BackendError."""
+    return f"{NO_JOB} {trace_of(queue, job_id)}".rstrip()
 
 
 def _failure(failure: Failure) -> FailureResponse:
