@@ -65,4 +65,7 @@ def without(delivery: Delivery, ended: Container[int]) -> Delivery:
     oldest = delivery.retry_count if 0 not in ended else counts.get(arrival_of(left[0]), -1.0)
     times = [time for position, time in enumerate(delivery.expiries) if position not in ended]
     expiries = tuple(times) if min(times, default=math.inf) < math.inf else ()
-    return msgspec.structs.replace(delivery, entries=left, retry_count=oldest, progress=b"", expiries=expiries)
+    headers = tuple([one for position, one in enumerate(delivery.headers) if position not in ended])
+    return msgspec.structs.replace(
+        delivery, entries=left, retry_count=oldest, progress=b"", headers=headers, expiries=expiries
+    )

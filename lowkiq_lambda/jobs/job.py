@@ -185,9 +185,10 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
     None if its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
-    of its payloads are items of a task. `headers`: those of its pushes, as they were stored. `retry_counts`: arrival
-    numbers of payloads that have failed, each with its count behind it, but for the oldest. `expiries`: until when each
-    entry may be handed over (Unix seconds), infinity for those without a limit; empty if none has one.
+    of its payloads are items of a task. `headers`: those of the pushes of each entry, as they were stored; empty if
+    none has any. `retry_counts`: arrival numbers of payloads that have failed, each with its count behind it, but for
+    the oldest. `expiries`: until when each entry may be handed over (Unix seconds), infinity for those without a limit;
+    empty if none has one.
     """
 
     id: str

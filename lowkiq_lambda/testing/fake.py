@@ -31,6 +31,7 @@ class FakePush:
     due_at: float
     key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    expires_at: float | None = None
 
 
 class FakeApp:
@@ -72,10 +73,12 @@ class FakeApp:
         if worker.payload is not None:
             load = loader(worker.payload, load)
         results: dict[int, Pushed] = {}
+        expiries: dict[int, float | None] = {}
         for number, shard_jobs in checker.check_all(plain).by_shard.items():
             for new in shard_jobs:
                 at = self.clock.time() if new.due_at is None else new.due_at
                 results[new.position] = Pushed(new.id, number, merged=False, due_at=at)
+                expiries[new.position] = new.expires_at
         for position, job in enumerate(plain):
             pushed = results[position]
             self.pushes.append(
@@ -87,6 +90,7 @@ class FakeApp:
                     pushed.due_at,
                     job.get("key"),
                     job.get("headers", {}),
+                    expiries[position],
                 )
             )
         return [results[position] for position in range(len(plain))]

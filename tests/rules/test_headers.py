@@ -81,6 +81,24 @@ def test_who_performs_a_job_is_told_its_headers(app: Lowkiq, queue_name: str, to
     assert [] == keys_of(app, worker)
 
 
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_headers_of_a_payload_that_is_over_are_not_told(
+    app: Lowkiq, clock: ManualClock, queue_name: str, told: Told, position: int
+) -> None:
+    """The handler gets those of the payloads that it gets; a payload without headers moves none."""
+    worker = declare(app, queue_name, told)
+    for score in range(3):
+        fields = {"payload": score, "score": score} | ({"expires_in": 60} if score == position else {})
+        push(worker, str(score), **fields)
+    worker.push_many([{"id": "a", "payload": 9, "score": -1}])
+    clock.advance(61)
+    app.drain()
+
+    left = [score for score in range(3) if score != position]
+    assert [{"a": [9, *left]}] == told.notes.batches
+    assert ([[*map(str, left)]], [0]) == (told.traces(), told.left_out)
+
+
 def test_equal_payloads_that_merge_have_the_headers_of_all_their_pushes(
     app: Lowkiq, queue_name: str, told: Told
 ) -> None:

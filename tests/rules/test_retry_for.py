@@ -86,6 +86,21 @@ def test_only_the_first_failure_sets_it(app: Lowkiq, clock: ManualClock, queue_n
         assert [start + 600] == [*expiries(app, worker).values()]
 
 
+def test_an_equal_push_opens_a_new_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """As with any expiry, none holds if either push has none; the next failure sets it again."""
+    worker = declare(app, queue_name, Notes(raising()), retry_in=every_30_seconds, retry_for=600)
+    push(worker, 1)
+    app.drain()
+    clock.advance(30)
+    push(worker, 1)
+    assert {} == expiries(app, worker)
+
+    start = clock.time()
+    app.drain()
+
+    assert [start + 600] == [*expiries(app, worker).values()]
+
+
 def test_the_others_of_the_id_start_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """As when a rule discards the oldest one: each payload has its own time."""
     notes = Notes(lambda batch: raising()(batch) if 1 in batch["a"] else None)

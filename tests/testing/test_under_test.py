@@ -217,8 +217,11 @@ def test_a_fake_app_keeps_checked_pushes(lowkiq_fake: FakeApp) -> None:
     now = lowkiq_fake.clock.time()
     assert [("1", now), ("b", now + 60)] == [(one.id, one.due_at) for one in pushed]
     assert [FakePush(worker, "1", [1, 2], now, now), FakePush(worker, "b", "", 5, now + 60, "k")] == lowkiq_fake.pushes
+    assert ["1", "b"] == [one.id for one in lowkiq_fake.pushes if one.expires_at is None]
+    worker.push("c", expires_in=30, delay=60)
+    assert now + 90 == lowkiq_fake.pushes[-1].expires_at
     lowkiq_fake.assert_pushed(worker, id=1, count=1)
-    with pytest.raises(AssertionError, match=r"W, id 'b': expected 2 pushes, found W '1': \[1, 2\], W 'b': ''"):
+    with pytest.raises(AssertionError, match=r"W, id 'b': expected 2 pushes, found W '1': \[1, 2\], W 'b': '', W 'c'"):
         lowkiq_fake.assert_pushed(worker, id="b", count=2)
     with pytest.raises(ConfigError, match="take the fixture lowkiq, which has a server"):
         lowkiq_fake.app.drain()

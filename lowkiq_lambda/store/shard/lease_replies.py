@@ -159,7 +159,7 @@ class ClaimReply(ReplyShape, frozen=True):
     tracked: Any = ()
     """Ids with payloads that are items of tasks."""
     headers: Any = ()
-    """Of entries, each behind its id."""
+    """Arrival numbers, each with the headers of its entry behind it."""
     expiries: Any = ()
     """Arrival numbers, each with a double behind it."""
 
@@ -210,7 +210,7 @@ def read_claim(reply: Reply | bytes) -> StoredClaim | None:
     error_of = dict(pairs(claim.errors))
     tracked = set(claim.tracked)
     trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(claim.troubles)}
-    headers = _by_id(claim.headers)
+    headers = dict(pairs(claim.headers)) if claim.headers else {}
     expiries = {arrival: _TIME.unpack(time)[0] for arrival, time in pairs(claim.expiries)} if claim.expiries else {}
     deliveries, numbers = [], 0.0
     for id_, record in pairs(claim.records):
@@ -231,7 +231,7 @@ def read_claim(reply: Reply | bytes) -> StoredClaim | None:
                 None if trouble.exit_count is None else int(trouble.exit_count),
                 progress,
                 id_ in tracked,
-                headers=headers.get(id_, ()) if headers else (),
+                headers=_headers_of(entries, headers) if headers else (),
                 retry_counts=trouble.retry_counts,
                 expiries=_expiries_of(entries, expiries) if expiries else (),
             )
@@ -249,11 +249,9 @@ def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(flat[::2], flat[1::2], strict=True)
 
 
-def _by_id(flat: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
-    groups: dict[bytes, tuple[bytes, ...]] = {}
-    for id_, value in pairs(flat):
-        groups[id_] = (*groups.get(id_, ()), value)
-    return groups
+def _headers_of(entries: Sequence[bytes], headers: Mapping[bytes, bytes]) -> tuple[bytes, ...]:
+    stored = tuple([headers.get(entry[_ARRIVAL], b"") for entry in entries])
+    return stored if any(stored) else ()
 
 
 def _expiries_of(entries: Sequence[bytes], expiries: Mapping[bytes, float]) -> tuple[float, ...]:

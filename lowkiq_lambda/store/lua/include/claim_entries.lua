@@ -4,29 +4,18 @@
 -- Headers and expiries of claimed payloads.
 local READ_AT_ONCE = 1000
 
--- `found(i, value, ...)` for the position of each arrival number and its values in these keys.
-local function read_each(arrivals, keys, found)
+-- {arrival number, value, ...} of those that have one in these keys.
+local function values_at(arrivals, keys)
+  local pairs_at = {}
   for from = 1, #arrivals, READ_AT_ONCE do
     local to, values = math.min(#arrivals, from + READ_AT_ONCE - 1), {}
     for i, key in ipairs(keys) do values[i] = call('HMGET', key, unpack(arrivals, from, to)) end
-    for i = 1, to - from + 1 do found(from + i - 1, values[1][i] or values[2] and values[2][i]) end
+    for i = 1, to - from + 1 do
+      local value = values[1][i] or values[2] and values[2][i]
+      if value then pairs_at[#pairs_at + 1], pairs_at[#pairs_at + 2] = arrivals[from + i - 1], value end
+    end
   end
-end
-
-local function listed_headers(arrivals, whose)
-  local listed = {}
-  read_each(arrivals, {headers_even, headers_odd}, function(i, of_entry)
-    if of_entry then listed[#listed + 1], listed[#listed + 2] = whose[i], of_entry end
-  end)
-  return listed
-end
-
-local function listed_expiries(arrivals)
-  local listed = {}
-  read_each(arrivals, {expiries}, function(i, time)
-    if time then listed[#listed + 1], listed[#listed + 2] = arrivals[i], time end
-  end)
-  return listed
+  return pairs_at
 end
 
 -- Whether any payload has some; if none has, the shard has come to the end of their use.
@@ -36,13 +25,13 @@ local function is_in_use(feature, ...)
   return false
 end
 
--- The reply of a claim, with {id, headers of an entry, ...} after its other parts, and {arrival number, expiry, ...}.
+-- The reply of a claim, with {arrival number, headers, ...} and {arrival number, expiry, ...} after its other parts.
 local function with_what_entries_have(reply)
   local of_headers = has_headers and is_in_use('headers', headers_even, headers_odd)
   local of_expiries = has_expiry and is_in_use('expiry', expiries)
   if not (of_headers or of_expiries) then return reply end
-  local arrivals, whose = arrivals_flown(reply[2])
-  reply[6], reply[7] = reply[6] or {}, of_headers and listed_headers(arrivals, whose) or {}
-  if of_expiries then reply[8] = listed_expiries(arrivals) end
+  local arrivals = arrivals_flown(reply[2])
+  reply[6], reply[7] = reply[6] or {}, of_headers and values_at(arrivals, {headers_even, headers_odd}) or {}
+  if of_expiries then reply[8] = values_at(arrivals, {expiries}) end
   return reply
 end
