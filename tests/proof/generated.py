@@ -8,6 +8,7 @@ from tests.proof.history import Event, Terms
 from tests.proof.history.events import What
 
 FAILING: Final = "bad"
+EXPIRING: Final = "brief"
 RETRIES: Final = 1
 SETTLING: Final = 0.5
 TERMS: Final = Terms(looked=True, settling=SETTLING, failing=FAILING, retries=RETRIES, running=2, rate=6, per=0.05)
@@ -40,6 +41,7 @@ class SoundWorld:
         self._processes = count(1)
         self._tasks()
         self._schedules()
+        self._expiries()
         # Each kind of visit is in each history; the others come by chance.
         visits = [self._quiet, self._quiet, self._dying, self._deadly, self._frozen, self._evicted]
         for visit in self._rng.sample(visits, len(visits)):
@@ -149,6 +151,17 @@ class SoundWorld:
         self._write("item-end", "task", [2], outcome="failed")
         self._write("item-end", "task", [1, 3], outcome="done")
         self._write("completed", "task")
+
+    def _expiries(self) -> None:
+        """Some are over before anybody comes, one in time is performed, and one is performed whenever that is."""
+        holder = {"process": 60, "token": 1, "scope": "z"}
+        over, in_time, at_last = [1, 2], [3], [4]
+        for numbers, seconds in ((over, STEP), (in_time, 20 * STEP), (at_last, 1e9)):
+            self._write("push-begin", EXPIRING, numbers, process=9, expires=self._now + STEP + seconds)
+            self._write("push-end", EXPIRING, numbers, process=9, outcome="ok")
+        self._write("begin", EXPIRING, [*in_time, *at_last], repeated=False, **holder)
+        self._write("end", EXPIRING, outcome="done", **holder)
+        self._write("settled", EXPIRING, **holder)
 
     def _schedules(self) -> None:
         for rule in ("all", "once", "skip"):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tests.proof.generated import FAILING
+from tests.proof.generated import EXPIRING, FAILING
 from tests.proof.history import Event
 from tests.proof.history.events import What
 
@@ -64,7 +64,7 @@ def settled_run(rng: random.Random, events: Events) -> tuple[int, int, int] | No
 
 def drop(rng: random.Random, events: Events) -> Events | None:
     """A payload whose push was answered is in no run."""
-    pushes = places(events, "push-end", outcome="ok")
+    pushes = [at for at in places(events, "push-end", outcome="ok") if events[at].id != EXPIRING]
     if not pushes:
         return None
     push = events[rng.choice(pushes)]
@@ -309,6 +309,28 @@ def chance(rng: random.Random, events: Events, *, more: bool) -> Events | None:
     return [*events[: end + 1], *again, *events[end + 1 :]]
 
 
+def hand_over_late(rng: random.Random, events: Events) -> Events | None:
+    """A payload is handed over that was over before."""
+    ((at, expires),) = [(n, e.expires) for n, e in enumerate(events) if e.what == "push-begin" and _is_over(e, events)]
+    (begin,) = places(events, "begin", id=EXPIRING)
+    late = rng.choice(events[at].numbers)
+    assert expires is not None
+    assert events[begin].at > expires
+    return [*events[:begin], changed(events[begin], numbers=[late, *events[begin].numbers]), *events[begin + 1 :]]
+
+
+def drop_early(_rng: random.Random, events: Events) -> Events | None:
+    """A payload is dropped whose time is not over at the end."""
+    (begin,) = places(events, "begin", id=EXPIRING)
+    numbers = events[begin].numbers[:-1]
+    return [*events[:begin], changed(events[begin], numbers=numbers), *events[begin + 1 :]]
+
+
+def _is_over(push: Event, events: Events) -> bool:
+    performed = {number for event in events if event.what == "begin" and event.id == push.id for number in event.numbers}
+    return push.expires is not None and not performed & {*push.numbers}
+
+
 SPOILINGS: Final = {
     "drop": Spoiling("P2", drop),
     "invent": Spoiling("P2", invent),
@@ -327,6 +349,8 @@ SPOILINGS: Final = {
     "stale write": Spoiling("P4", write_late),
     "one chance more": Spoiling("P7", lambda rng, events: chance(rng, events, more=True)),
     "one chance less": Spoiling("P7", lambda rng, events: chance(rng, events, more=False)),
+    "expired, and handed over": Spoiling("expiry", hand_over_late),
+    "dropped before its time": Spoiling("P2", drop_early),
     "too many at once": Spoiling("limits", crowd),
     "too many in a window": Spoiling("limits", hurry),
     "item ends twice": Spoiling("tasks", end_item_twice),

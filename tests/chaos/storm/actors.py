@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from redis import RedisError
@@ -28,6 +29,11 @@ IN_PART = 0.2
 """Of the runs of several payloads of an id how many perform the first ones alone."""
 GOOD_IDS = [f"good-{number}" for number in range(16)]
 BAD_IDS = [f"{BAD}-{number}" for number in range(3)]
+BRIEF = "brief"
+"""How the ids begin of which some payloads expire."""
+BRIEF_IDS = [f"{BRIEF}-{number}" for number in range(4)]
+EXPIRE_IN = (-5.0, 0.3, 1.0, 3_600.0, None)
+"""Seconds: some are over when they are pushed, some wait that long or do not, and some are not over at all."""
 BAD_SHARE = 0.4
 TURNS = (0.05, 0.05, 0.1, 1.0)
 """Seconds of a drain: a short one leaves jobs behind that are due."""
@@ -128,7 +134,7 @@ class Scene(msgspec.Struct, frozen=True):
 
 def _part_of(job_id: str, payloads: list[int], rng: random.Random) -> list[int]:
     """Those that a run performs: now and then only the first of several, and then the others are put off."""
-    in_part = len(payloads) > 1 and not job_id.startswith(BAD) and rng.random() < IN_PART
+    in_part = len(payloads) > 1 and not job_id.startswith((BAD, BRIEF)) and rng.random() < IN_PART
     return payloads[: rng.randrange(1, len(payloads))] if in_part else payloads
 
 
@@ -177,13 +183,21 @@ def _push(scene: Scene, seed: int) -> None:
         }
         if rng.random() < BAD_SHARE:
             runs[rng.choice(BAD_IDS)] = range(first, first + rng.randint(1, 2))
+        expires_in = rng.choice(EXPIRE_IN)
+        brief = {job_id: range(first, first + rng.randint(1, 3)) for job_id in rng.sample(BRIEF_IDS, rng.randint(0, 2))}
+        runs |= brief
         first += 20
         pairs = [(job_id, number) for job_id, run in runs.items() for number in run]
         rng.shuffle(pairs)
-        jobs = [{"id": job_id, "payload": number, "score": number} for job_id, number in pairs]
+        jobs: list[dict[str, Any]] = [{"id": job_id, "payload": number, "score": number} for job_id, number in pairs]
+        if expires_in is not None:
+            for job in jobs:
+                job |= {"expires_at": time.time() + expires_in} if job["id"] in brief else {}
         sent = {job_id: [number for one, number in pairs if one == job_id] for job_id in runs}
+        # The server is on this machine, and has its clock.
+        expires = None if expires_in is None else time.monotonic() + expires_in
         for job_id, numbers in sent.items():
-            history.write("push-begin", job_id, numbers)
+            history.write("push-begin", job_id, numbers, expires=expires if job_id in brief else None)
         # What broke off may be written: the next runs follow it either way, and its push stays open.
         with suppress(LowkiqError):
             worker.push_many(jobs)

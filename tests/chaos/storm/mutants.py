@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda.engine import outcomes
+from lowkiq_lambda.engine import outcomes, overdue
 from lowkiq_lambda.engine.failure import CountedFailure
 from lowkiq_lambda.engine.outcomes import retry_record
 from lowkiq_lambda.jobs.job import Delivery
@@ -26,15 +26,17 @@ SCRIPTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "token ignored": (("if holder ~= nonce or current ~= token then", "if holder ~= nonce then"),),
 }
-OTHERS = ("retry_count + 1",)
+OTHERS = ("retry_count + 1", "expiry ignored")
 NAMES = (*SCRIPTS, *OTHERS)
 
 
 def apply(name: str) -> None:
     """Break this process's engine so."""
     vars(backend)["script"] = scripts_of(name)
-    if name in OTHERS:
+    if name == "retry_count + 1":
         vars(outcomes)["retry_record"] = one_more
+    elif name == "expiry ignored":
+        vars(overdue)["drop_expired"] = nothing_is_over
 
 
 def scripts_of(name: str) -> Callable[..., Script]:
@@ -55,3 +57,8 @@ def scripts_of(name: str) -> Callable[..., Script]:
 def one_more(delivery: Delivery, failure: CountedFailure, count: float, *others: Any) -> Any:
     """Counts each failure twice."""
     return retry_record(delivery, failure, count + 1, *others)
+
+
+def nothing_is_over(*_claim: Any) -> list[Delivery]:
+    """Hands over what has expired."""
+    return []

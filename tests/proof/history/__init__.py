@@ -15,6 +15,7 @@ is an `Event`. Its fields:
 | `outcome` | see the kinds |
 | `repeated` | whether the handler is told that an earlier delivery may have run; absent if nobody noted it |
 | `due` | the time before which nobody performs the payloads, if the push has one |
+| `expires` | the time after which nobody performs the payloads, if the push has one |
 
 | kind | meaning | needs |
 | --- | --- | --- |

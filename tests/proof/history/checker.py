@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
-from tests.proof.history import chances, fencing, limits, loss, order, overlap, schedules, tasks
+from tests.proof.history import chances, expiry, fencing, limits, loss, order, overlap, schedules, tasks
 from tests.proof.history.claims import Claim, Terms, Violation
 from tests.proof.history.events import Event
 from tests.proof.history.runs import RunHistory
 
 _CHECKS: Final[dict[Claim, Callable[[RunHistory, Terms], Iterator[Violation]]]] = {
-    module.CLAIM: module.check for module in (overlap, loss, order, fencing, chances, limits, tasks, schedules)
+    module.CLAIM: module.check for module in (overlap, loss, order, fencing, chances, expiry, limits, tasks, schedules)
 }
 CLAIMS: Final = tuple(_CHECKS)
 """In the order of a report."""

@@ -34,7 +34,8 @@ class Terms(msgspec.Struct, frozen=True):
     tells it. `acknowledged`: of payloads that are done only `settled` tells it, and of failures the time.
     `failing`: how the ids begin whose handler always fails; `retries`: how often they are tried again. `crashes`:
     deaths that kill a payload that runs alone. `running`: the most holders at once; `rate`: the most ids that begin
-    within `per` seconds; `blur`: seconds by which a handler may note its begin too late.
+    within `per` seconds; `blur`: seconds by which a handler may note its begin too late;
+    infinite where somebody sets the clock by which payloads expire.
     """
 
     ended: bool = True

@@ -43,6 +43,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: str = ""
     repeated: bool | None = None
     due: float | None = None
+    expires: float | None = None
 
 
 class Recorder:

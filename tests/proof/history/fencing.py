@@ -14,14 +14,14 @@ CLAIM: Final = Claim(
     "For all runs r before s of one id, by their begins: r.token <= s.token, or s outlived its lease. Of the writes of "
     "an id, keep those whose token is not below that of any earlier one: each comes behind all lower numbers whose "
     "push was answered before, and at the end the last one is that of the largest number.",
-    "A handler that writes without its token.",
+    "A handler that writes without its token. Numbers that expire.",
 )
 
 
 def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
     """Tokens that fall, and what a store with a fence would see."""
     for job_id, story in history.stories.items():
-        for at, words in (*_falling(story), *_fenced(story, terms)):
+        for at, words in (*_falling(story), *_fenced(story, terms, story.expired(history.ended_at, terms.blur))):
             yield Violation(CLAIM.id, job_id, words, at)
 
 
@@ -37,14 +37,14 @@ def _has_outlived(run: HandlerRun) -> bool:
     return run.outcome == "stale" or run.is_late or run.stood or run.outlived
 
 
-def _fenced(story: IdStory, terms: Terms) -> Iterator[tuple[float, str]]:
-    line, highest, last, largest = WaitingLine(), -math.inf, 0, 0
+def _fenced(story: IdStory, terms: Terms, over: set[int]) -> Iterator[tuple[float, str]]:
+    line, highest, last, largest = WaitingLine(over), -math.inf, 0, 0
     for event, _ in story.events:
         if event.what == "push-begin" and event.numbers:
             line.push(event.numbers)
         elif event.what == "push-end" and event.outcome == "ok" and event.numbers:
             line.answer(event.numbers)
-            largest = max(largest, *event.numbers)
+            largest = max(largest, *{*event.numbers} - over, 0)
         elif event.what == "write" and event.numbers and event.token >= highest:
             highest, last = event.token, event.numbers[-1]
             if skipped := line.skipped(event.numbers):

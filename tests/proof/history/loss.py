@@ -17,7 +17,7 @@ CLAIM: Final = Claim(
     "process within the time of a settling) comes again only to an older holder that had stood still or been evicted "
     "before. To others a number that did not fail comes again only with the word that it does. A settling names a run "
     "that was done or stale.",
-    "What the server loses; what the bound of the morgue removes; if nobody looks at the morgue, numbers that were the "
+    "What the server loses; what expires; what the bound of the morgue removes; if nobody looks at the morgue, numbers that were the "
     "first of three runs which ended with their process.",
 )
 
@@ -57,6 +57,7 @@ def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
         if not story.runs and not any(event.what in ("push-begin", "left") for event, _ in story.events):
             continue
         account = IdAccount(story)
+        account.pushed -= story.expired(history.ended_at, terms.blur)
         lost = _lost(story, account, terms, may_lie_dead=terms.always_fails(job_id))
         for words in (*_repeats(story, terms), *_inventions(story, account), *lost):
             yield Violation(CLAIM.id, job_id, words)

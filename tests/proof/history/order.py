@@ -16,8 +16,8 @@ CLAIM: Final = Claim(
     "number that was left comes again only with all numbers of its run. It does not come behind the begin of a run "
     "whose numbers are all larger, unless r is an older holder that had stood still or been evicted before. The "
     "numbers of a look at the end ascend.",
-    "Ids that always fail, numbers that were the first of three runs which ended with their process, and numbers that "
-    "are pushed behind larger ones.",
+    "Ids that always fail, numbers that were the first of three runs which ended with their process, numbers that "
+    "expire, and numbers that are pushed behind larger ones.",
 )
 
 
@@ -102,13 +102,14 @@ def check(history: RunHistory, terms: Terms) -> Iterator[Violation]:
     """Runs that come out of order, id by id."""
     for job_id, story in history.stories.items():
         is_bound = not terms.always_fails(job_id)
-        for event, words in _disorder(story, terms):
+        over = story.expired(history.ended_at, terms.blur)
+        for event, words in _disorder(story, terms, over):
             if is_bound or words.endswith("ascend"):
                 yield Violation(CLAIM.id, job_id, words, event.at)
 
 
-def _disorder(story: IdStory, terms: Terms) -> Iterator[tuple[Event, str]]:
-    line = WaitingLine(story.may_be_dead(terms.crashes))
+def _disorder(story: IdStory, terms: Terms, over: set[int]) -> Iterator[tuple[Event, str]]:
+    line = WaitingLine(story.may_be_dead(terms.crashes) | over)
     for event, run in story.events:
         if event.what == "push-begin" and event.numbers:
             line.push(event.numbers)

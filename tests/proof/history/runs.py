@@ -73,6 +73,15 @@ class IdStory(msgspec.Struct):
     events: list[tuple[Event, HandlerRun | None]] = []
     runs: list[HandlerRun] = []
 
+    def expiries(self) -> dict[int, float]:
+        """When those numbers expire whose push says so."""
+        pushes = (event for event, _ in self.events if event.what == "push-begin")
+        return {n: event.expires for event in pushes if event.expires is not None for n in event.numbers}
+
+    def expired(self, ended_at: float, blur: float) -> set[int]:
+        """The numbers that are over at that time, or may be."""
+        return {number for number, at in self.expiries().items() if at < ended_at + blur}
+
     def may_be_dead(self, crashes: int) -> set[int]:
         """The numbers that were the first of so many runs which may have counted as deaths of their process."""
         counts: Counter[int] = Counter()
@@ -107,6 +116,11 @@ class RunHistory:
             run.stood = run.process in self._has_stood and not run.outcome
             run.disturbed_at = min(self._next_harm(run.process, run.began_at), self._next_harm(0, run.began_at))
             run.lost_at = evictions.first(run.scope, run.token)
+
+    @property
+    def ended_at(self) -> float:
+        """The time of the last event."""
+        return self.events[-1].at if self.events else 0.0
 
     def runs(self) -> Iterator[HandlerRun]:
         """All of them."""
