@@ -154,7 +154,7 @@ class SoundWorld:
 
     def _expiries(self) -> None:
         """Some are over before anybody comes, one in time is performed, and one is performed whenever that is."""
-        holder = {"process": 60, "token": 1, "scope": "z"}
+        holder: dict[str, Any] = {"process": 60, "token": 1, "scope": "z"}
         over, in_time, at_last = [1, 2], [3], [4]
         for numbers, seconds in ((over, STEP), (in_time, 20 * STEP), (at_last, 1e9)):
             self._write("push-begin", EXPIRING, numbers, process=9, expires=self._now + STEP + seconds)

@@ -327,7 +327,7 @@ def drop_early(_rng: random.Random, events: Events) -> Events | None:
 
 
 def _is_over(push: Event, events: Events) -> bool:
-    performed = {number for event in events if event.what == "begin" and event.id == push.id for number in event.numbers}
+    performed = {number for at in places(events, "begin", id=push.id) for number in events[at].numbers}
     return push.expires is not None and not performed & {*push.numbers}
 
 

@@ -189,10 +189,11 @@ def _push(scene: Scene, seed: int) -> None:
         first += 20
         pairs = [(job_id, number) for job_id, run in runs.items() for number in run]
         rng.shuffle(pairs)
-        jobs: list[dict[str, Any]] = [{"id": job_id, "payload": number, "score": number} for job_id, number in pairs]
-        if expires_in is not None:
-            for job in jobs:
-                job |= {"expires_at": time.time() + expires_in} if job["id"] in brief else {}
+        over: dict[str, Any] = {} if expires_in is None else {"expires_at": time.time() + expires_in}
+        jobs: list[dict[str, Any]] = [
+            {"id": job_id, "payload": number, "score": number, **(over if job_id in brief else {})}
+            for job_id, number in pairs
+        ]
         sent = {job_id: [number for one, number in pairs if one == job_id] for job_id in runs}
         # The server is on this machine, and has its clock.
         expires = None if expires_in is None else time.monotonic() + expires_in
