@@ -13,7 +13,7 @@ from lowkiq_lambda.store.shard.lease_replies import StoredClaim
 from tests.kit.servers import Server
 from tests.kit.stored import Entry
 from tests.properties.disturbing import disturbance
-from tests.properties.machine import DELAYS, IDS, PAYLOADS, SCORES
+from tests.properties.machine import DELAYS, DIGITS, IDS, PAYLOADS, SCORES
 from tests.properties.model import Flown, NewJob, OutcomeRecord
 from tests.properties.operated import EXAMPLES, OperatedMachine, run
 from tests.properties.operators import OperatedModel
@@ -80,6 +80,10 @@ class ExpiringModel(OperatedModel):
         self._note_expired(id_, flown, gone, error)
         self._start_anew(id_, flown, left)
 
+    def _dead(self, id_: str, flown: Flown, *more: Any) -> None:
+        self.counters[EXPIRED] += EXPIRED in more
+        super()._dead(id_, flown, *more)
+
     def _retried(self, id_: str, flown: Flown, *more: Any) -> None:
         if len(more) == 8:
             self.noted_expiries[flown.entries[0].arrival] = more[7]
@@ -145,12 +149,14 @@ class ExpiringMachine(OperatedMachine):
         over = [(id_, EXPIRED, error, "", *(entry.arrival for entry in entries)) for error in ("", "too late")]
         over.append((id_, EXPIRED, "", "too late", entries[0].arrival))
         at, count = self.model.now + 7.0, self.count_of(id_) + 1
+        over.append((id_, "dead", "no", "s", "n", "skip", EXPIRED))
         lasting = (id_, "retried", count, at, "no", "s", False, "n", "", self.model.now + 50.0)
-        return usual | st.sampled_from([*over, lasting]).map(self.noting)
+        refused = [(id_, "rejected", DIGITS, which, "no", error) for which in (0, 1) for error in ("", "not qualified")]
+        return usual | st.sampled_from([*over, lasting]).map(self.noting) | st.sampled_from(refused)
 
     def noting(self, outcome: OutcomeRecord) -> OutcomeRecord:
         """The outcome, which is counted."""
-        self.note(outcome[1])
+        self.note("dead" if EXPIRED in outcome[2:] else outcome[1])
         return outcome
 
     def note(self, kind: str) -> None:
@@ -171,4 +177,4 @@ class ExpiringMachine(OperatedMachine):
 def test_expiries_are_as_in_the_model(server: Server) -> None:
     """Whatever is pushed, merged, retried, over, lost and recovered, each payload has the expiry of the model."""
     run(ExpiringMachine, server, EXAMPLES // 3)
-    assert {"some", EXPIRED, "retried"} <= ExpiringMachine.expired.keys()
+    assert {"some", EXPIRED, "retried", "dead"} <= ExpiringMachine.expired.keys()

@@ -23,14 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=FILES, metavar="FILE", help=f"of {', '.join(FILES)}")
     parser.add_argument("--count", type=int, help="how many are drawn; all of them by default")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="which are drawn")
+    parser.add_argument("--again", action="store_true", help="plant those alone that were not found the last time")
     options = parser.parse_args(arguments)
-    score = prove_score(options.only or FILES, options.count, options.seed, tell_progress)
+    before = kept("score", MutationScore)
+    files = options.only or FILES
+    again = MutationScore([one for one in before.results if one.file in files]) if options.again and before else None
+    score = prove_score(files, options.count, options.seed, tell_progress, again)
     sys.stderr.write("\n")
     for one in score.results:
         if one.outcome == "not found":
             sys.stdout.write(f"not found: {one.file}:{one.line} {one.change}\n")
     sys.stdout.writelines(f"{outcome}: {count}\n" for outcome, count in sorted(score.counts().items()))
-    before = kept("score", MutationScore)
     keep("score", score.beside(before) if options.only and before else score)
     write_page()
     return 0

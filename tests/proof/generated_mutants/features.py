@@ -20,6 +20,8 @@ class Workload(NamedTuple):
     weights: Mapping[Kind, int] = {"done": 10, "returned": 2, "retried": 1}
     many: int = 3
     """Payloads of an id in a push, at most."""
+    followers: int = 1
+    """Payloads of an id that always fails in a push, at most."""
     pad: int = 20
     """Bytes of a payload, at most."""
     beside: bool = False
@@ -47,6 +49,7 @@ _TROUBLED: Final[Mapping[Kind, int]] = {
 WORKLOADS: Final = (
     Workload("plain"),
     Workload("large", many=40, pad=700, ids=("a", "b", "bad-1")),
+    Workload("long payloads", weights=_TROUBLED, many=1, pad=400),
     Workload("many ids", ids=tuple(f"id-{number}" for number in range(150)), many=2, steps=24),
     Workload("in trouble", weights=_TROUBLED),
     Workload("dying", weights={"done": 6, "suspected": 2}, deaths=8),
@@ -59,10 +62,13 @@ WORKLOADS: Final = (
     Workload("latest", {"merge": "latest"}, weights=_TROUBLED),
     Workload("cursors", weights={"done": 4, "saved": 6, "returned": 2, "later": 3, "retried": 2}, deaths=4),
     Workload("tenants", {"tenants": "spread"}, ids=("a:1", "a:2", "b:1", "c:1", "bad-1", "d"), weights=_TROUBLED),
-    Workload("headers", weights=_TROUBLED, headers=True, once_more=0.4, many=6),
+    Workload("headers", weights={**_TROUBLED, "rejected": 3}, headers=True, once_more=0.4, many=6),
     Workload("tasks", weights={**_TROUBLED, "rejected": 2}, tracked=True, ids=("a", "b", "c", "kill-1", "bad-1")),
     Workload("blocked heads", dead_head="block", ids=("a", "b", "kill-1", "bad-1", "bad-2")),
+    Workload("blocked items", dead_head="block", tracked=True, ids=("a", "kill-1", "bad-1", "bad-2"), many=5),
+    Workload("dropped items", dead_head="drop", tracked=True, ids=("a", "b", "kill-1", "bad-1"), many=5),
     Workload("dropped heads", dead_head="drop", ids=("a", "b", "kill-1", "bad-1", "bad-2"), many=12),
+    Workload("a thousand followers", dead_head="drop", ids=("a", "bad-1"), followers=1_500, steps=10),
     Workload("latest of heads", dead_head="latest", ids=("a", "b", "kill-1", "bad-1", "bad-2"), many=12),
     Workload("journal", weights=_TROUBLED, journal=True, beside=True),
 )

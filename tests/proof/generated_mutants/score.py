@@ -18,6 +18,7 @@ from tests.models.lease import LeaseWorld
 from tests.proof.generated_mutants.equivalent import equivalents
 from tests.proof.generated_mutants.features import WORKLOADS
 from tests.proof.generated_mutants.linkers import ChangedScripts, ExecutedLine, countable, executed
+from tests.proof.generated_mutants.machines import MACHINES, ModelledWorld
 from tests.proof.generated_mutants.places import LuaMutant, mutants_of
 from tests.proof.generated_mutants.world import ShardWorld
 from tests.proof.results import MutationScore, ScoredMutant
@@ -42,7 +43,9 @@ OF_THE_MODEL: Final = ("include/lease", "include/turn", "include/let_go", "drain
 TRACES: Final = 60
 SEEDS: Final = 12
 """Runs of each workload."""
-MOST_RUNS: Final = 50
+SEEDS_OF_MACHINES: Final = 2
+"""Runs of each machine, which take a hundred times as long."""
+MOST_RUNS: Final = 60
 """Runs that look for one fault."""
 Tell: TypeAlias = Callable[[int, int, ScoredMutant | None], object]
 """Told how many are tried, of how many, and the last one."""
@@ -51,11 +54,14 @@ Runs: TypeAlias = Mapping[ExecutedLine, Sequence[tuple[str, int]]]
 
 
 class Worlds:
-    """One world for each workload, on one server."""
+    """One world for each workload and machine, on one server."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.by_name = {workload.name: ShardWorld(server, workload) for workload in WORKLOADS}
+        self.by_name: dict[str, ShardWorld | ModelledWorld] = {
+            **{workload.name: ShardWorld(server, workload) for workload in WORKLOADS},
+            **{name: ModelledWorld(server, machine) for name, machine in MACHINES.items()},
+        }
 
     def close(self) -> None:
         """Close their connections."""
@@ -66,8 +72,8 @@ class Worlds:
         """Which lines each run executes; and what is wrong with the scripts as they are."""
         runs, wrong = defaultdict[ExecutedLine, list[tuple[str, int]]](list), list[str]()
         with changed.counting():
-            for seed in range(seeds):
-                for name, world in self.by_name.items():
+            for name, world in self.by_name.items():
+                for seed in range(min(seeds, SEEDS_OF_MACHINES) if name in MACHINES else seeds):
                     executed(self.server.admin)
                     wrong += [f"{name} {seed}: {words}" for words in world.play(seed)]
                     for line in executed(self.server.admin):
@@ -127,20 +133,25 @@ def drawn(files: Sequence[str], most: int | None, seed: int) -> list[LuaMutant]:
     return mutants if most is None else sorted(random.Random(seed).sample(mutants, min(most, len(mutants))))
 
 
-def prove_score(files: Sequence[str], most: int | None, seed: int, tell: Tell, seeds: int = SEEDS) -> MutationScore:
+def prove_score(
+    files: Sequence[str], most: int | None, seed: int, tell: Tell, before: MutationScore | None = None
+) -> MutationScore:
     """Plant the faults of these files, or so many of them as the seed draws.
 
-    Raises AssertionError if a run finds something wrong with the scripts as they are.
+    `before`: those that were found then are not planted again. Raises AssertionError if a run finds something wrong with
+    the scripts as they are.
     """
-    began, mutants = monotonic(), drawn(files, most, seed)
+    began = monotonic()
+    results = [one for one in before.results if one.outcome == "found"] if before else []
+    places = {(one.file, one.line, one.change) for one in results}
+    mutants = [one for one in drawn(files, most, seed) if (one.file, one.line, one.change) not in places]
     tell(0, len(mutants), None)
     with Server() as server, ChangedScripts() as changed, closing(Worlds(server)) as worlds:
-        runs, wrong = worlds.runs(changed, seeds)
+        runs, wrong = worlds.runs(changed, SEEDS)
         assert not wrong, wrong
-        results = list[ScoredMutant]()
-        for one in _scored(worlds, changed, mutants, runs):
+        for number, one in enumerate(_scored(worlds, changed, mutants, runs), 1):
             results.append(one)
-            tell(len(results), len(mutants), one)
+            tell(number, len(mutants), one)
     unproved = {file: sorted(line.line for line in countable(file) - runs.keys()) for file in files}
     drew = None if most is None else seed
     return MutationScore(results, drew, monotonic() - began, {file: lines for file, lines in unproved.items() if lines})
@@ -165,10 +176,10 @@ def _scored(
 
 
 def _spread(runs: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """One of each workload first, so that a fault of any feature is found soon."""
+    """One of each workload first, so that a fault of any feature is found soon; then machines, as they are slow."""
     seen: dict[str, int] = defaultdict(int)
     ranked = []
     for name, seed in runs:
-        ranked.append((seen[name], name, seed))
+        ranked.append((seen[name], name in MACHINES, name, seed))
         seen[name] += 1
-    return [(name, seed) for _, name, seed in sorted(ranked)]
+    return [(name, seed) for *_, name, seed in sorted(ranked)]

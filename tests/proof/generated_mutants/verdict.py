@@ -77,6 +77,7 @@ def look_at_rest(world: "ShardWorld") -> None:
     assert not state["lease"][1], "nobody is there, and the lease lasts"
     assert not state["lease"][2], "nobody is there, and there is a key of a lease"
     _look_at_dead(world, state)
+    _look_at_blocked(world, state)
     for word in ("done", "retried", "suspected", "rejected"):
         count, known = state["counters"][word], world.account.acknowledged[word]
         assert known <= count <= known + world.account.unknown, f"{word} is {count}, and was told {known} times"
@@ -105,10 +106,24 @@ def _look_at_dead(world: "ShardWorld", state: dict[str, Any]) -> None:
     )
 
 
+def _look_at_blocked(world: "ShardWorld", state: dict[str, Any]) -> None:
+    texts = {f"{number} failed" for number in world.pushed} | {"crashed"}
+    for job_id in state["waiting"]:
+        kept = state["trouble"][job_id].keys()
+        assert {"blocked_since", "head"} <= kept <= {"blocked_since", "head", "abandoned"}, f"{job_id} has {kept}"
+        assert state["errors"].get(job_id) in texts, f"{job_id} is blocked by {state['errors'].get(job_id)!r}"
+        assert job_id in state["failures"], f"no failure of {job_id} is noted"
+
+
 def _look_at_items(world: "ShardWorld", state: dict[str, Any]) -> None:
     dead = {str(number_of(entry)) for each in state["morgue"].values() for entry in each[2]}
+    blocked = {str(number_of((*job[5], *job[0])[0])) for job in state["waiting"].values()}
+    waiting = {str(number_of(entry)) for job in state["waiting"].values() for entry in (*job[5], *job[0])}
     for (_, label), item in check_items(world.admin, world.shard).items():
-        assert item.status in ("x" if label in dead else "df"), f"item {label} is {item.status}"
+        statuses = "x" if label in dead else "e" if label in waiting else "df"
+        assert item.status in statuses, f"item {label} is {item.status}"
+        assert item.messages or label not in dead | blocked, f"item {label} does not say why it is {item.status}"
+        assert item.status != "f" or "refused" in item.messages, f"item {label} is refused for {item.messages}"
 
 
 def _without_dying(events: Sequence[Event], *, supersedes: bool) -> Iterator[Event]:

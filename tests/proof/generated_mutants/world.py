@@ -140,7 +140,7 @@ class ShardWorld:
         workload, rng = self.workload, self.rng
         jobs, sent = [], {}
         for job_id in rng.sample(workload.ids, min(len(workload.ids), rng.choice([1, 2, 3, len(workload.ids)]))):
-            most = 1 if job_id.startswith(("bad", "kill")) else workload.many
+            most = workload.followers if job_id.startswith(("bad", "kill")) else workload.many
             if self.settings.merge == "latest":
                 # What is superseded takes along what is known of it.
                 self.account.forget([job_id])
