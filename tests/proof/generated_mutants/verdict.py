@@ -112,7 +112,9 @@ def _look_at_blocked(world: "ShardWorld", state: dict[str, Any]) -> None:
         kept = state["trouble"][job_id].keys()
         assert {"blocked_since", "head"} <= kept <= {"blocked_since", "head", "abandoned"}, f"{job_id} has {kept}"
         assert state["errors"].get(job_id) in texts, f"{job_id} is blocked by {state['errors'].get(job_id)!r}"
-        assert job_id in state["failures"], f"no failure of {job_id} is noted"
+        if job_id.startswith("bad"):
+            _, count, *_ = state["failures"][job_id][0]
+            assert count == RETRIES, f"{job_id} is blocked by failure {count}"
 
 
 def _look_at_items(world: "ShardWorld", state: dict[str, Any]) -> None:
@@ -123,6 +125,8 @@ def _look_at_items(world: "ShardWorld", state: dict[str, Any]) -> None:
         statuses = "x" if label in dead else "e" if label in waiting else "df"
         assert item.status in statuses, f"item {label} is {item.status}"
         assert item.messages or label not in dead | blocked, f"item {label} does not say why it is {item.status}"
+        tries = RETRIES + 1 if label in blocked and item.id.startswith("bad") else 0
+        assert item.attempts >= tries, f"item {label} is blocked after {item.attempts} tries"
         assert item.status != "f" or "refused" in item.messages, f"item {label} is refused for {item.messages}"
 
 
