@@ -35,7 +35,12 @@ JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4
 CHUNKS = st.sampled_from([0, 0, 0, 1, 2])
 SIDES = st.sampled_from([1, 2])
 LIMITS = st.builds(
-    Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90, 33]), CHUNKS, SIDES
+    Limits,
+    st.sampled_from([4, 3, 2, 1]),
+    st.sampled_from([100, 4, 2, 1]),
+    st.sampled_from([9999, 90, 33]),
+    CHUNKS,
+    SIDES,
 )
 # Two long ones share what follows their first line, and the last has none.
 TRACE = "\n" + "nö" * 40

@@ -73,7 +73,9 @@ class TroubledMachine(OperatedMachine):
         alike: list[Any] = [(id_, "suspected", 0)]
         if claim.kind == "LONE":
             due_at = self.model.now + 7.0
-            alike = [(id_, "retried", self.count_of(id_) + 1, due_at, "no", "s", blamed, "n") for blamed in (False, True)]
+            alike = [
+                (id_, "retried", self.count_of(id_) + 1, due_at, "no", "s", blamed, "n") for blamed in (False, True)
+            ]
         # Branches of `one_of` are drawn alike, those that a branch has among them.
         return st.sampled_from([st.sampled_from(alike)] * 7 + [usual]).flatmap(lambda drawn: drawn)
 
@@ -81,6 +83,6 @@ class TroubledMachine(OperatedMachine):
 @pytest.mark.hypothesis
 @pytest.mark.timeout(900)
 def test_trouble_is_as_in_the_model(server: Server) -> None:
-    """P7: a systemic failure is charged to its group, and a process is at its end by one payload three times at most."""
+    """P7: what a group shares is charged to it, and no payload ends more than three processes that run it alone."""
     run(TroubledMachine, server, EXAMPLES // 4)
     assert {"CHARGE", "TOGETHER", "died with progress", "died with nothing"} <= TroubledMachine.happened

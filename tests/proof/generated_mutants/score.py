@@ -138,8 +138,8 @@ def prove_score(
 ) -> MutationScore:
     """Plant the faults of these files, or so many of them as the seed draws.
 
-    `before`: those that were found then are not planted again. Raises AssertionError if a run finds something wrong with
-    the scripts as they are.
+    `before`: those that were found then are not planted again. Raises AssertionError if a run finds something wrong
+    with the scripts as they are.
     """
     began = monotonic()
     results = [one for one in before.results if one.outcome == "found"] if before else []
