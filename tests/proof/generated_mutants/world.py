@@ -324,14 +324,16 @@ class ShardWorld:
         elif self.live is not None:
             self.live.settle_all("release")
         self.live = None
-        for _ in range(MOST_ROUNDS):
+        rounds = iter(range(MOST_ROUNDS))
+        for _ in rounds:
             visitor = self.new_visitor()
             answer = visitor.acquire("the last", limits := ClaimLimits(50, 1_000, 1_000_000), RETRY_FOR)
             if isinstance(answer, Acquired):
                 self.account.take(answer.token)
                 visitor.begin(answer.claim, limits)
-                while visitor.holds and not visitor.is_killed:
+                while visitor.holds and not visitor.is_killed and next(rounds, None) is not None:
                     visitor.settle_all("claim")
+                assert not visitor.holds or visitor.is_killed, "it never ends"
                 if visitor.is_killed:
                     self._kill(visitor)
                 continue
