@@ -16,7 +16,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.operate.doctor.checkup import check_up
-from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, PromiseView
+from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, Need, PromiseView
 from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
 from lowkiq_lambda.operate.presentation.formatting import visible
 
@@ -25,8 +25,9 @@ Check which promises hold on the app's server, and whether any work is left alon
 
 The check covers the server (eviction, memory, persistence, replicas, version, rights, clocks), the use of memory, and \
 the queues of the code beside those of the server. It finds due jobs that no process took for twice the poll \
-interval, paused queues and blocked ids, and processes, schedule entries, duties and moves that stand still. \
-Each line has a mark, and says what to do.
+interval, queues that fail, paused queues and blocked ids, and processes, handlers, schedule entries, duties and moves \
+that stand still. It prints what needs somebody, worst first, as the dashboard does: each line has a mark, and says \
+what to do. With --all it prints each thing that it looked at.
 """
 _EPILOGUE: Final = """
 MARKS
@@ -49,9 +50,10 @@ EXAMPLES
     lowkiq doctor shop.jobs:app --stack shop
   In a container that runs the daemon, as its health check:
     lowkiq doctor --health
-  What is broken, for another program:
-    lowkiq doctor shop.jobs:app --json \\
-      | jq '.findings[] | select(.mark == "broken")'
+  All that was looked at, what is well, too:
+    lowkiq doctor shop.jobs:app --all
+  What needs somebody, for another program:
+    lowkiq doctor shop.jobs:app --json | jq '.needs[] | {check, about, says}'
 """
 
 command: Final = command_app("doctor", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq doctor [OPTIONS] [MODULE:APP]")
@@ -59,6 +61,8 @@ command: Final = command_app("doctor", help_=_HELP, epilogue=_EPILOGUE, usage="l
 _MARKS: Final[dict[Mark, str]] = {"ok": "ok", "warning": "warning", "unknown": "not known", "broken": "BROKEN"}
 _WIDTH: Final = max(map(len, _MARKS.values()))
 _NARROWEST: Final = 60
+_NEEDS: Final = "Needs somebody, worst first"
+_NO_NEEDS: Final = "Nothing needs anybody."
 
 
 _HEADS: Final = {
@@ -88,6 +92,7 @@ def doctor(
         str | None,
         Parameter(help="The name of a deployed stack: AWS is asked, too, which shards have no schedule in it."),
     ] = None,
+    all_: Annotated[bool, flag("Print each thing that was looked at, by section.")] = False,
     health: Annotated[
         bool, flag("Check only whether the daemon of this machine does its work, as a container's health check asks.")
     ] = False,
@@ -101,7 +106,7 @@ def doctor(
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(check)).decode() + "\n")
     else:
-        sys.stdout.write(describe(check) + "\n")
+        sys.stdout.write(describe(check, everything=all_) + "\n")
     return FAILED if check.mark == "broken" else DONE
 
 
@@ -122,25 +127,33 @@ def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
     return stack_findings(app, stack)
 
 
-def describe(check: CheckUp) -> str:
-    """The findings by section, the promises, and a line of sums."""
+def describe(check: CheckUp, *, everything: bool = False) -> str:
+    """What needs somebody, or all findings by section; the promises, and a line of sums."""
     columns = max(_NARROWEST, min(shutil.get_terminal_size((100, 24)).columns, 120))
-    lines = [check.server]
-    for section in SECTIONS:
+    lines = [check.server, "", _NEEDS if check.needs else _NO_NEEDS]
+    lines += [line for need in check.needs for line in _lines(need, _advice_of(need), columns)]
+    for section in SECTIONS if everything else ():
         own = [finding for finding in check.findings if finding.section == section]
         if own:
-            lines += ["", _HEADS[section], *(line for finding in own for line in _lines(finding, columns))]
+            lines += ["", _HEADS[section]]
+            lines += [line for finding in own for line in _lines(finding, finding.advice, columns)]
     lines += ["", "Promises", *map(_promise, check.promises), "", _sums(check)]
     return "\n".join(lines)
 
 
-def _lines(finding: Finding, columns: int) -> Iterator[str]:
+def _advice_of(need: Need) -> str:
+    """What to do, with the command that does it, or shows more."""
+    command = need.act.command
+    return need.advice if not command or command in need.advice else f"{need.advice} ({command})".strip()
+
+
+def _lines(finding: Finding | Need, advice: str, columns: int) -> Iterator[str]:
     about = f"{finding.about}: " if finding.about else ""
     head = f"  {_MARKS[finding.mark]:<{_WIDTH}}  {finding.check}: "
     indent = " " * (_WIDTH + 4)
     yield from _wrapped(f"{about}{finding.says}", head, indent, columns)
-    if finding.advice:
-        yield from _wrapped(finding.advice, f"{indent}-> ", f"{indent}   ", columns)
+    if advice:
+        yield from _wrapped(advice, f"{indent}-> ", f"{indent}   ", columns)
 
 
 def _wrapped(text: str, first: str, rest: str, columns: int) -> list[str]:

@@ -1,8 +1,18 @@
 """A look at an app's server, in short."""
 
+import re
+from pathlib import Path
+from typing import Final, get_args
+
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.operate.doctor.checkup import check_up
-from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding
+from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Mark
+
+ROOT: Final = Path(__file__).parents[2]
+_CHECK: Final = re.compile(r'(?:_found\(\s*(?:node,\s*)?|check=|_unless_refused\("\w+", )"([a-z ]+)"')
+_SOURCES: Final = [*(ROOT / "lowkiq_lambda/operate/doctor").glob("*.py"), ROOT / "lowkiq_lambda/cli/doctor.py"]
+CHECKS: Final = {name for path in _SOURCES for name in _CHECK.findall(path.read_text())} - {*get_args(Mark)}
+"""The names of all checks, as the code writes them."""
 
 
 def found(app: Lowkiq, check: str) -> list[tuple[str, str]]:

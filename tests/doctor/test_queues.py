@@ -167,7 +167,7 @@ def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: Ma
     app.drain()
     tenants.push_many([{"id": "acme:1"}])
     clock.advance(600.0)
-    kept_back = found(app, "due work"), found(app, "limits"), found(app, "paused")
+    kept_back = found(app, "due work"), found(app, "limits"), found(app, "paused tenants")
     declare(app, "late", Notes(), max_running=1).push_many(jobs_of("a"))
     clock.advance(600.0)
 

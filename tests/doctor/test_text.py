@@ -9,7 +9,8 @@ def test_a_name_of_others_turns_no_text() -> None:
     finding = Finding(
         section="work", check="lag", mark="ok", says="fine", about="a\u202eb\n  BROKEN  x", advice="see \u2066"
     )
-    text = describe(CheckUp(server="redis://", mark="ok", promises=(), findings=(finding,), memory=()))
+    checked = CheckUp(server="redis://", mark="ok", needs=(), promises=(), findings=(finding,), memory=())
+    text = describe(checked, everything=True)
 
     assert r"lag: a\u202eb   BROKEN  x: fine" in text
     assert r"-> see \u2066" in text

@@ -9,10 +9,12 @@ from lowkiq_lambda.core import Core
 from lowkiq_lambda.engine.heartbeat import VERSION
 from lowkiq_lambda.operate.doctor.code import code_findings
 from lowkiq_lambda.operate.doctor.durability import durability_findings
-from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Section, worst
+from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Need, Section, worst
 from lowkiq_lambda.operate.doctor.health import process_findings
+from lowkiq_lambda.operate.doctor.needs import needs_of
+from lowkiq_lambda.operate.doctor.pace import pace_findings, read_pasts
 from lowkiq_lambda.operate.doctor.promises import promise_views
-from lowkiq_lambda.operate.doctor.queue_state import read_queues
+from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, read_queues
 from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings, verify_findings
 from lowkiq_lambda.operate.doctor.server import memory_findings, memory_views, server_findings
 from lowkiq_lambda.operate.doctor.work import work_findings
@@ -31,31 +33,60 @@ def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
     """
     core = operations.core
     backend = LookingBackend(core.backend)
-    topology = topology_of(backend.client)
-    nodes = backend.retrying(core.config.redis_retry_for, lambda: read_vitals(backend.client, backend.clock))
-    findings = [*_source(core, os.environ), *server_findings(nodes, topology), *durability_findings(nodes, topology)]
+    findings = [*_source(core, os.environ), *_server(core, backend)]
     queues = read_queues(core, backend)
-    own = [state for state in queues.found if state.name in core.queues]
     memory = [*memory_views(queues.found, backend)]
     findings += memory_findings(memory)
     findings += code_findings(core, queues, backend)
+    findings += _of_work(operations, queues, backend)
+    findings += more
+    return CheckUp(
+        server=without_password(core.connections.url),
+        mark=worst(finding.mark for finding in findings),
+        needs=needs_of(findings),
+        promises=promise_views(findings),
+        findings=tuple(findings),
+        memory=tuple(memory),
+    )
+
+
+def look_for_needs(operations: Operations) -> tuple[Need, ...]:
+    """What needs somebody, as `check_up` finds it, of the app's queues alone: for those that look each minute.
+
+    It looks for no other queue, so it does not search the server, and measures no memory: its round trips are few,
+    however many queues there are. It writes nothing. Raises BackendError.
+    """
+    core = operations.core
+    backend = LookingBackend(core.backend)
+    findings = [*_server(core, backend)]
+    queues = read_queues(core, backend, only_own=True)
+    findings += code_findings(core, queues, backend, thorough=False)
+    findings += _of_work(operations, queues, backend)
+    return needs_of(findings)
+
+
+def _server(core: Core, backend: LookingBackend) -> list[Finding]:
+    topology = topology_of(backend.client)
+    nodes = backend.retrying(core.config.redis_retry_for, lambda: read_vitals(backend.client, backend.clock))
+    return [*server_findings(nodes, topology), *durability_findings(nodes, topology)]
+
+
+def _of_work(operations: Operations, queues: FoundQueues, backend: LookingBackend) -> list[Finding]:
+    """What runs, what waits, and what recurs, of the app's queues."""
+    core = operations.core
+    own = [state for state in queues.found if state.name in core.queues]
     processes: list[Process] = []
-    findings += _unless_refused("processes", "processes", lambda: _processes(core, backend, processes))
+    findings = _unless_refused("processes", "processes", lambda: _processes(core, backend, processes))
     findings += work_findings(core, own, processes)
+    names = [state.name for state in own]
+    findings += _unless_refused("work", "failing", lambda: pace_findings(read_pasts(backend, names), processes))
     if own:
         now = own[0].now
         findings += _unless_refused("work", "duties", lambda: duty_findings(operations, now))
         findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))
         findings += _unless_refused("work", "verify", lambda: verify_findings(core, own))
     findings += move_findings(own)
-    findings += more
-    return CheckUp(
-        server=without_password(core.connections.url),
-        mark=worst(finding.mark for finding in findings),
-        promises=promise_views(findings),
-        findings=tuple(findings),
-        memory=tuple(memory),
-    )
+    return findings
 
 
 def _source(core: Core, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, QueueState
 from lowkiq_lambda.operate.doctor.words import LATE, several, some, time
-from lowkiq_lambda.operate.inspect.declared_queues import least_version
+from lowkiq_lambda.operate.inspect.declared_queues import least_versions
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import mismatch
@@ -19,12 +19,18 @@ from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from lowkiq_lambda.views.queues import QueueMetrics
 
 
-def code_findings(core: Core, queues: FoundQueues, backend: Backend) -> Iterator[Finding]:
-    """The findings on each queue of the code, then on queues that only the server has."""
-    states = {state.name: state for state in queues.found}
+def code_findings(core: Core, queues: FoundQueues, backend: Backend, *, thorough: bool = True) -> Iterator[Finding]:
+    """The findings on each queue of the code, then on queues that only the server has.
+
+    Unless it is `thorough`, the limits of a queue are read only where the shards say that they were set.
+    """
+    states = {state.name: state for state in queues.found if state.name in core.queues}
+    least = dict(zip(states, least_versions(backend, [state.live for state in states.values()]), strict=True))
     agreed = []
     for name, queue in core.queues.items():
-        differences = list(_of_queue(core, queue, states.get(name), backend))
+        differences = list(_of_queue(queue, states.get(name), backend.prefix, least.get(name, 0)))
+        if name in states and (thorough or _may_be_limited(states[name])):
+            differences += _of_limits(core, queue, states[name], backend)
         yield from differences
         agreed += [] if differences else [name]
     if agreed:
@@ -36,7 +42,7 @@ def _found(check: str, mark: Mark, sentence: str, advice: str = "", about: str =
     return Finding(section="code", check=check, mark=mark, says=sentence, advice=advice, about=about, promises=promises)
 
 
-def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backend) -> Iterator[Finding]:
+def _of_queue(queue: Queue, state: QueueState | None, prefix: str, least: int) -> Iterator[Finding]:
     name = queue.worker.queue_name
     if state is None:
         yield _found(
@@ -45,7 +51,7 @@ def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backe
         return
     declared = queue.declaration
     if not state.there.agrees(declared):
-        refusal = str(mismatch(name, declared, state.there, backend.prefix))
+        refusal = str(mismatch(name, declared, state.there, prefix))
         sentence, _, advice = refusal.partition(". ")
         yield _found("declarations", "broken", f"{sentence}: its pushes and drains are refused", advice, name, *DATA)
     elif state.there.changing:
@@ -73,10 +79,13 @@ def _of_queue(core: Core, queue: Queue, state: QueueState | None, backend: Backe
             "The docs (payloads.md) say which changes are compatible: old payloads may wait, and old code may run.",
             name,
         )
-    if (least := least_version(backend, state.live)) > CONTRACT_VERSION:
+    if least > CONTRACT_VERSION:
         sentence = f"only contract version {least} or newer may write it, and this library has {CONTRACT_VERSION}"
         yield _found("least version", "broken", sentence, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
-    yield from _of_limits(core, queue, state, backend)
+
+
+def _may_be_limited(state: QueueState) -> bool:
+    return not isinstance(state.metrics, QueueMetrics) or state.metrics.limited > 0
 
 
 def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) -> Iterator[Finding]:

@@ -28,6 +28,36 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     promises: tuple[int, ...] = ()
 
 
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody can do. `command`: in a terminal; empty if there is none.
+
+    `page`: the path of the dashboard's page that has it, with the fields `query`. `is_there`: whether all that is to be
+    done can be done from that page; otherwise the advice of the finding says more.
+    """
+
+    label: str
+    page: str
+    query: dict[str, str] = {}
+    command: str = ""
+    is_there: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether its page asks for a change, which a reader may not make."""
+        return self.page.startswith("actions/")
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that needs somebody, with its act. The fields are those of `Finding`."""
+
+    check: str
+    mark: Mark
+    about: str
+    says: str
+    advice: str
+    act: Act
+
+
 class PromiseView(msgspec.Struct, frozen=True, kw_only=True):
     """A promise, and whether it holds here. `checks`: the findings that speak against it."""
 
@@ -52,10 +82,14 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckUp(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found, and the promises by it. `mark`: the worst of all. `server`: its URL without a password."""
+    """All that was found, and the promises by it. `mark`: the worst of all. `server`: its URL without a password.
+
+    `needs`: what of it needs somebody, worst first.
+    """
 
     server: str
     mark: Mark
+    needs: tuple[Need, ...]
     promises: tuple[PromiseView, ...]
     findings: tuple[Finding, ...]
     memory: tuple[MemoryView, ...]

@@ -1,16 +1,16 @@
 """The queues on the server, those of the app and others, as they are now."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
 
 from lowkiq_lambda.base.errors import BackendDenied, LowkiqError
 from lowkiq_lambda.core import Core
-from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import Registered, read_registered, readable_shards
+from lowkiq_lambda.store.shard.declarations import Registered, read_each_registered, readable_shards
 from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -45,28 +45,46 @@ class FoundQueues(NamedTuple):
     are_all: bool
 
 
-def read_queues(core: Core, backend: Backend) -> FoundQueues:
-    """The queues of the server; where it may not be searched, those of the app. Raises BackendError."""
-    retry_for = core.config.redis_retry_for
+def read_queues(core: Core, backend: Backend, *, only_own: bool = False) -> FoundQueues:
+    """The queues of the server; where it may not be searched, or with `only_own`, those of the app.
+
+    Each kind of thing is read in one round trip, however many queues there are. Raises BackendError.
+    """
+    if only_own:
+        # Nobody asked for others, so none are missing.
+        return FoundQueues(_states(core, _own(core, backend), backend), are_all=True)
     try:
-        declared, are_all = declared_queues(backend, retry_for), True
+        declared, are_all = declared_queues(backend, core.config.redis_retry_for), True
     except BackendDenied:
-        own = ((name, read_registered(backend, name, retry_for)) for name in core.queues)
-        declared, are_all = {name: there for name, there in own if there is not None}, False
-    states = [_state(core, name, there, backend) for name, there in declared.items()]
-    return FoundQueues(states, are_all)
+        declared, are_all = _own(core, backend), False
+    return FoundQueues(_states(core, declared, backend), are_all)
 
 
-def _state(core: Core, name: str, there: Registered, backend: Backend) -> QueueState:
-    retry_for = core.config.redis_retry_for
-    shards = readable_shards(name, there, backend.prefix)
-    if not shards:
-        unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
-        return QueueState(name, there, shards, unread, (), backend.clock.time())
-    live, reader = [shards[number] for number in shards.layout.live], ShardReader(backend, retry_for)
-    metrics = _metrics(reader, shards, core.queues.worker_named(name))
-    probes = probe_each(backend, live, retry_for)
-    return QueueState(name, there, shards, metrics, probes, backend.now(shards[0]), _overdue(reader, live))
+def _own(core: Core, backend: Backend) -> dict[str, Registered]:
+    names = [*core.queues]
+    each = read_each_registered(backend, names, core.config.redis_retry_for) if names else []
+    return {name: there for name, there in zip(names, each, strict=True) if there is not None}
+
+
+def _states(core: Core, declared: Mapping[str, Registered], backend: Backend) -> list[QueueState]:
+    each = {name: readable_shards(name, there, backend.prefix) for name, there in declared.items()}
+    readable = {name: shards for name, shards in each.items() if shards}
+    live = {name: [shards[number] for number in shards.layout.live] for name, shards in readable.items()}
+    reader = ShardReader(backend, core.config.redis_retry_for)
+    metrics = _metrics_of_all(core, reader, readable)
+    everything = [*chain.from_iterable(live.values())]
+    probes = iter(probe_each(backend, everything, core.config.redis_retry_for) if everything else [])
+    states = []
+    for name, there in declared.items():
+        if name not in readable:
+            unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
+            states.append(QueueState(name, there, each[name], unread, (), backend.clock.time()))
+            continue
+        shards, own = readable[name], live[name]
+        probed = [*islice(probes, len(own))]
+        now = backend.now(shards[0])
+        states.append(QueueState(name, there, shards, metrics[name], probed, now, _overdue(reader, own)))
+    return states
 
 
 def _overdue(reader: ShardReader, live: Sequence[ShardRef]) -> int:
@@ -82,9 +100,27 @@ def _overdue(reader: ShardReader, live: Sequence[ShardRef]) -> int:
         return 0
 
 
-def _metrics(reader: ShardReader, shards: QueueShards, worker: type[Worker[Any]] | None) -> QueueMetrics | LowkiqError:
+def _metrics_of_all(
+    core: Core, reader: ShardReader, queues: Mapping[str, QueueShards]
+) -> dict[str, QueueMetrics | LowkiqError]:
     try:
-        (metrics,) = apart(reader, [worker], queue_metrics(reader, [shards]))
+        return _metrics(core, reader, queues)
+    except LowkiqError:
+        # Of one of them, perhaps: it hides no other.
+        return {name: _metrics_or_error(core, reader, name, shards) for name, shards in queues.items()}
+
+
+def _metrics_or_error(core: Core, reader: ShardReader, name: str, shards: QueueShards) -> QueueMetrics | LowkiqError:
+    try:
+        return _metrics(core, reader, {name: shards})[name]
     except LowkiqError as error:
         return error
-    return metrics
+
+
+def _metrics(
+    core: Core, reader: ShardReader, queues: Mapping[str, QueueShards]
+) -> dict[str, QueueMetrics | LowkiqError]:
+    if not queues:
+        return {}
+    workers = [core.queues.worker_named(name) for name in queues]
+    return dict(zip(queues, apart(reader, workers, queue_metrics(reader, [*queues.values()])), strict=True))

@@ -103,7 +103,7 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
     elif metrics.paused_lag:
         sentence = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
         advice = "Resume it on the page Tenants of the dashboard, or by app.operate(worker).resume(tenant=...)."
-        yield _found("paused", "warning", sentence, advice, name)
+        yield _found("paused tenants", "warning", sentence, advice, name)
     if metrics.limited_lag > LATE:
         sentence = (
             f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
@@ -113,7 +113,7 @@ def _of_numbers(core: Core, name: str, metrics: QueueMetrics) -> Iterator[Findin
         yield _found("limits", "warning", sentence, advice, name)
     if metrics.blocked:
         sentence = f"{several(metrics.blocked, 'id')} blocked, since the oldest payload failed for the last time"
-        advice = "Unblock or delete them on the dashboard, or by app.operate(worker)."
+        advice = f"Unblock them, on the dashboard or by lowkiq unblock {name}; or delete them."
         yield _found("blocked ids", "warning", sentence, advice, name)
     if metrics.damaged:
         sentence = f"{several(metrics.damaged, 'record')} set aside as unreadable"

@@ -1,6 +1,7 @@
 """All queues that Redis knows, also those that no worker of the app has; only read."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
@@ -21,12 +22,17 @@ def declared_queues(backend: Backend, retry_for: float) -> dict[str, Registered]
     return backend.retrying(retry_for, lambda: _declared(backend))
 
 
-def least_version(backend: Backend, shards: Sequence[ShardRef]) -> int:
-    """The least contract version of a library that may write to all of these; 0 for any. Raises BackendError."""
+def least_versions(backend: Backend, queues: Sequence[Sequence[ShardRef]]) -> list[int]:
+    """Of each queue: the least contract version of a library that may write to all its shards; 0 for any.
+
+    One round trip for all of them. Raises BackendError.
+    """
     with translated():
-        commands = [(key, ("HGET", key, "least_version")) for key in (shard.key("meta") for shard in shards)]
-        answers = [unless_refused(answer) for answer in send_each(backend.client, commands)]
-    return max((int(answer) for answer in answers if answer and answer.isdigit()), default=0)
+        keys = [shard.key("meta") for shards in queues for shard in shards]
+        commands = [(key, ("HGET", key, "least_version")) for key in keys]
+        answers = iter([unless_refused(answer) for answer in send_each(backend.client, commands)] if keys else [])
+    each = ([*islice(answers, len(shards))] for shards in queues)
+    return [max((int(answer) for answer in own if answer and answer.isdigit()), default=0) for own in each]
 
 
 def _declared(backend: Backend) -> dict[str, Registered]:

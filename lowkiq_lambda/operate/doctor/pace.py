@@ -1,0 +1,81 @@
+"""Handlers that fail, and handlers that run for much longer than they do: what the past of a queue tells."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from lowkiq_lambda.operate.doctor.findings import Finding
+from lowkiq_lambda.operate.doctor.words import time
+from lowkiq_lambda.operate.inspect.history import command, history, windows
+from lowkiq_lambda.store.server.faults import translated
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.views.processes import Doing, Process
+from lowkiq_lambda.views.queues import QueueHistory, Span
+
+FAILING: Final = 0.25
+"""The share of ids that failed in the last hour above which a queue is told of."""
+FEWEST: Final = 20
+"""Failures in that hour: of fewer a share says nothing."""
+LONGEST: Final = 300.0
+"""Seconds that each batch may take."""
+TIMES: Final = 10.0
+"""So many times as long as 95 of 100 batches a batch may take."""
+UNKNOWN: Final = 3_600.0
+"""Seconds that it may take where no other batch has ended in the last hour."""
+SHORTEST: Final = 0.1
+"""Seconds: what takes less is told as so much."""
+_SPAN: Final[Span] = "1h"
+
+
+def read_pasts(backend: Backend, names: Sequence[str]) -> Mapping[str, QueueHistory]:
+    """The last hour of each of these queues, in one round trip. Raises BackendError."""
+    if not names:
+        return {}
+    now = backend.clock.time()
+    spans = windows(_SPAN, now)
+    with translated():
+        answers = send_each(backend.client, [command(name, spans, backend.prefix) for name in names])
+    return {name: history(answer, spans, _SPAN, now) for name, answer in zip(names, answers, strict=True)}
+
+
+def pace_findings(pasts: Mapping[str, QueueHistory], processes: Sequence[Process]) -> Iterator[Finding]:
+    """The findings on these queues."""
+    for name, past in pasts.items():
+        yield from _failing(name, past)
+    for process in processes:
+        if not process.is_gone:
+            for doing in process.doing:
+                if doing.queue in pasts:
+                    yield from _hung(process, doing, pasts[doing.queue])
+
+
+def _failing(name: str, past: QueueHistory) -> Iterator[Finding]:
+    failed, ended = sum(past.series.failed), sum(past.series.ended)
+    if failed >= FEWEST and failed > FAILING * (failed + ended):
+        yield Finding(
+            section="work",
+            check="failing",
+            mark="warning",
+            says=f"in the last hour {failed:,} of {failed + ended:,} ids failed ({failed / (failed + ended):.0%})",
+            advice="See its errors on the dashboard: alike ones are in groups, each with the acts on its jobs.",
+            about=name,
+        )
+
+
+def _hung(process: Process, doing: Doing, past: QueueHistory) -> Iterator[Finding]:
+    seconds = process.seen_at - doing.since
+    usual = past.took.p95 if past.took else None
+    if seconds <= (UNKNOWN if usual is None else max(LONGEST, TIMES * usual)):
+        return
+    if usual is None:
+        habit = "no other has ended in the last hour"
+    else:
+        habit = f"95 of 100 take no more than {time(max(usual, SHORTEST))}"
+    yield Finding(
+        section="processes",
+        check="hung",
+        mark="warning",
+        says=f"a batch in shard {doing.shard} has run for {time(seconds)}, and {habit} ({process.id})",
+        advice="See what it waits for. Evict its holder on the page Shards: another process takes the shard.",
+        about=doing.queue,
+    )
