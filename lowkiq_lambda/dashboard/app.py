@@ -28,6 +28,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import activity, assets
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
+from lowkiq_lambda.dashboard.needs import Needs
 from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
@@ -123,6 +124,7 @@ def dashboard(
         throttle=Throttle(now, count_together),
         now=now,
         lag_limit=settings.dashboard_lag_limit,
+        needs=Needs(now),
     )
     refuse = partial(refusal, site)
     gate = Gate(

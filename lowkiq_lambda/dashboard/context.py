@@ -17,6 +17,7 @@ from starlette.routing import Route
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.assets import assets
+from lowkiq_lambda.dashboard.needs import Needs
 from lowkiq_lambda.dashboard.problems import FAILED, Code, problem_response, status_of
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
@@ -69,6 +70,7 @@ class Site:
     now: Callable[[], float]
     lag_limit: float
     """Seconds of lag from which a page shows it in red."""
+    needs: Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +249,6 @@ def _answer(site: Site, handler: Handler, request: Request) -> Response:
     except Exception:
         logger.exception("the dashboard failed on %s %s", request.method, request.url.path)
         return refusal(site, request, 500, FAILED)
+    finally:
+        if request.method != "GET":
+            site.needs.forget()

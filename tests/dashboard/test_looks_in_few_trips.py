@@ -8,6 +8,7 @@ from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda.operate.doctor.checkup import look_for_needs
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import MakeApp
@@ -25,6 +26,7 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "app.metrics": (lambda app, _: app.operate.metrics(), 2),
     "app.errors": (lambda app, _: app.operate.errors(), 6),
     "app.schedules.all": (lambda app, _: app.schedules.all(), 2),
+    "what needs somebody": (lambda app, _: look_for_needs(app.operate), 13),
     "the first page": (lambda _, browser: browser.get("/"), 6),
     "GET stats": (lambda _, browser: browser.get("/api/v1/stats"), 2),
     "GET queues": (lambda _, browser: browser.get("/api/v1/queues"), 2),

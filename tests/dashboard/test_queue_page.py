@@ -82,7 +82,8 @@ def test_a_lag_beyond_the_limit_is_marked(
     worker: Any = declare(app, queue_name, FailingHandler())
     worker.push_many([{"id": 1}])
     clock.advance(60.0)
-    assert "late" not in make_browser().get("/").text
+    page = make_browser().get("/").text
+    assert ("<title>Overview · lowkiq</title>" in page, 'class="late"' in page) == (True, False)
     monkeypatch.setenv("LOWKIQ_DASHBOARD_LAG_LIMIT", "60")
     browser = make_browser()
 

@@ -13,6 +13,9 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import Columns, sort_of
 from lowkiq_lambda.views.queues import Metrics, Overview, Quantiles, QueueOverview, Series
 
+MOST_NEEDS: Final = 30
+"""Lines on what needs somebody: more of them are not read."""
+
 
 class Total(msgspec.Struct, frozen=True, kw_only=True):
     """Sums of all queues, and their largest lag."""
@@ -97,6 +100,8 @@ def show(context: RequestContext) -> Response:
         heads=sort.heads(context, "", _COLUMNS, span=span),
         here=context.link("", span=span, **sort.fields),
         unseen=_unseen(context),
+        looked=context.site.needs.latest(context.app.operate, is_refresh=context.is_partial),
+        most=MOST_NEEDS,
     )
 
 

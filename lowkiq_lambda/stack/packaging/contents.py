@@ -31,9 +31,8 @@ _NOT_IN_LAMBDA: Final = {
     LIBRARY: {"__main__.py", "cli", "local", "stack", "testing"},
     "contrib": {"asgi.py"},
     "aws": {"drain_schedules"},
-    "operate": {"doctor"},
 }
-_PAGES: Final = {LIBRARY: {"dashboard"}, "operate": {"presentation"}}
+_PAGES: Final = {LIBRARY: {"dashboard"}, "operate": {"doctor", "presentation"}}
 # Folders that an earlier build may have left.
 _MADE_HERE: Final = {"dashboard": {"compiled"}}
 
