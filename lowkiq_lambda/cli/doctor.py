@@ -27,7 +27,7 @@ The check covers the server (eviction, memory, persistence, replicas, version, r
 the queues of the code beside those of the server. It finds due jobs that no process took for twice the poll \
 interval, queues that fail, paused queues and blocked ids, and processes, handlers, schedule entries, duties and moves \
 that stand still. It prints what needs somebody, worst first, as the dashboard does: each line has a mark, and says \
-what to do. With --all it prints each thing that it looked at.
+what to do. Then come things that could not be looked at; with --all it prints each thing that it looked at.
 """
 _EPILOGUE: Final = """
 MARKS
@@ -63,6 +63,7 @@ _WIDTH: Final = max(map(len, _MARKS.values()))
 _NARROWEST: Final = 60
 _NEEDS: Final = "Needs somebody, worst first"
 _NO_NEEDS: Final = "Nothing needs anybody."
+_NOT_KNOWN: Final = "Not known"
 
 
 _HEADS: Final = {
@@ -128,17 +129,24 @@ def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
 
 
 def describe(check: CheckUp, *, everything: bool = False) -> str:
-    """What needs somebody, or all findings by section; the promises, and a line of sums."""
+    """What needs somebody, and what is not known, or all findings by section; the promises, and a line of sums."""
     columns = max(_NARROWEST, min(shutil.get_terminal_size((100, 24)).columns, 120))
     lines = [check.server, "", _NEEDS if check.needs else _NO_NEEDS]
     lines += [line for need in check.needs for line in _lines(need, _advice_of(need), columns)]
-    for section in SECTIONS if everything else ():
-        own = [finding for finding in check.findings if finding.section == section]
-        if own:
-            lines += ["", _HEADS[section]]
-            lines += [line for finding in own for line in _lines(finding, finding.advice, columns)]
+    for head, findings in (_sections(check) if everything else _not_known(check)).items():
+        if findings:
+            lines += ["", head]
+            lines += [line for finding in findings for line in _lines(finding, finding.advice, columns)]
     lines += ["", "Promises", *map(_promise, check.promises), "", _sums(check)]
     return "\n".join(lines)
+
+
+def _sections(check: CheckUp) -> dict[str, list[Finding]]:
+    return {_HEADS[section]: [one for one in check.findings if one.section == section] for section in SECTIONS}
+
+
+def _not_known(check: CheckUp) -> dict[str, list[Finding]]:
+    return {_NOT_KNOWN: [finding for finding in check.findings if finding.mark == "unknown"]}
 
 
 def _advice_of(need: Need) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.duties.runner import DutyRunner
-from lowkiq_lambda.operate.doctor.health import process_findings
+from lowkiq_lambda.operate.doctor.health import RECENTLY, process_findings
 from lowkiq_lambda.operate.doctor.words import LATE
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.entry import new_entry
@@ -52,6 +52,31 @@ def test_processes_that_are_quiet_gone_slow_or_of_another_version_are_told() -> 
     for name, finding in zip(("web-2:1", "web-3:1", "web-4:1", "web-5:1"), findings.values(), strict=True):
         assert name in finding.says
         assert finding.advice
+
+
+def test_a_process_that_is_gone_is_told_for_an_hour() -> None:
+    """Its work is with others by then; where no other lives it is told until it is forgotten."""
+    gone = Process(
+        id="web-1:1",
+        host="web-1",
+        pid=1,
+        kind="daemon",
+        version="1",
+        since=0.0,
+        threads=5,
+        state="running",
+        is_gone=True,
+    )
+    checks = [
+        [finding.check for finding in process_findings(processes, "1")]
+        for processes in (
+            [gone, msgspec.structs.replace(gone, is_gone=False, seen_at=RECENTLY)],
+            [gone, msgspec.structs.replace(gone, is_gone=False, seen_at=RECENTLY + 1)],
+            [gone],
+        )
+    ]
+
+    assert [["processes", "gone"], ["processes"], ["processes", "gone"]] == checks
 
 
 def test_an_entry_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> None:

@@ -19,6 +19,8 @@ from lowkiq_lambda.views.processes import Process
 
 MISSED_HEARTBEATS: Final = 3.0
 """So many heartbeats may be missing."""
+RECENTLY: Final = 3_600.0
+"""Seconds for which a process that is gone is told of while others live: they have its work."""
 RETRY_FOR: Final = 2.0
 """Seconds for which the server is asked: a check has few of them."""
 
@@ -91,6 +93,8 @@ def _names(processes: Sequence[Process]) -> str:
 def process_findings(processes: Sequence[Process], version: str) -> Iterator[Finding]:
     """The findings on daemons and invocations, of this app and of others on the server."""
     living = [process for process in processes if not process.is_gone]
+    # Where nobody lives, nobody has taken over.
+    since = max(process.seen_at for process in living) - RECENTLY if living else 0.0
     if living:
         yield _found("processes", "ok", f"{several(len(living), 'process')} heard of within a minute: {_names(living)}")
     else:
@@ -98,7 +102,7 @@ def process_findings(processes: Sequence[Process], version: str) -> Iterator[Fin
     if quiet := [process for process in living if process.quiet]:
         sentence = f"{_names(quiet)} begins nothing new"
         yield _found("quiet", "warning", sentence, "If no deploy is under way, end it: lowkiq processes --stop P.")
-    if dead := [process for process in processes if process.is_gone]:
+    if dead := [process for process in processes if process.is_gone and process.seen_at >= since]:
         sentence = f"{_names(dead)} has not been heard of for a minute: it died, or cannot reach the server"
         yield _found("gone", "warning", sentence, "Look at its log. What it had in flight others recover.")
     if slow := [process for process in living if process.is_slow]:

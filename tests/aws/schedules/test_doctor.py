@@ -125,7 +125,7 @@ def test_aws_that_refuses_hides_nothing(
     """What the server tells is told, and of AWS that it is not known."""
     app = write_app({"Orders": 3})
     del run
-    code = main(["doctor", app, "--stack", prefix])
+    code = main(["doctor", app, "--stack", prefix, "--all"])
     told = capfd.readouterr().out
 
     assert code in {DONE, FAILED}
