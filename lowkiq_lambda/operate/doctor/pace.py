@@ -56,7 +56,7 @@ def _failing(name: str, past: QueueHistory) -> Iterator[Finding]:
             section="work",
             check="failing",
             mark="warning",
-            says=f"in the last hour {failed:,} of {failed + ended:,} ids failed ({failed / (failed + ended):.0%})",
+            says=f"in the last hour {failed:,} of {failed + ended:,} ids failed ({failed * 100 // (failed + ended)}%)",
             advice="See its errors on the dashboard: alike ones are in groups, each with the acts on its jobs.",
             about=name,
         )
