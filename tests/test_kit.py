@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parent
 HISTORY = "proof.history"
 """The format of histories and their checker: it is published, and all suites that do harm are judged by it."""
-PROVEN = {"chaos", "models", "mutants"}
+PROVEN = {"chaos", "models", "mutants", "properties"}
 """Suites that `make proof` runs for longer."""
 
 pytestmark = pytest.mark.xdist_group("kit")  # all files are read once

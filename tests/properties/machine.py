@@ -226,6 +226,7 @@ class StoreMachine(DisturbedMachine):
         self.model.settle(call, outcomes, partial=True)
         new = self.model.more(limits, left)
         due_at = self.model.next_due(self.model.flight) if self.model.may_claim_beside() else None
+        assert due_at == self.holder.due_at
         again = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
         for told in (claim, again):
             assert sorted(new) == sorted(delivery.id for delivery in told.deliveries) if told else not new

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import seed as seeded
 
 from tests.kit.servers import Server
+from tests.properties.expiring import ExpiringMachine
+from tests.properties.journalled import JournalledMachine
+from tests.properties.laned import LaneMachine
 from tests.properties.operated import OperatedMachine, run
-from tests.properties.test_expiring import ExpiringMachine
-from tests.properties.test_journalled import JournalledMachine
-from tests.properties.test_store_machine import LaneMachine
-from tests.properties.test_tracked import TrackedMachine
-from tests.properties.test_troubled import TroubledMachine
+from tests.properties.tracked import TrackedMachine
+from tests.properties.troubled import TroubledMachine
 
 MACHINES: Final[Mapping[str, type[OperatedMachine]]] = {
     "beside a model": OperatedMachine,

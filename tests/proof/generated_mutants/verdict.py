@@ -19,6 +19,8 @@ JUST: Final = 5.0
 """Seconds that a call may have been tried again: what is due since then was not when it was made first."""
 HEADS: Final = 60
 """Bytes that a claim may count beside payloads: the heads of a few records."""
+LAST_TIME: Final = " for the last time"
+"""Ends the error of a failure without a retry."""
 FEW: Final = 8
 """An id with so many payloads is handed over as a whole, but for its chunks."""
 SETTLING: Final = 1.5
@@ -92,8 +94,8 @@ def _look_at_dead(world: "ShardWorld", state: dict[str, Any]) -> None:
             deaths = world.account.lone_deaths[number_of(entry)]
             if job_id.startswith("kill") and world.workload.dead_head == "skip":
                 assert deaths == CRASHES, f"{job_id} lies in the morgue after {deaths} deaths"
-        texts = {f"{number} failed" for number in world.pushed} | {"crashed"}
-        assert error in texts, f"{job_id} lies in the morgue with the error {error!r}"
+        texts = {"crashed", *(f"{number} failed" for number in world.pushed)}
+        assert error.removesuffix(LAST_TIME) in texts, f"{job_id} lies in the morgue with the error {error!r}"
         assert job_id in state["failures"], f"no failure of {job_id} is noted"
     for number, deaths in world.account.lone_deaths.items():
         assert deaths <= CRASHES, f"{number} killed {deaths} processes"
@@ -107,7 +109,7 @@ def _look_at_dead(world: "ShardWorld", state: dict[str, Any]) -> None:
 
 
 def _look_at_blocked(world: "ShardWorld", state: dict[str, Any]) -> None:
-    texts = {f"{number} failed" for number in world.pushed} | {"crashed"}
+    texts = {f"{number} failed{LAST_TIME}" for number in world.pushed} | {"crashed"}
     for job_id in state["waiting"]:
         kept = state["trouble"][job_id].keys()
         assert {"blocked_since", "head"} <= kept <= {"blocked_since", "head", "abandoned"}, f"{job_id} has {kept}"
@@ -127,7 +129,9 @@ def _look_at_items(world: "ShardWorld", state: dict[str, Any]) -> None:
         assert item.messages or label not in dead | blocked, f"item {label} does not say why it is {item.status}"
         tries = RETRIES + 1 if label in blocked and item.id.startswith("bad") else 0
         assert item.attempts >= tries, f"item {label} is blocked after {item.attempts} tries"
-        assert item.status != "f" or "refused" in item.messages, f"item {label} is refused for {item.messages}"
+        assert item.status != "f" or f"refused: {item.id}" in item.messages, (
+            f"item {label} is refused for {item.messages}"
+        )
 
 
 def _without_dying(events: Sequence[Event], *, supersedes: bool) -> Iterator[Event]:

@@ -157,7 +157,7 @@ class ShardVisitor(LeaseSession):
             return one.id, "later", when, moved
         others: dict[str, OutcomeRecord] = {
             "suspected": (one.id, "suspected", 0),
-            "rejected": (one.id, "rejected", "0" * 16, 0, b"refused", ""),
+            "rejected": (one.id, "rejected", "0" * 16, 0, f"refused: {one.id}".encode(), ""),
             "exited": (one.id, "returned", (one.exit_count or 0) + 1),
             "saved": (one.id, "returned"),
         }
@@ -165,10 +165,11 @@ class ShardVisitor(LeaseSession):
 
     def _failed(self, one: Delivery, at: float) -> OutcomeRecord:
         world, count = self._world, one.retry_count + 1
-        error = self._charge or b"%d failed" % number_of(entry_of(one.entries[0]))
+        error, number = self._charge, number_of(entry_of(one.entries[0]))
         if count < RETRIES or not one.id.startswith("bad"):
+            error = error or b"%d failed" % number
             return one.id, "retried", count, at, error, "s", world.rng.random() < 0.3, b"brief"
-        dead_head = world.workload.dead_head
+        error, dead_head = error or b"%d failed for the last time" % number, world.workload.dead_head
         if dead_head == "block":
             return one.id, "blocked", error, "s", b"brief"
         return one.id, "dead", error, "s", b"brief", *([] if dead_head == "skip" else [dead_head])
