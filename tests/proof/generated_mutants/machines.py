@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import seed as seeded
 
@@ -46,7 +47,7 @@ class ModelledWorld:
         machine = seeded(seed)(type(self._machine.__name__, (self._machine,), {}))
         try:
             run(machine, self._server, EXAMPLES, **_SETTINGS)
-        except Exception as wrong:  # noqa: BLE001 - what a fault of a script makes of a machine, it may be any
+        except (Exception, pytest.fail.Exception) as wrong:  # noqa: BLE001 - what a fault of a script makes of a machine
             return [f"{type(wrong).__name__}: {wrong}".partition("\n")[0]]
         return []
 
