@@ -116,18 +116,11 @@ class Scene(msgspec.Struct, frozen=True):
                     at = time.monotonic()
                     outcome = "stale" if has_lost_its_lease(batch) else "failed" if is_bad else "done"
                     history.write("end", job_id, at=at, outcome=outcome, token=batch.token)
-                    if rest := batch[job_id][len(parts[job_id]) :]:
+                    if len(parts[job_id]) < len(batch[job_id]):
+                        # To whoever reads it nobody was handed the others.
                         for position in range(len(parts[job_id])):
                             batch.done(job_id, payload=position)
                         batch.put_off(job_id, Later(0.02))
-                        if outcome == "done":
-                            note_rest(batch, job_id, rest, at)
-
-        def note_rest(batch: Batch, job_id: str, rest: list[int], at: float) -> None:
-            """Two runs to whoever reads it: of what is marked as done, and then of the others."""
-            scope = str(shard_for(job_id, SHARDS))
-            history.write("begin", job_id, rest, at=at, token=batch.token, scope=scope)
-            history.write("end", job_id, at=at, outcome="failed", token=batch.token)
 
         return app.worker(Noting)
 
