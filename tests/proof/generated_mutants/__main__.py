@@ -23,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=FILES, metavar="FILE", help=f"of {', '.join(FILES)}")
     parser.add_argument("--count", type=int, help="how many are drawn; all of them by default")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="which are drawn")
-    parser.add_argument("--again", action="store_true", help="plant those alone that were not found the last time")
+    parser.add_argument(
+        "--again", action="store_true", help="look for longer, and only for what was not found the last time"
+    )
     options = parser.parse_args(arguments)
     before = kept("score", MutationScore)
     files = options.only or FILES

@@ -47,6 +47,8 @@ SEEDS_OF_MACHINES: Final = 2
 """Runs of each machine, which take a hundred times as long."""
 MOST_RUNS: Final = 60
 """Runs that look for one fault."""
+LONGER: Final = 4
+"""So many times as many look for one that was not found before."""
 Tell: TypeAlias = Callable[[int, int, ScoredMutant | None], object]
 """Told how many are tried, of how many, and the last one."""
 Runs: TypeAlias = Mapping[ExecutedLine, Sequence[tuple[str, int]]]
@@ -68,12 +70,12 @@ class Worlds:
         for world in self.by_name.values():
             world.close()
 
-    def runs(self, changed: ChangedScripts, seeds: int) -> tuple[Runs, list[str]]:
-        """Which lines each run executes; and what is wrong with the scripts as they are."""
+    def runs(self, changed: ChangedScripts, times: int) -> tuple[Runs, list[str]]:
+        """Which lines each run executes, so many times as many as usual; and what is wrong with the scripts as they are."""
         runs, wrong = defaultdict[ExecutedLine, list[tuple[str, int]]](list), list[str]()
         with changed.counting():
             for name, world in self.by_name.items():
-                for seed in range(min(seeds, SEEDS_OF_MACHINES) if name in MACHINES else seeds):
+                for seed in range(times * (SEEDS_OF_MACHINES if name in MACHINES else SEEDS)):
                     executed(self.server.admin)
                     wrong += [f"{name} {seed}: {words}" for words in world.play(seed)]
                     for line in executed(self.server.admin):
@@ -138,8 +140,8 @@ def prove_score(
 ) -> MutationScore:
     """Plant the faults of these files, or so many of them as the seed draws.
 
-    `before`: those that were found then are not planted again. Raises AssertionError if a run finds something wrong
-    with the scripts as they are.
+    `before`: those that were found then are not planted again, and the others are looked for longer. Raises
+    AssertionError if a run finds something wrong with the scripts as they are.
     """
     began = monotonic()
     results = [one for one in before.results if one.outcome == "found"] if before else []
@@ -147,9 +149,10 @@ def prove_score(
     mutants = [one for one in drawn(files, most, seed) if (one.file, one.line, one.change) not in places]
     tell(0, len(mutants), None)
     with Server() as server, ChangedScripts() as changed, closing(Worlds(server)) as worlds:
-        runs, wrong = worlds.runs(changed, SEEDS)
+        times = LONGER if before else 1
+        runs, wrong = worlds.runs(changed, times)
         assert not wrong, wrong
-        for number, one in enumerate(_scored(worlds, changed, mutants, runs), 1):
+        for number, one in enumerate(_scored(worlds, changed, mutants, runs, times * MOST_RUNS), 1):
             results.append(one)
             tell(number, len(mutants), one)
     unproved = {file: sorted(line.line for line in countable(file) - runs.keys()) for file in files}
@@ -158,7 +161,7 @@ def prove_score(
 
 
 def _scored(
-    worlds: Worlds, changed: ChangedScripts, mutants: Sequence[LuaMutant], runs: Runs
+    worlds: Worlds, changed: ChangedScripts, mutants: Sequence[LuaMutant], runs: Runs, most: int
 ) -> Iterator[ScoredMutant]:
     """Each with what became of it."""
     lines, known = lines_of(mutants), equivalents()
@@ -168,7 +171,7 @@ def _scored(
             outcome, by = "equivalent", known[mutant.key]
         elif executing := runs.get(lines[mutant]):
             with changed.fault(mutant):
-                by = worlds.finds(_spread(executing)[:MOST_RUNS])
+                by = worlds.finds(_spread(executing)[:most])
                 if not by and mutant.file in OF_THE_MODEL:
                     by = worlds.leaves_the_model()
             outcome = "found" if by else "not found"
