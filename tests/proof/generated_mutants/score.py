@@ -71,7 +71,7 @@ class Worlds:
             world.close()
 
     def runs(self, changed: ChangedScripts, times: int) -> tuple[Runs, list[str]]:
-        """Which lines each run executes, so many times as many as usual; and what is wrong with the scripts as they are."""
+        """Which lines each run executes, so many times as usual; and what is wrong with the scripts as they are."""
         runs, wrong = defaultdict[ExecutedLine, list[tuple[str, int]]](list), list[str]()
         with changed.counting():
             for name, world in self.by_name.items():
