@@ -96,7 +96,7 @@ class ShardAccount:
             self.in_dead_hands.remove(job_id)
             self.in_parts.add(job_id)
         self.due_from.pop(job_id, None)
-        if word in ("done", "rejected", "dead"):
+        if word in ("done", "rejected", "expired", "dead"):
             left = numbers if word != "dead" else numbers[:1]
             for number in left:
                 self.counts[job_id].pop(number, None)
@@ -113,7 +113,7 @@ class ShardAccount:
                 self.errors.pop(job_id, None)
             if record[2]:
                 self.due_from[job_id] = float(record[2])
-        if word in ("done", "rejected"):
+        if word in ("done", "rejected", "expired"):
             self.is_known[job_id] = True
 
     def forget(self, ids: Iterable[str]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["done", "returned", "retried", "later", "suspected", "rejected", "saved", "exited"]
+Kind: TypeAlias = Literal["done", "returned", "retried", "later", "suspected", "rejected", "expired", "saved", "exited"]
 
 
 RETRIES: Final = 1
@@ -63,7 +63,12 @@ WORKLOADS: Final = (
     Workload("cursors", weights={"done": 4, "saved": 6, "returned": 2, "later": 3, "retried": 2}, deaths=4),
     Workload("tenants", {"tenants": "spread"}, ids=("a:1", "a:2", "b:1", "c:1", "bad-1", "d"), weights=_TROUBLED),
     Workload("headers", weights={**_TROUBLED, "rejected": 3}, headers=True, once_more=0.4, many=6),
-    Workload("tasks", weights={**_TROUBLED, "rejected": 6}, tracked=True, ids=("a", "b", "c", "kill-1", "bad-1")),
+    Workload(
+        "tasks",
+        weights={**_TROUBLED, "rejected": 6, "expired": 3},
+        tracked=True,
+        ids=("a", "b", "c", "kill-1", "bad-1"),
+    ),
     Workload("blocked heads", dead_head="block", ids=("a", "b", "kill-1", "bad-1", "bad-2")),
     Workload("blocked items", dead_head="block", tracked=True, ids=("a", "kill-1", "bad-1", "bad-2"), many=5),
     Workload("dropped items", dead_head="drop", tracked=True, ids=("a", "b", "kill-1", "bad-1"), many=5),

@@ -129,7 +129,7 @@ def _look_at_items(world: "ShardWorld", state: dict[str, Any]) -> None:
         assert item.messages or label not in dead | blocked, f"item {label} does not say why it is {item.status}"
         tries = RETRIES + 1 if label in blocked and item.id.startswith("bad") else 0
         assert item.attempts >= tries, f"item {label} is blocked after {item.attempts} tries"
-        assert item.status != "f" or f"refused: {item.id}" in item.messages, (
+        assert item.status != "f" or {f"refused: {item.id}", "expired"} & {*item.messages}, (
             f"item {label} is refused for {item.messages}"
         )
 

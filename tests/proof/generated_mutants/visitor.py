@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 RETRY_FOR: Final = 60.0
 RETRY_IN: Final = 7.0
-_RAN: Final = {"done": "done", "rejected": "done", "retried": "failed", "dead": "failed", "blocked": "failed"}
+_RAN: Final = {
+    "done": "done",
+    "rejected": "done",
+    "expired": "done",
+    "retried": "failed",
+    "dead": "failed",
+    "blocked": "failed",
+}
 """What a handler's run came to; it did not run where the outcome is another one."""
 
 
@@ -121,7 +128,7 @@ class ShardVisitor(LeaseSession):
 
     def _note(self, one: Delivery, record: OutcomeRecord, *, is_late: bool) -> None:
         world, word = self._world, record[1]
-        if word in ("done", "rejected"):
+        if word in ("done", "rejected", "expired"):
             self._write("settled", one)
         if not is_late:
             world.account.end(one, record)
@@ -158,6 +165,7 @@ class ShardVisitor(LeaseSession):
         others: dict[str, OutcomeRecord] = {
             "suspected": (one.id, "suspected", 0),
             "rejected": (one.id, "rejected", "0" * 16, 0, f"refused: {one.id}".encode(), ""),
+            "expired": (one.id, "expired", "", "", *(entry_of(entry).arrival for entry in one.entries)),
             "exited": (one.id, "returned", (one.exit_count or 0) + 1),
             "saved": (one.id, "returned"),
         }
