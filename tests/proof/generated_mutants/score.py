@@ -47,7 +47,7 @@ SEEDS_OF_MACHINES: Final = 2
 """Runs of each machine, which take a hundred times as long."""
 MOST_RUNS: Final = 60
 """Runs that look for one fault."""
-LONGER: Final = 4
+LONGER: Final = 2
 """So many times as many look for one that was not found before."""
 Tell: TypeAlias = Callable[[int, int, ScoredMutant | None], object]
 """Told how many are tried, of how many, and the last one."""
