@@ -214,7 +214,8 @@ class StoreMachine(DisturbedMachine):
 
     def reasons(self, count: int) -> SearchStrategy[list[tuple[str, str, str]]]:
         """Why so many payloads end before their id, the error that keeps each, and its digits: "" for well."""
-        return st.just([("", "", "")] * count)
+        ends = [("", "", ""), ("", "", ""), ("no", "", DIGITS), ("no", "not qualified", DIGITS)]
+        return st.lists(st.sampled_from(ends), min_size=count, max_size=count)
 
     def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
         """The holder claims more beside what still runs, twice."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
-from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.jobs.job import ItemRef
 from tests.kit.stored import Entry
@@ -130,11 +129,6 @@ class TrackedMachine(OperatedMachine):
                 self.ends[id_] = "df"
                 self.marked |= {at: "f" if why else "d" for at, why in zip(details[::4], details[1::4], strict=True)}
         return before
-
-    def reasons(self, count: int) -> SearchStrategy[list[tuple[str, str, str]]]:
-        """Well, or with a business failure, which may keep the payload."""
-        ends = [("", "", ""), ("no", "", DIGITS), ("no", "not qualified", DIGITS)]
-        return st.lists(st.sampled_from(ends), min_size=count, max_size=count)
 
     def note_end(self, outcome: OutcomeRecord | None) -> OutcomeRecord | None:
         """Remember how items of the id may end by it."""

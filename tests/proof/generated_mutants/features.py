@@ -59,7 +59,7 @@ WORKLOADS: Final = (
     Workload("equal and many", {"merge": "max"}, weights=_TROUBLED, once_more=0.6, many=14, pad=90, ids=("a", "bad-1")),
     Workload("side by side", weights=_TROUBLED, beside=True),
     Workload("without merging", {"merge": "never"}, weights=_TROUBLED, many=12, pad=200),
-    Workload("latest", {"merge": "latest"}, weights=_TROUBLED),
+    Workload("latest", {"merge": "latest"}, weights={**_TROUBLED, "rejected": 2, "expired": 1}),
     Workload("cursors", weights={"done": 4, "saved": 6, "returned": 2, "later": 3, "retried": 2}, deaths=4),
     Workload("tenants", {"tenants": "spread"}, ids=("a:1", "a:2", "b:1", "c:1", "bad-1", "d"), weights=_TROUBLED),
     Workload("headers", weights={**_TROUBLED, "rejected": 3}, headers=True, once_more=0.4, many=6),
