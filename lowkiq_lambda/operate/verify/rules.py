@@ -88,7 +88,9 @@ class Judge:
         self._rejected: dict[str, tuple[int, str]] = {}
         """In which call ids were rejected, as payloads of them may go to the morgue in the same one."""
         self._expired: dict[tuple[str, Place], tuple[int, str]] = {}
-        """In which call payloads expired, as these may go to the morgue in the same one, before or behind that."""
+        """In which call payloads expired, as these may go to the morgue in the same one."""
+        self._died: dict[tuple[str, Place], tuple[int, str]] = {}
+        """In which call payloads went to the morgue, as that may be told before it is told that they expired."""
         self._call = ""
         self._calls: dict[int, int] = {}
         """The last call under each token."""
@@ -209,9 +211,9 @@ class Judge:
         job_id, place = item[0], Place(*item[1:3])
         self._expired[job_id, place] = self._holder, self._call
         self._note_met(job_id)
-        if self.ledger.state(job_id, place) == MORGUE:
-            return
-        self._end_up(job_id, place, {FLIGHT}, "expired")
+        # In the morgue it may have been joined with an equal one.
+        if self._died.get((job_id, place)) != (self._holder, self._call):
+            self._end_up(job_id, place, {FLIGHT}, "expired")
 
     def _back(self, item: Sequence[Any]) -> None:
         self._settled(item[0])
@@ -248,6 +250,8 @@ class Judge:
             before = before | {"done", "rejected"}
         if kind == "dead" and self._expired.get((job_id, place)) == (self._holder, self._call):
             before = before | {"expired"}
+        if kind == "dead":
+            self._died[job_id, place] = self._holder, self._call
         oldest = self.ledger.among(job_id, FLIGHT)[:1]
         was_in_flight = (was := self._end_up(job_id, place, before, after)) == FLIGHT
         if kind == "requeued" and len(item) > 3:  # noqa: PLR2004 - with its new place
