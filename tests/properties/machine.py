@@ -52,7 +52,7 @@ SIGNATURES = st.sampled_from(["s", "s", "t"])
 
 DUE_JOBS: SearchStrategy[list[Any]] = st.lists(st.tuples(IDS, PAYLOADS, SCORES, st.none()), min_size=2, max_size=5)
 WIDE_LIMITS = st.builds(
-    Limits, st.sampled_from([4, 4, 3, 2]), st.sampled_from([100, 100, 4, 3]), st.just(9999), CHUNKS, SIDES
+    Limits, st.sampled_from([4, 4, 4, 3, 2, 1]), st.sampled_from([100, 100, 4, 3]), st.just(9999), CHUNKS, SIDES
 )
 NEXT_STEPS: SearchStrategy[Next] = st.sampled_from(["claim", "claim", "more", "more", "release", "part"])
 STEPS_OF_WORK = st.lists(
