@@ -7,6 +7,7 @@ from typing import Final, get_args
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Mark
+from lowkiq_lambda.views.processes import Process
 
 ROOT: Final = Path(__file__).parents[2]
 _CHECK: Final = re.compile(r'(?:_found\(\s*(?:node,\s*)?|check=|_unless_refused\("\w+", )"([a-z ]+)"')
@@ -33,3 +34,8 @@ def words(finding: Finding) -> str:
 def not_ok(checked: CheckUp) -> list[int]:
     """The promises that do not simply hold."""
     return [promise.number for promise in checked.promises if promise.mark != "ok"]
+
+
+def running_process() -> Process:
+    """A daemon that is well."""
+    return Process(id="web-1:1", host="web-1", pid=1, kind="daemon", version="1", since=0.0, threads=5, state="running")

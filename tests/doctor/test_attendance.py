@@ -12,8 +12,7 @@ from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.entry import new_entry
 from lowkiq_lambda.schedules.times import parse_cron
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.processes import Process
-from tests.doctor.looks import found
+from tests.doctor.looks import found, running_process
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.servers import Server
@@ -37,7 +36,7 @@ class Sweep:
 
 def test_processes_that_are_quiet_gone_slow_or_of_another_version_are_told() -> None:
     """Each with its name, and what to do."""
-    well = Process(id="web-1:1", host="web-1", pid=1, kind="daemon", version="1", since=0.0, threads=5, state="running")
+    well = running_process()
     one = msgspec.structs.replace
     odd = [
         one(well, id="web-2:1", state="quiet"),
@@ -56,17 +55,7 @@ def test_processes_that_are_quiet_gone_slow_or_of_another_version_are_told() -> 
 
 def test_a_process_that_is_gone_is_told_for_an_hour() -> None:
     """Its work is with others by then; where no other lives it is told until it is forgotten."""
-    gone = Process(
-        id="web-1:1",
-        host="web-1",
-        pid=1,
-        kind="daemon",
-        version="1",
-        since=0.0,
-        threads=5,
-        state="running",
-        is_gone=True,
-    )
+    gone = msgspec.structs.replace(running_process(), is_gone=True)
     checks = [
         [finding.check for finding in process_findings(processes, "1")]
         for processes in (

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+import msgspec
 import pytest
 
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
@@ -10,7 +11,7 @@ from lowkiq_lambda.operate.doctor.needs import ORDER, needs_of
 from lowkiq_lambda.operate.doctor.pace import FEWEST, LONGEST, UNKNOWN, pace_findings
 from lowkiq_lambda.views.processes import Doing, Process
 from lowkiq_lambda.views.queues import Quantiles, QueueHistory, Series
-from tests.doctor.looks import CHECKS
+from tests.doctor.looks import CHECKS, running_process
 
 NOW: Final = 1_800_000_000.0
 
@@ -25,20 +26,7 @@ def past(failed: int = 0, ended: int = 0, p95: float | None = None) -> QueueHist
 def process(seconds: float, *, is_gone: bool = False) -> Process:
     """One that has had a batch for so long."""
     doing = (Doing(queue="orders", shard=3, since=NOW - seconds, count=1, ids=("a",)),)
-    told: Process = Process(
-        id="web-1:1",
-        host="web-1",
-        pid=1,
-        kind="daemon",
-        version="1",
-        since=0.0,
-        threads=5,
-        state="running",
-        doing=doing,
-        seen_at=NOW,
-        is_gone=is_gone,
-    )
-    return told
+    return msgspec.structs.replace(running_process(), doing=doing, seen_at=NOW, is_gone=is_gone)
 
 
 @pytest.mark.parametrize(
