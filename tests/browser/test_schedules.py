@@ -70,7 +70,7 @@ def test_the_list_has_room_for_all_columns(scheduled: Any, visit: Visit) -> None
 def test_an_entry_is_switched_off_and_run(app: Lowkiq, scheduled: Any, visit: Visit) -> None:
     """X-9: from the overview to the entry; each action is asked about first."""
     page = visit()
-    page.get_by_role("link", name="Schedules").click()
+    page.get_by_role("link", name="Schedules", exact=True).click()
     page.get_by_role("link", name="poll").click()
     page.get_by_role("button", name="Switch off…").click()
     expect(page.get_by_text("does not fire until it is switched on again")).to_be_visible()

@@ -50,7 +50,7 @@ def sign_in(page: Page, stack: Stack) -> None:
     page.goto(stack.deployment.dashboard_url)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("link", name=QUEUE)).to_be_visible()
+    expect(page.get_by_role("link", name=QUEUE, exact=True)).to_be_visible()
 
 
 def test_numbers_are_for_those_who_have_the_password(stack: Stack) -> None:
