@@ -39,7 +39,7 @@ def walk(page: Page, address: str, queue_name: str) -> None:
         expect(tabs.get_by_role("link", name=name)).to_have_attribute("aria-current", "page")
         assert page.url.startswith(address)
     page.get_by_role("link", name="lowkiq", exact=True).click()
-    expect(page.get_by_role("link", name=queue_name)).to_be_visible()
+    expect(page.get_by_role("link", name=queue_name, exact=True)).to_be_visible()
     assert address == page.url
     page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_title("Sign in · lowkiq")

@@ -64,7 +64,7 @@ def test_the_list_has_room_for_all_columns(scheduled: Any, visit: Visit) -> None
         picture(page, f"schedules-{width}")
         hidden.append(page.evaluate(OUT_OF_SIGHT))
     assert [0] * 4 == hidden
-    assert page.get_by_role("link", name=scheduled.queue_name).is_visible()
+    assert page.get_by_role("link", name=scheduled.queue_name, exact=True).is_visible()
 
 
 def test_an_entry_is_switched_off_and_run(app: Lowkiq, scheduled: Any, visit: Visit) -> None:

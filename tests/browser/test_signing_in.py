@@ -30,7 +30,7 @@ def test_nobody_sees_a_page_before_he_has_signed_in(
 
     page.get_by_label("Password").fill(OPERATOR)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("link", name=worker.queue_name)).to_be_visible()
+    expect(page.get_by_role("link", name=worker.queue_name, exact=True)).to_be_visible()
 
     page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_title("Sign in · lowkiq")
@@ -47,7 +47,7 @@ def test_signing_in_needs_no_pointer(worker: Any, site: str, open_window: OpenWi
 
     page.keyboard.type(OPERATOR)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name=worker.queue_name)).to_be_visible()
+    expect(page.get_by_role("link", name=worker.queue_name, exact=True)).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")

@@ -173,7 +173,7 @@ def test_an_answer_that_is_not_ours_is_not_put_into_the_page(worker: Any, visit:
 def test_the_focus_stays_while_numbers_change(worker: Any, visit: Visit) -> None:
     """Who has come to a link by keyboard is still there after a refresh."""
     page = watch(visit)
-    link = page.get_by_role("link", name=worker.queue_name)
+    link = page.get_by_role("link", name=worker.queue_name, exact=True)
     link.focus()
 
     worker.push_many([{"id": 1}])
