@@ -11,7 +11,7 @@ from lowkiq_lambda.store.shard.keys import EXPIRY
 from lowkiq_lambda.store.shard.lease_replies import StoredClaim
 from tests.kit.stored import Entry
 from tests.properties.disturbing import disturbance
-from tests.properties.machine import DELAYS, DIGITS, IDS, PAYLOADS, SCORES, Job
+from tests.properties.machine import DELAYS, DIGITS, IDS, JOBS, PAYLOADS, SCORES, Job
 from tests.properties.model import Flown, NewJob, OutcomeRecord
 from tests.properties.operated import OperatedMachine
 from tests.properties.operators import OperatedModel
@@ -20,7 +20,7 @@ EXPIRED = "expired"
 LIFE_OF = {'"x"': 200.0, '"y"': 5_000.0}
 """Of payloads in the other pushes, by their text."""
 LIVES = st.sampled_from([None, None, 100.0, 200.0, 5_000.0])
-JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS, LIVES), min_size=1, max_size=4)
+EXPIRING_JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS, LIVES), min_size=1, max_size=4)
 
 
 class ExpiringModel(OperatedModel):
@@ -101,12 +101,12 @@ class ExpiringMachine(OperatedMachine):
         """One that knows of expiries."""
         return ExpiringModel(**fields)
 
-    @disturbance(given=st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4))
+    @disturbance(given=JOBS)
     def push(self, given: list[Job]) -> None:
         """Some payloads always expire, so that much of what a holder works on does."""
         self.push_expiring([(*job, LIFE_OF.get(job[1])) for job in given])
 
-    @disturbance(given=JOBS)
+    @disturbance(given=EXPIRING_JOBS)
     def push_expiring(self, given: list[tuple[str, str, float | None, float | None, float | None]]) -> None:
         """Payloads arrive, some of them with an expiry that lies behind their due time."""
         now = self.pushed_at = self.model.now

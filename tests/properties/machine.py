@@ -27,7 +27,8 @@ TTL = 100.0
 MORGUE = (3, 400, 500.0)
 
 # Few ids and few payloads: then merges, and pushes to an id in flight with several payloads, happen often.
-IDS = st.sampled_from(["a", "b:", "b:c", "é:{}\n"])
+ALL_IDS = ("a", "b:", "b:c", "é:{}\n")
+IDS = st.sampled_from(ALL_IDS)
 PAYLOADS = st.sampled_from(['""', '"x"', '"y"', '"' + "z" * 50 + '"'])
 SCORES = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
 DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])

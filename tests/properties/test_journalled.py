@@ -12,4 +12,4 @@ from tests.properties.operated import EXAMPLES, run
 def test_a_journal_never_contradicts_its_shard(server: Server) -> None:
     """No rule of `lowkiq verify` cries wolf over merges, ends in part, deaths, operators and expiries."""
     run(JournalledMachine, server, EXAMPLES // 3)
-    assert sum(JournalledMachine.verified) > EXAMPLES / 4
+    assert sum(JournalledMachine.verified) > EXAMPLES

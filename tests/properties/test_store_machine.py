@@ -14,14 +14,14 @@ def test_store_does_what_the_model_does(server: Server) -> None:
 
     Of the settlements many are of several ids at once, as faults hide there.
     """
-    run(OperatedMachine, server, EXAMPLES)
+    run(OperatedMachine, server, 2 * EXAMPLES)
     several = sum(count for flown, count in OperatedMachine.settled.items() if flown > 1)
-    # Runs at random vary much: of each there are two to five for an example, and a tenth of that shows that it happens.
-    assert several >= EXAMPLES / 4, OperatedMachine.settled
+    # Counts, as shares of a run at random vary: there are some three of the first for each of twice as many examples.
+    assert several >= EXAMPLES, OperatedMachine.settled
     assert {"DUE", "LONE", "TOGETHER"} <= OperatedMachine.kinds.keys()
-    assert sum(OperatedMachine.ended_in_part.values()) >= EXAMPLES / 4, OperatedMachine.ended_in_part
+    assert sum(OperatedMachine.ended_in_part.values()) >= EXAMPLES, OperatedMachine.ended_in_part
     beside = OperatedMachine.claims_beside
-    assert beside[True] >= EXAMPLES / 10, beside
+    assert beside[True] >= EXAMPLES / 2, beside
 
 
 @pytest.mark.hypothesis

@@ -11,6 +11,5 @@ from tests.properties.troubled import TroubledMachine
 @pytest.mark.timeout(900)
 def test_trouble_is_as_in_the_model(server: Server) -> None:
     """P7: what a group shares is charged to it, and no payload ends more than three processes that run it alone."""
-    run(TroubledMachine, server, EXAMPLES // 4)
-    # Few examples do not have each of these.
-    assert len(TroubledMachine.happened) > 1, TroubledMachine.happened
+    run(TroubledMachine, server, EXAMPLES // 2)
+    assert {"CHARGE", "TOGETHER", "died with progress", "died with nothing"} <= TroubledMachine.happened

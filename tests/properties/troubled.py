@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from hypothesis.strategies import SearchStrategy
 
-from tests.properties.machine import DUE_JOBS, PAYLOADS, Job
+from tests.properties.machine import ALL_IDS, DUE_JOBS, PAYLOADS, Job
 from tests.properties.model import Limits, OutcomeRecord
 from tests.properties.operated import OperatedMachine
 
-EACH = ("a", "b:", "b:c", "é:{}\n")
 ALL = Limits(4, 100, 9_999)
 ALONE = Limits(4, 2, 9_999)
 """A claim that may cut an id in two."""
@@ -27,7 +26,7 @@ class TroubledMachine(OperatedMachine):
         """A batch fails; then each of its ids alone, mostly for the same reason."""
         # What has failed before waits for so long.
         self.wait(7.0)
-        self.push([(id_, payload, None, None) for id_ in EACH])
+        self.push([(id_, payload, None, None) for id_ in ALL_IDS])
         limits = ALL._replace(concurrency=side)
         if not self.has_claim():
             self.make_free()
@@ -49,7 +48,9 @@ class TroubledMachine(OperatedMachine):
             self.store_is_as_the_model()
             self.lose_and_acquire(limits)
             if self.start_alone(data):
-                self.happened.add(f"died with {'progress' if self.model.progress else 'nothing'}")
+                self.happened.add(
+                    f"died with {'progress' if self.model.flight.keys() & self.model.progress else 'nothing'}"
+                )
         # What was not to blame ends, and the rest of what was halved goes on.
         for _ in range(2):
             self.store_is_as_the_model()
