@@ -44,7 +44,7 @@ from lowkiq_lambda.views.queues import Span, TenantOrder
 _SMALL: Final = 1_000
 """Smaller responses, in bytes, are not compressed."""
 _OF_RUNS: Final = "queue at around since until id outcome fingerprint release took after"
-_OF_LIST: Final = "queue by range value find text fingerprint after"
+_OF_LIST: Final = "queue by range value find text fingerprint payload after"
 
 _WORDS: Final[Mapping[str, str]] = {
     "after": "the end of the page before",
@@ -66,6 +66,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "next": "the page to go to",
     "order": "fair or waiting",
     "outcome": "the outcome of runs, such as retried",
+    "payload": "conditions on payloads, such as customer.id:17",
     "per": "seconds of a window",
     "permits": "permits of a limit",
     "q": "a text, or a request that the dashboard has packed",

@@ -39,6 +39,7 @@ def criteria(id_filter: IdFilter, act: ActionName, alike: str = "") -> list[Crit
         *([Criterion(words="id begins with", text=id_filter.prefix)] if id_filter.prefix else []),
         *([Criterion(words="last error contains", text=id_filter.error)] if id_filter.error else []),
         *_fingerprint(id_filter.fingerprint, alike),
+        *([Criterion(words="a payload has", text=id_filter.payload)] if id_filter.payload else []),
         *_ids(id_filter),
         *_counts(id_filter),
         *(

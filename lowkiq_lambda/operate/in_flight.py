@@ -27,13 +27,13 @@ class InFlightIds:
     """`app.operate(worker).in_flight`: the ids that are in flight, at most one claim of each shard.
 
     Nothing changes a job in flight; its shard's holder is asked to let go, or refused. Limits, cursors and errors are
-    as those of the waiting list. A filter has `least_id`, `most_id`, `prefix`, `error` and `fingerprint`.
+    as those of the waiting list. A filter has `least_id`, `most_id`, `prefix`, `error`, `fingerprint` and `payload`.
     """
 
     def __init__(self, jobs: JobReader) -> None:
         self._jobs: Final = JobListReader(jobs, "flight", jobs.job)
         self._reader = jobs.reader
-        self._errors = jobs.errors
+        self._all = jobs
 
     def list(
         self,
@@ -108,7 +108,7 @@ class InFlightIds:
             while part := at_once(ids, start):
                 start += len(part)
                 of_shard = {reader.shards[by_id[part[0]].shard]: part}
-                matches += [by_id[one] for one in filter_ids(reader, self._errors, "waiting", id_filter, of_shard)]
+                matches += [by_id[one] for one in filter_ids(self._all, "flight", id_filter, of_shard)]
         return matches
 
     def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
@@ -120,9 +120,10 @@ class InFlightIds:
 def _checked(criteria: Wanted) -> IdFilter:
     """The filter. Raises ValueError for one by a time or a retry_count, which an id in flight has not."""
     checked = filter_by(criteria)
-    if msgspec.structs.replace(checked, least_id="", most_id="", prefix="", error="", fingerprint="") != ALL:
+    rest = msgspec.structs.replace(checked, least_id="", most_id="", prefix="", error="", fingerprint="", payload="")
+    if rest != ALL:
         raise ValueError(
-            "A filter of ids in flight has least_id, most_id, prefix, error and fingerprint, and no bounds."
+            "A filter of ids in flight has least_id, most_id, prefix, error, fingerprint and payload, and no bounds."
         )
     return checked
 

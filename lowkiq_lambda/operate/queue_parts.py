@@ -6,6 +6,7 @@ from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.in_flight import InFlightIds
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.operate.inspect.stored_payloads import StoredPayloads
 from lowkiq_lambda.operate.morgue import MorgueIds
 from lowkiq_lambda.operate.waiting import WaitingIds
 from lowkiq_lambda.store.shard.codec import load_json
@@ -38,6 +39,7 @@ def parts_of(core: "Core", stored: StoredQueue, retry_for: float, *, is_glimpse:
     """Those of the queue; with `is_glimpse` a job shows its first payload only, and none if that is large."""
     config = core.config
     reader, errors = ShardReader(core.backend, retry_for, stored.shards), StoredErrors(config.load_error)
-    jobs = JobReader(reader, config.load_payload or load_json, errors, glimpse=is_glimpse)
-    runner = ActionRunner(reader, stored.merge, config.morgue.parts, config.dump_error, errors)
+    payloads = StoredPayloads(stored.shards[0].queue_name, config.load_payload or load_json, config.mask)
+    jobs = JobReader(reader, payloads, errors, glimpse=is_glimpse)
+    runner = ActionRunner(jobs, stored.merge, config.morgue.parts, config.dump_error)
     return QueueParts(stored, reader, runner, WaitingIds(jobs, runner), InFlightIds(jobs), MorgueIds(jobs, runner))

@@ -27,8 +27,9 @@ class WaitingIds:
     ids (an id that begins with a sign itself is written after "["). A page has `limit` jobs, 10,000 at most; its
     `next`, given as `after`, continues after it. Fields of a filter: `least` and `most` (due time), `least_count` and
     `most_count` (retry_count), `least_id`, `most_id`, `prefix` (of the id), `error` (a part of the last error, in any
-    case), `fingerprint`. A bad bound, limit, cursor or filter is a ValueError, an invalid id a JobError, and each
-    method raises BackendError if Redis cannot serve.
+    case), `fingerprint`, `payload` (such as "customer.id:17 total>100": docs/operations.md). A bad bound, limit,
+    cursor or filter is a ValueError, an invalid id a JobError, and each method raises BackendError if Redis cannot
+    serve.
     """
 
     def __init__(self, jobs: JobReader, runner: ActionRunner) -> None:

@@ -14,13 +14,21 @@ class Page(list[Shown]):
     """A part of a long list.
 
     `next` is the `after` of the next page; None at the end of the list. `cut`: the search ended before it had read the
-    whole list, so jobs may be missing.
+    whole list, so jobs may be missing. `read`: how many ids a filter has looked at for this page; None without one.
     """
 
-    def __init__(self, entries: Iterable[Shown], next: str | None = None, *, cut: bool = False) -> None:  # noqa: A002 - the public name
+    def __init__(
+        self,
+        entries: Iterable[Shown],
+        next: str | None = None,  # noqa: A002 - the public name
+        *,
+        cut: bool = False,
+        read: int | None = None,
+    ) -> None:
         super().__init__(entries)
         self.next = next
         self.cut = cut
+        self.read = read
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):

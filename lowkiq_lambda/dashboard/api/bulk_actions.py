@@ -71,23 +71,23 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_now_all(context: RequestContext, params: WaitingList) -> Step:
     """Make waiting jobs due now, in their order."""
-    return _step(context, params, "run_now", filter_of(params.filter))
+    return _step(context, params, "run_now", filter_of(context, params.filter))
 
 
 def kill_all(context: RequestContext, params: WaitingList) -> Step:
     """Kill waiting jobs that have failed."""
-    return _step(context, params, "kill", filter_of(params.filter))
+    return _step(context, params, "kill", filter_of(context, params.filter))
 
 
 def delete_all_failed(context: RequestContext, params: WaitingList) -> Step:
     """Delete waiting jobs that have failed."""
-    return _step(context, params, "delete_failed", filter_of(params.filter))
+    return _step(context, params, "delete_failed", filter_of(context, params.filter))
 
 
 def delete_found(context: RequestContext, params: FilteredWaitingList) -> Step:
     """Delete waiting jobs that match the filter, also those that have not failed."""
     try:
-        return _step(context, params, "delete", filter_of(params.filter))
+        return _step(context, params, "delete", filter_of(context, params.filter))
     except WholeListError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "empty_filter", "The filter is empty: this operation does not delete a whole list."
@@ -96,12 +96,12 @@ def delete_found(context: RequestContext, params: FilteredWaitingList) -> Step:
 
 def requeue_all(context: RequestContext, params: MorgueList) -> Step:
     """Requeue jobs from the morgue, due now."""
-    return _step(context, params, "requeue", filter_of(params.filter))
+    return _step(context, params, "requeue", filter_of(context, params.filter))
 
 
 def delete_all_dead(context: RequestContext, params: MorgueList) -> Step:
     """Delete jobs from the morgue."""
-    return _step(context, params, "delete_dead", filter_of(params.filter))
+    return _step(context, params, "delete_dead", filter_of(context, params.filter))
 
 
 def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter: IdFilter) -> Step:
@@ -169,7 +169,7 @@ def count_dead(context: RequestContext, params: MorgueCountParams) -> Counted:
 def _counted(context: RequestContext, params: WaitingCountParams | MorgueCountParams, act: ActionName) -> Counted:
     runner = context.app.operate(worker_named(context, params.queue)).runner
     # Nothing is deleted: it is the action that finds every job.
-    state = prepare(runner, act, filter=filter_of(params), whole_list=True)
+    state = prepare(runner, act, filter=filter_of(context, params), whole_list=True)
     with scanning():
         number, is_all = count(runner, state, for_seconds(SECONDS_AT_ONCE))
     return Counted(count=number, is_all=is_all)

@@ -19,6 +19,7 @@ from lowkiq_lambda.dashboard.api.requests import (
     PageParams,
     SearchParams,
     TimeRangeParams,
+    filter_of,
     in_seconds,
     worker_named,
 )
@@ -26,8 +27,9 @@ from lowkiq_lambda.dashboard.api.responses import fitting
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
-from lowkiq_lambda.operate.morgue import MorgueOrder
+from lowkiq_lambda.operate.morgue import MorgueIds, MorgueOrder
 from lowkiq_lambda.operate.presentation.jobs import (
     DeadJob,
     JobDetails,
@@ -38,7 +40,7 @@ from lowkiq_lambda.operate.presentation.jobs import (
     serializer_for,
     why,
 )
-from lowkiq_lambda.operate.waiting import WaitingOrder
+from lowkiq_lambda.operate.waiting import WaitingIds, WaitingOrder
 from lowkiq_lambda.views.queues import Page
 
 Ranged: TypeAlias = IdRangeParams | NumberRangeParams | TimeRangeParams
@@ -83,14 +85,14 @@ def waiting_by_retry_count(context: RequestContext, params: NumberRangeParams) -
 
 
 def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs:
-    """Waiting jobs by a prefix of the id, a text in the last error, and its fingerprint.
+    """Waiting jobs by a prefix of the id, a text in the last error, its fingerprint, and conditions on payloads.
 
-    In no order; by time with a fingerprint. One call examines a bounded number of jobs, so an empty page may have a
-    `next`.
+    In no order; by time with a fingerprint or a payload. One call examines a bounded number of jobs, so an empty page
+    may have a `next`.
     """
     worker = worker_named(context, params.queue)
-    search = context.app.operate(worker).waiting.search
-    return WaitingJobs(**_search_page(params, search, serializer_for(worker, context.mask).waiting))
+    listed = context.app.operate(worker).waiting
+    return WaitingJobs(**_search_page(context, params, listed, serializer_for(worker, context.mask).waiting))
 
 
 def morgue_by_id(context: RequestContext, params: IdRangeParams) -> DeadJobs:
@@ -104,14 +106,14 @@ def morgue_by_updated_at(context: RequestContext, params: TimeRangeParams) -> De
 
 
 def morgue_search(context: RequestContext, params: SearchParams) -> DeadJobs:
-    """Jobs in the morgue by a prefix of the id, a text in the last error, and its fingerprint.
+    """Jobs in the morgue by a prefix of the id, a text in the last error, its fingerprint, and conditions on payloads.
 
-    In no order; by time with a fingerprint. One call examines a bounded number of jobs, so an empty page may have a
-    `next`.
+    In no order; by time with a fingerprint or a payload. One call examines a bounded number of jobs, so an empty page
+    may have a `next`.
     """
     worker = worker_named(context, params.queue)
-    search = context.app.operate(worker).morgue.search
-    return DeadJobs(**_search_page(params, search, serializer_for(worker, context.mask).dead))
+    listed = context.app.operate(worker).morgue
+    return DeadJobs(**_search_page(context, params, listed, serializer_for(worker, context.mask).dead))
 
 
 def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
@@ -167,24 +169,35 @@ def _range(params: Ranged) -> dict[str, Any]:
 
 
 def _search_page(
-    params: SearchParams, search: Callable[..., Page[View]], show: Callable[[View], Serialized]
+    context: RequestContext,
+    params: SearchParams,
+    listed: WaitingIds | MorgueIds,
+    show: Callable[[Any], Serialized],
 ) -> dict[str, Any]:
     """A page that fits into one response.
 
     A search has a cursor only at the end of its page, so a page that is too large is read again with a smaller limit.
     """
-    prefix, error, fingerprint = params.prefix or "", params.error or "", params.fingerprint or ""
+    searched = filter_of(context, params)
     after, limit = _decoded(params.cursor), params.limit
     while True:
         try:
             with scanning():
-                page = search(error, prefix=prefix, fingerprint=fingerprint, limit=limit, after=after)
+                page = _found(listed, searched, limit, after)
         except ValueError as error_of_cursor:
             raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error_of_cursor
         jobs = fitting(map(show, page))
         if len(jobs) == len(page):
             return {"jobs": jobs, "next": page.next and _as_cursor(page.next)}
         limit = len(jobs)
+
+
+def _found(listed: WaitingIds | MorgueIds, searched: IdFilter, limit: int, after: str | None) -> Page[Any]:
+    if searched.payload:
+        return listed.list(limit=limit, filter=searched, after=after)
+    return listed.search(
+        searched.error, prefix=searched.prefix, fingerprint=searched.fingerprint, limit=limit, after=after
+    )
 
 
 def _part(page: Page[Any], serialized: Iterable[Serialized], value: Callable[[Serialized], float]) -> dict[str, Any]:

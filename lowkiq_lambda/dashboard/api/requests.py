@@ -9,8 +9,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter
+from lowkiq_lambda.operate.inspect.payload_query import MOST_CHARACTERS
 
 MOST_IDS: Final = 1_000
 """In one call."""
@@ -57,6 +59,15 @@ ErrorFingerprint: TypeAlias = Annotated[
         "absent.",
     ),
 ]
+PayloadSearch: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MOST_CHARACTERS,
+        description="Conditions that one of the payloads meets, such as `customer.id:17 total>100 -status:paid`; any "
+        "payload if absent.",
+    ),
+]
 FilterIdBound: TypeAlias = Annotated[
     str,
     Meta(
@@ -72,6 +83,7 @@ _FILTERED: Final = {
     "prefix": "prefix",
     "error": "error",
     "fingerprint": "fingerprint",
+    "payload": "payload",
     "min_id": "least_id",
     "max_id": "most_id",
     "min_due_at": "least",
@@ -145,11 +157,12 @@ class IdRangeParams(PageParams, frozen=True, kw_only=True):
 
 
 class SearchParams(PageParams, frozen=True, kw_only=True):
-    """Jobs that match all given conditions, in no order; with a fingerprint by their time."""
+    """Jobs that match all given conditions, in no order; with a fingerprint or a payload by their time."""
 
     prefix: IdPrefix | UnsetType = UNSET
     error: ErrorText | UnsetType = UNSET
     fingerprint: ErrorFingerprint | UnsetType = UNSET
+    payload: PayloadSearch | UnsetType = UNSET
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,6 +171,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix: IdPrefix | UnsetType = UNSET
     error: ErrorText | UnsetType = UNSET
     fingerprint: ErrorFingerprint | UnsetType = UNSET
+    payload: PayloadSearch | UnsetType = UNSET
     min_id: FilterIdBound | UnsetType = UNSET
     max_id: FilterIdBound | UnsetType = UNSET
 
@@ -193,14 +207,23 @@ def worker_named(context: RequestContext, name: str) -> type[Worker[Any]]:
     return worker
 
 
-def filter_of(job_filter: JobFilter | UnsetType) -> IdFilter:
-    """The filter of the store; it leaves out other fields, such as the queue."""
+def check_payload(context: RequestContext, text: str) -> None:
+    """Raises ApiError for a text that cannot be a search of payloads, or where none may be made."""
+    try:
+        check_payload_search(context, text)
+    except ValueError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", str(error)) from error
+
+
+def filter_of(context: RequestContext, job_filter: JobFilter | SearchParams | UnsetType) -> IdFilter:
+    """The filter of the store; it leaves out other fields, such as the queue. Raises ApiError."""
     if isinstance(job_filter, UnsetType):
         return ALL
     bounds: dict[str, str] = {}
     for name, value in msgspec.structs.asdict(job_filter).items():
         if value is not UNSET and name in _FILTERED:
             bounds[_FILTERED[name]] = in_seconds(value) if name in _TIMES else value
+    check_payload(context, bounds.get("payload", ""))
     return IdFilter(**bounds)
 
 

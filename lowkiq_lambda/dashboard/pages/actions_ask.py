@@ -26,6 +26,7 @@ from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, queue_of
 from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
+from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, prepare
@@ -75,7 +76,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
     if queue is None:
         return context.refuse(404, NO_QUEUE)
     try:
-        action = _prepared(queue.runner, request)
+        action = _prepared(context, queue.runner, request)
         has_time = for_seconds(COUNTING)
         number, is_all = count(queue.runner, action, has_time)
         names = first_ids(queue.runner, action, NAMED, has_time) if number else []
@@ -125,7 +126,9 @@ def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> 
     return next((fingerprint(job.error or "").words for job in listed.search(limit=1, fingerprint=digits)), "")
 
 
-def _prepared(runner: ActionRunner, request: BulkActionRequest) -> BulkAction:
+def _prepared(context: RequestContext, runner: ActionRunner, request: BulkActionRequest) -> BulkAction:
     if request.chosen is not None:
         return prepare(runner, request.act, chosen_ids=request.chosen)
-    return prepare(runner, request.act, filter=wanted_by(request.back, WORDS[request.act].list))
+    id_filter = wanted_by(request.back, WORDS[request.act].list)
+    check_payload_search(context, id_filter.payload)
+    return prepare(runner, request.act, filter=id_filter)

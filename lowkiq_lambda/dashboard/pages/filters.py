@@ -29,8 +29,10 @@ _MOMENT: Final = re.compile(
 _MINUTE: Final = 60
 _DAY: Final = 86_400
 
-FIELDS: Final = frozenset({"by", "range", "value", "find", "text", "fingerprint"})
+FIELDS: Final = frozenset({"by", "range", "value", "find", "text", "fingerprint", "payload"})
 """The fields of a list in an address."""
+
+_SEARCHED: Final = ("find", "text", "fingerprint", "payload")
 
 _ORDERS: Final = {"waiting": ("due_at", "retry_count", "id"), "morgue": ("updated_at", "id")}
 
@@ -41,7 +43,7 @@ _ACTIONS: Final[Mapping[SearchableList, ActionName]] = {"waiting": "delete", "mo
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of the address: an order, or a range in it; and what is searched for.
 
-    `find`: a prefix of ids; `text`: a part of errors; `fingerprint`: that of errors.
+    `find`: a prefix of ids; `text`: a part of errors; `fingerprint`: that of errors; `payload`: conditions on payloads.
     """
 
     by: str
@@ -50,17 +52,23 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     find: str
     text: str
     fingerprint: str
+    payload: str
     after: str | None
 
     @property
     def searches(self) -> bool:
         """Whether it is a search."""
-        return bool(self.find or self.text or self.fingerprint)
+        return any(self.searched.values())
+
+    @property
+    def searched(self) -> dict[str, str]:
+        """What is searched for, by the name of the field; "" for nothing."""
+        return {name: getattr(self, name) for name in _SEARCHED}
 
     @property
     def goes_by_time(self) -> bool:
-        """Whether it is a search that goes over the list in its order, as it does for a range or a fingerprint."""
-        return self.searches and bool(self.has_range or self.fingerprint)
+        """Whether it is a search that goes over the list in its order, as it does for all but ids and texts alone."""
+        return self.searches and bool(self.has_range or self.fingerprint or self.payload)
 
     @property
     def has_range(self) -> bool:
@@ -74,8 +82,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def fields(self) -> dict[str, str]:
         """The fields of an address for the first page of the same query."""
-        search = {"find": self.find, "text": self.text, "fingerprint": self.fingerprint}
-        search = {name: value for name, value in search.items() if value}
+        search = {name: value for name, value in self.searched.items() if value}
         if self.has_range:
             return {**search, "by": self.by, "range": self.range, "value": self.value}
         return search or {"by": self.by, "range": self.range}
@@ -104,6 +111,7 @@ def list_query(query: Mapping[str, str], orders: Sequence[str], way: Way) -> Lis
         find=query.get("find", ""),
         text=query.get("text", ""),
         fingerprint=query.get("fingerprint", ""),
+        payload=query.get("payload", "").strip(),
         after=query.get("after"),
     )
 
@@ -138,7 +146,7 @@ def wanted_by(fields: Mapping[str, str], listed: str) -> IdFilter:
 
 def filter_of(query: ListQuery) -> IdFilter:
     """All conditions of the query. Raises ValueError, with a sentence, for an invalid value."""
-    search = IdFilter(prefix=query.find, error=query.text, fingerprint=query.fingerprint)
+    search = IdFilter(prefix=query.find, error=query.text, fingerprint=query.fingerprint, payload=query.payload)
     if query.by == "id":
         least, most = query.bounds("", "")
         return msgspec.structs.replace(search, least_id=least, most_id=most)
@@ -167,7 +175,7 @@ def chips_of(context: RequestContext, queue: str, path: SearchableList, query: L
 
 def _parts(query: ListQuery) -> Iterator[tuple[ListQuery, ListQuery]]:
     """The query with one of its conditions alone, and without it."""
-    search = {"find": query.find, "text": query.text, "fingerprint": query.fingerprint}
+    search = query.searched
     free = msgspec.structs.replace(query, range="desc" if query.reverse else "asc", value="")
     bare = msgspec.structs.replace(free, **dict.fromkeys(search, ""))
     for name, value in search.items():

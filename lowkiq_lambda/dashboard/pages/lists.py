@@ -10,6 +10,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, chips_of, filter_of, list_query
 from lowkiq_lambda.dashboard.pages.parts import PAGE, Head, chosen_worker, export_links, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
+from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
@@ -62,6 +63,7 @@ def show_list(context: RequestContext, which: JobList) -> Response:
     operated = context.app.operate(worker)
     typed = query
     try:
+        check_payload_search(context, query.payload)
         with scanning(is_scan=query.searches or query.by == "id"):
             jobs = which.read(operated.glimpse(), query, PAGE)
             if not jobs and jobs.next is None and typed.after is None:
@@ -85,6 +87,7 @@ def show_list(context: RequestContext, which: JobList) -> Response:
         narrowed=query.searches or query.has_range,
         sentence=sentence,
         cut=jobs.cut,
+        ids_read=jobs.read if jobs.next else None,
         shards=shards,
         total=sum(shard.morgue_length if which.path == "morgue" else shard.length for shard in shards),
         at=context.site.now(),

@@ -13,10 +13,9 @@ from lowkiq_lambda.operate.acts.action_scripts import (
     action_scripts,
 )
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
-from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 
@@ -28,15 +27,15 @@ class ActionRunner:
 
     def __init__(
         self,
-        reader: ShardReader,
+        jobs: JobReader,
         merge: str,
         morgue_limits: tuple[int, int, float],
         dump_error: Callable[[str], bytes] = text_to_bytes,
-        errors: StoredErrors = StoredErrors(),  # noqa: B008 - it cannot be changed
     ) -> None:
-        self.reader = reader
+        self.jobs = jobs
+        self.reader = jobs.reader
         self.merge = merge
-        self.errors = errors
+        self.errors = jobs.errors
         self.dump_error = dump_error
         self._scripts = action_scripts(morgue_limits)
 

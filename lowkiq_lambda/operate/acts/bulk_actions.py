@@ -268,7 +268,7 @@ def _fetch(runner: ActionRunner, action: BulkAction, snapshot: ShardSnapshot) ->
         return None
     ids = [position.id for position in positions]
     where: SearchableList = "morgue" if action.act in _OF_MORGUE else "waiting"
-    matches = filter_ids(reader, runner.errors, where, _wanted(action), {snapshot.shard: ids})
+    matches = filter_ids(runner.jobs, where, _wanted(action), {snapshot.shard: ids})
     return _Listed([*matches], len(ids), positions[-1].cursor())
 
 

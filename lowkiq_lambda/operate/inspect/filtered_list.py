@@ -1,5 +1,6 @@
 """Lists by their time that a filter narrows: the ids that an action with this filter finds, in order, page by page."""
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
@@ -14,19 +15,18 @@ from lowkiq_lambda.operate.inspect.id_ranges import (
     SearchableList,
     list_positions,
 )
+from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.paging import check_limit, position_after
-from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Page
 
 READ_AT_ONCE: Final = 50_000
 """About how many ids are read for one page."""
+SECONDS_AT_ONCE: Final = 2.0
 
 
 def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
-    reader: ShardReader,
-    errors: StoredErrors,
+    jobs: JobReader,
     where: SearchableList,
     id_filter: IdFilter,
     limit: int,
@@ -42,24 +42,24 @@ def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
     listed: ListName = "due" if where == "waiting" else "morgue"
     within = Range(Bound.of(id_filter.least), Bound.of(id_filter.most), reverse, position_after(after))
     matches, ids_read = list[ListPosition](), 0
-    while len(matches) <= limit and ids_read < READ_AT_ONCE:
-        positions = list_positions(reader, listed, within, IDS_AT_ONCE)
-        matches += _matching(reader, errors, where, id_filter, positions)
+    until = time.monotonic() + SECONDS_AT_ONCE
+    while len(matches) <= limit and ids_read < READ_AT_ONCE and (not ids_read or time.monotonic() < until):
+        positions = list_positions(jobs.reader, listed, within, IDS_AT_ONCE)
+        matches += _matching(jobs, where, id_filter, positions)
         if len(positions) < IDS_AT_ONCE:
-            return _page(matches, limit, None)
+            return _page(matches, limit, None, ids_read + len(positions))
         ids_read += len(positions)
         within = within._replace(after=positions[-1])
-    return _page(matches, limit, within.after)
+    return _page(matches, limit, within.after, ids_read)
 
 
-def _page(positions: Sequence[ListPosition], limit: int, read_to: ListPosition | None) -> Page[str]:
+def _page(positions: Sequence[ListPosition], limit: int, read_to: ListPosition | None, ids_read: int) -> Page[str]:
     last = positions[limit - 1] if len(positions) > limit else read_to
-    return Page([position.id for position in positions[:limit]], None if last is None else last.cursor())
+    return Page([position.id for position in positions[:limit]], None if last is None else last.cursor(), read=ids_read)
 
 
 def _matching(
-    reader: ShardReader,
-    errors: StoredErrors,
+    jobs: JobReader,
     where: SearchableList,
     id_filter: IdFilter,
     positions: Sequence[ListPosition],
@@ -67,7 +67,7 @@ def _matching(
     """Those of the positions that meet the filter's conditions besides its range."""
     ids_of = defaultdict[ShardRef, list[str]](list)
     for position in positions:
-        ids_of[reader.shards[position.shard]].append(position.id)
+        ids_of[jobs.reader.shards[position.shard]].append(position.id)
     # An id is in one shard only.
-    matches = {*filter_ids(reader, errors, where, id_filter, ids_of)}
+    matches = {*filter_ids(jobs, where, id_filter, ids_of)}
     return [position for position in positions if position.id in matches]

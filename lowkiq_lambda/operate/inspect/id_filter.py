@@ -6,10 +6,10 @@ from typing import Final, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.operate.inspect.id_ranges import Bound, SearchableList
-from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.operate.inspect.id_ranges import Bound
+from lowkiq_lambda.operate.inspect.jobs import JobList, JobReader
+from lowkiq_lambda.operate.inspect.payload_query import payload_query
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -24,7 +24,7 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     `least` and `most`: of due_at, or of updated_at in the morgue; `least_count` and `most_count`: of retry_count.
     All four as in Redis; "" for the latter two sets no bound. `least_id` and `most_id`: "[" or "(" and an id, or "".
     `prefix`: the beginning of the id; `error`: a part of its last error, in any case; `fingerprint`: that of its last
-    error, exactly, 16 hex digits.
+    error, exactly, 16 hex digits; `payload`: conditions that one of its payloads meets (`payload_query`).
     """
 
     least: str = "-inf"
@@ -36,6 +36,7 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     prefix: str = ""
     error: str = ""
     fingerprint: str = ""
+    payload: str = ""
 
     def __post_init__(self) -> None:
         """Raises ValueError for an invalid bound."""
@@ -45,6 +46,8 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
             raise ValueError('A bound of ids begins with "[" or "(".')
         if self.fingerprint and not _FINGERPRINT.fullmatch(self.fingerprint):
             raise ValueError(f"{self.fingerprint!r} is not the fingerprint of an error: it has 16 hex digits.")
+        if self.payload:
+            payload_query(self.payload)
 
     def from_time(self, least: float) -> Self:
         """The same, but for nothing before that time."""
@@ -53,7 +56,7 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     @property
     def narrows(self) -> bool:
         """Whether it has any condition besides its range."""
-        return bool(self.fingerprint) or any(self.conditions)
+        return bool(self.fingerprint or self.payload) or any(self.conditions)
 
     @property
     def is_everything(self) -> bool:
@@ -65,7 +68,7 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """All but the range and the fingerprint: what filter_ids.lua checks id by id; "" is none."""
+        """What filter_ids.lua checks id by id: all but the range, the fingerprint and the payload; "" is none."""
         counts = [str(Bound.of(bound)) if bound else "" for bound in (self.least_count, self.most_count)]
         return *counts, self.least_id, self.most_id, self.prefix, _lowered(self.error)
 
@@ -97,19 +100,25 @@ class FilteredIdsReply(ReplyShape, frozen=True):
 
 
 def filter_ids(
-    reader: ShardReader,
-    errors: StoredErrors,
-    where: SearchableList,
-    id_filter: IdFilter,
-    ids: Mapping[ShardRef, Sequence[str]],
+    jobs: JobReader, where: JobList, id_filter: IdFilter, ids: Mapping[ShardRef, Sequence[str]]
 ) -> Iterator[str]:
     """Those of the ids of each shard that meet the filter's conditions, but for its range. Raises BackendError."""
-    if not id_filter.narrows:
+    matches = _by_script(jobs, where, id_filter, ids)
+    return iter(jobs.holding(where, matches, payload_query(id_filter.payload))) if id_filter.payload else matches
+
+
+def _by_script(
+    jobs: JobReader, where: JobList, id_filter: IdFilter, ids: Mapping[ShardRef, Sequence[str]]
+) -> Iterator[str]:
+    """Those that meet all conditions besides that on the payloads."""
+    reader, errors = jobs.reader, jobs.errors
+    if not (id_filter.fingerprint or any(id_filter.conditions)):
         for of_shard in ids.values():
             yield from of_shard
         return
     part = errors.part if id_filter.fingerprint else ""
-    args = {shard: [where, *id_filter.conditions, part, *of_shard] for shard, of_shard in ids.items()}
+    listed = "morgue" if where == "morgue" else "waiting"
+    args = {shard: [listed, *id_filter.conditions, part, *of_shard] for shard, of_shard in ids.items()}
     for answer in reader.read("filter_ids", args, lambda _shard, reply: FilteredIdsReply.of(reply)):
         matches = answer.ids
         if id_filter.fingerprint:

@@ -120,11 +120,10 @@ class JobListReader(Generic[Job]):
 
     def _looked_up(self, ids: Page[str]) -> Page[Job]:
         jobs = self._jobs.look_up(self._stored, ids, self._view)
-        return Page((jobs[job_id] for job_id in ids if job_id in jobs), ids.next)
+        return Page((jobs[job_id] for job_id in ids if job_id in jobs), ids.next, read=ids.read)
 
     def _filtered(self, id_filter: IdFilter, limit: int, *, reverse: bool, after: str | None) -> Page[str]:
-        jobs = self._jobs
-        return filtered_ids(jobs.reader, jobs.errors, self._shown, id_filter, limit, reverse=reverse, after=after)
+        return filtered_ids(self._jobs, self._shown, id_filter, limit, reverse=reverse, after=after)
 
     def _listed(self, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
         return list_positions(self._jobs.reader, listed, within, limit)

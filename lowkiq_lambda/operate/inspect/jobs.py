@@ -1,10 +1,9 @@
 """Jobs for people: read in bounded calls, and decoded so that no payload or error can break a page."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from lowkiq_lambda.base.error_text import call_safely
 from lowkiq_lambda.jobs.job import (
     NEVER_FAILED,
     PLACE,
@@ -16,8 +15,10 @@ from lowkiq_lambda.jobs.job import (
     score_of,
 )
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
+from lowkiq_lambda.operate.inspect.payload_query import PayloadQuery
 from lowkiq_lambda.operate.inspect.progress import progress_view
 from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
+from lowkiq_lambda.operate.inspect.stored_payloads import StoredPayloads
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -106,19 +107,21 @@ class JobReader:
     def __init__(
         self,
         reader: ShardReader,
-        load_payload: Callable[[bytes], object],
+        payloads: StoredPayloads,
         errors: StoredErrors,
         *,
         glimpse: bool = False,
+        literal: bytes = b"",
     ) -> None:
         self.reader = reader
-        self._load_payload = load_payload
+        self.payloads = payloads
         self.errors = errors
         self._glimpse = glimpse
+        self._literal = literal
 
     def glimpse(self) -> "JobReader":
         """A reader for lists: a job has its first payload only, and none if that is large."""
-        return JobReader(self.reader, self._load_payload, self.errors, glimpse=True)
+        return JobReader(self.reader, self.payloads, self.errors, glimpse=True)
 
     def look_up(
         self, where: JobList, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
@@ -133,6 +136,18 @@ class JobReader:
             views |= self._look_up(elsewhere, where, view, failures=failures)
         return views
 
+    def holding(self, where: JobList, ids: Iterable[str], query: PayloadQuery) -> list[str]:
+        """Those of the ids that are there and have a payload that meets the query, among the first of each."""
+        texts = [*ids]
+        whole = JobReader(self.reader, self.payloads, self.errors, literal=self.payloads.literal(query))
+        jobs: Mapping[str, JobView | MorgueJob] = (
+            whole.look_up("morgue", texts, self.morgue_job)
+            if where == "morgue"
+            else whole.look_up(where, texts, self.job)
+        )
+        meets = self.payloads.meets
+        return [one for one in texts if one in jobs and any(meets(one, each[0], query) for each in jobs[one].payloads)]
+
     def _look_up(
         self,
         left: dict[ShardRef, Sequence[str]],
@@ -145,7 +160,7 @@ class JobReader:
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))
             limits = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
-            common = [where, *limits, payloads, size, "1" if failures else ""]
+            common = [where, *limits, payloads, size, "1" if failures else "", self._literal]
             args = {shard: [*common, *at_once(ids)] for shard, ids in left.items()}
             for shard, ids_read, jobs in self.reader.read("read_jobs", args, _decoder(view)):
                 views |= {job.id: job for job in jobs}
@@ -179,12 +194,7 @@ class JobReader:
         )
 
     def _payloads(self, entries: Sequence[bytes]) -> list[ScoredPayload]:
-        return [ScoredPayload(self._payload(entry[PLACE:]), score_of(entry)) for entry in entries]
-
-    def _payload(self, dumped: bytes) -> object:
-        # A codec may raise anything, and the rest of the page can be shown.
-        payload, broken = call_safely(self._load_payload, dumped)
-        return payload if broken is None else dumped
+        return [ScoredPayload(self.payloads.decoded(entry[PLACE:]), score_of(entry)) for entry in entries]
 
     def _failures(self, failures: Sequence[FailureReply]) -> tuple[Failure, ...]:
         text = self.errors.text

@@ -8,13 +8,23 @@
 -- ARGV[8]     payloads of all jobs that are shown
 -- ARGV[9]     bytes of all jobs that are shown
 -- ARGV[10]    '1' to show failures too, else ''
--- ARGV[11..]  ids
+-- ARGV[11]    bytes, lower case, that a payload has of each job that is shown, or ''
+-- ARGV[12..]  ids
 -- Returns {how many ids were looked up, {job, ...}}, a job being {id, due_at or updated_at,
 --   retry_count or false, error or false, how many payloads there are, {entry, ...},
 --   progress or false, {{time, retry_count, the error in brief, the rule that decided or ''}, ...}}.
 local most, bytes, largest, most_in_all, bytes_in_all = unpack(ARGV, 5, 9)
 most, bytes, largest = tonumber(most), tonumber(bytes), tonumber(largest)
 most_in_all, bytes_in_all = tonumber(most_in_all), tonumber(bytes_in_all)
+
+-- Whether the job is left out, as none of its entries has these bytes.
+local function lacks(entries)
+  if ARGV[11] == '' then return false end
+  for _, entry in ipairs(entries) do
+    if entry:lower():find(ARGV[11], PLACE + 1, true) then return false end
+  end
+  return true
+end
 
 -- Of the first payloads those that fit, up to one that is too large.
 local function fitting(entries)
@@ -69,6 +79,7 @@ local function waiting(id)
     local all = entries_of(record)
     count, entries = #all, fitting(all)
   end
+  if lacks(entries) then return end
   local due_at = call('ZSCORE', since, id) or call('ZSCORE', due, id)
   local error = error_of(errors, id)
   return {id, due_at, call('ZSCORE', retry, id), error, count, entries, shown_progress(progress), failed(id, error)}
@@ -78,9 +89,10 @@ local function in_flight(id)
   local record = call('HGET', flight, id)
   if not record then return end
   local due_at, retry_count, entries, progress = read_flight(record)
-  local text, error = string.format, error_of(errors, id)
+  local text, error, shown = string.format, error_of(errors, id), fitting(entries)
+  if lacks(shown) then return end
   return {
-    id, text('%.17g', due_at), text('%.17g', retry_count), error, #entries, fitting(entries),
+    id, text('%.17g', due_at), text('%.17g', retry_count), error, #entries, shown,
     shown_progress(progress), failed(id, error),
   }
 end
@@ -89,6 +101,7 @@ local function dead(id)
   local updated_at = call('ZSCORE', morgue, id)
   if not updated_at then return end
   local count, entries = paged(morgue_payloads, id)
+  if lacks(entries) then return end
   local kept = call('HMGET', morgue_errors, id, '\255' .. id)
   local error, place_and_progress = text_of(morgue_errors, kept[1]), text_of(morgue_errors, kept[2])
   local progress = shown_progress(place_and_progress and place_and_progress:sub(PLACE + 1))
@@ -96,7 +109,7 @@ local function dead(id)
 end
 
 local look_up, ids_read, shown = ({waiting = waiting, flight = in_flight, morgue = dead})[ARGV[4]], 0, {}
-for i = 11, #ARGV do
+for i = 12, #ARGV do
   if most_in_all < 1 or bytes_in_all < 1 then break end
   shown[#shown + 1] = look_up(ARGV[i])
   ids_read = ids_read + 1
