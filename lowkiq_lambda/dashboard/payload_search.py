@@ -12,7 +12,7 @@ _OWN_MASK: Final = (
 
 
 def check_payload_search(context: RequestContext, text: str) -> None:
-    """Raises ValueError, with a sentence, for a text that cannot be a search, or where a search would tell what is hidden."""
+    """Raises ValueError, with a sentence, for an unreadable search, and where one would tell what is hidden."""
     if not text:
         return
     payload_query(text)

@@ -60,8 +60,9 @@ class Term(NamedTuple):
         if self.sign == ":":
             return (self.value == "*" and not self.quoted) or _equals(value, self.value, quoted=self.quoted)
         number = _number(self.value)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and number is not None and _COMPARES[self.sign](float(value), number)  # type: ignore[arg-type]
+        if number is None or isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return _COMPARES[self.sign](value, number)
 
 
 class PayloadQuery(NamedTuple):

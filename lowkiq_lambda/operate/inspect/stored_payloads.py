@@ -30,5 +30,5 @@ class StoredPayloads(NamedTuple):
         """Whether people may see in the payload what the query asks for: a search tells nothing that a mask hides."""
         if self.mask is None:
             return query.matches(payload)
-        shown, broken = call_safely(lambda decoded: self.mask and self.mask(self.queue_name, job_id, decoded), payload)
-        return broken is None and query.matches(shown)
+        masked, broken = call_safely(lambda decoded: self.mask and self.mask(self.queue_name, job_id, decoded), payload)
+        return broken is None and query.matches(masked)
