@@ -16,7 +16,7 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.web import Browser
 from tests.kit.workers import declare
 
-QUEUES: Final = 30
+QUEUES: Final = 50
 LONG: Final = 10.0
 """Seconds after which everything is read anew."""
 Look: TypeAlias = Callable[[Lowkiq, Browser], object]
@@ -38,7 +38,8 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "the page of schedules": (lambda _, browser: browser.get("/schedules"), 6),
     "a job's page": (lambda app, browser: browser.get(f"/job?queue={next(iter(app.core.queues))}&id=1"), 11),
 }
-"""Each with the most round trips that it may take: those of errors read 16 of the 60 lists of ids at a time."""
+"""Each with the most round trips that it may take: those of errors read 32 of the 100 lists of ids at a time, and none of queues
+without errors."""
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -1,7 +1,7 @@
 """The overview: all queues and the servers."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_plus
 
 import msgspec
@@ -10,9 +10,14 @@ from starlette.responses import Response
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.dashboard.charts import SPANS, Chart, chart, span_links, span_of, spark
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.parts import Columns, sort_of
+from lowkiq_lambda.dashboard.pages.parts import Columns, Sort, sort_of
 from lowkiq_lambda.views.queues import Metrics, Overview, Quantiles, QueueOverview, Series
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.doctor.findings import Need
+
+MOST_ROWS: Final = 60
+"""Queues on one page."""
 MOST_NEEDS: Final = 30
 """Lines on what needs somebody: more of them are not read."""
 
@@ -71,9 +76,30 @@ _COLUMNS: Final[Columns[QueueRow]] = {
 }
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Which queues of a long table are on the page: `begin` of `matching`, those whose names contain `find`."""
+
+    find: str = ""
+    begin: int = 0
+    matching: int = 0
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of an address."""
+        return {**({"find": self.find} if self.find else {}), **({"begin": str(self.begin)} if self.begin else {})}
+
+    @property
+    def end(self) -> int:
+        """The number of the last queue on the page."""
+        return min(self.matching, self.begin + MOST_ROWS)
+
+
 def show(context: RequestContext) -> Response:
     """The page, or its live region."""
-    span = span_of(context)
+    span, sort = span_of(context), sort_of(context.query, _COLUMNS)
+    looked = context.site.needs.latest(context.app.operate, is_refresh=context.is_partial)
+    part = Part(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
+    is_whole = not (sort.by or part.fields) and len(context.app.core.queues) <= MOST_ROWS
     queues: list[QueueOverview] = []
 
     def rows(overview: Overview) -> Iterator[QueueRow]:
@@ -81,12 +107,18 @@ def show(context: RequestContext) -> Response:
             queues.append(queue)
             yield _row(number, queue)
 
-    sort = sort_of(context.query, _COLUMNS)
-    # Rows are rendered while further replies arrive, unless they are sorted; the totals above them need all.
+    # Rows are rendered while further replies arrive, if all are on the page as they are; the totals above need all.
     with context.app.operate.overview(span) as overview:
-        rendered = context.fragment(
-            "overview_rows.html", rows=sort.rows([*rows(overview)], _COLUMNS) if sort.by else rows(overview)
-        )
+        if is_whole:
+            rendered = context.fragment("overview_rows.html", rows=rows(overview))
+            part = Part(matching=len(queues))
+        else:
+            queues.extend(overview.queues)
+            letters = part.find.casefold()
+            matching = [(number, queue) for number, queue in enumerate(queues) if letters in queue.name.casefold()]
+            part = msgspec.structs.replace(part, matching=len(matching))
+            rendered = context.fragment("overview_rows.html", rows=_on_page(matching, sort, part, looked.needs))
+    here = {"span": span, **sort.fields, **part.fields}
     return context.render(
         "overview_live.html" if context.is_partial else "overview.html",
         title=_title(context, queues),
@@ -96,13 +128,42 @@ def show(context: RequestContext) -> Response:
         address=without_password(context.app.core.connections.url),
         span=span,
         spans=SPANS,
-        span_links=span_links(context, "", **sort.fields),
-        heads=sort.heads(context, "", _COLUMNS, span=span),
-        here=context.link("", span=span, **sort.fields),
+        span_links=span_links(context, "", **sort.fields, **part.fields),
+        heads=sort.heads(context, "", _COLUMNS, span=span, **({"find": part.find} if part.find else {})),
+        here=context.link("", **here),
+        part=part,
+        is_part=len(queues) > MOST_ROWS or bool(part.find),
+        count=len(queues),
+        is_sorted=bool(sort.by),
+        first=context.link("", **{**here, "begin": "0"}) if part.begin else None,
+        next=context.link("", **{**here, "begin": str(part.end)}) if part.end < part.matching else None,
         unseen=_unseen(context),
-        looked=context.site.needs.latest(context.app.operate, is_refresh=context.is_partial),
+        looked=looked,
         most=MOST_NEEDS,
     )
+
+
+def _begin(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < len(str(2**31)) else 0
+
+
+def _on_page(
+    numbered: Sequence[tuple[int, QueueOverview]], sort: Sort, part: Part, needs: "Sequence[Need]"
+) -> list[QueueRow]:
+    """The rows of the page; without a column to sort by those in trouble come first, as the needs have them."""
+    window = slice(part.begin, part.end)
+    if sort.by:
+        return sort.rows([_row(*each) for each in numbered], _COLUMNS)[window]
+    places = dict(reversed([(need.about, place) for place, need in enumerate(needs)]))
+
+    def trouble(each: tuple[int, QueueOverview]) -> tuple[object, ...]:
+        number, queue = each
+        if queue.mismatched:
+            return (0, 0, number)
+        now = queue.now
+        return (1, places.get(queue.name, len(needs)), -now.lag, -now.in_flight, -now.length, number)
+
+    return [_row(*each) for each in sorted(numbered, key=trouble)[window]]
 
 
 def _title(context: RequestContext, queues: Sequence[QueueOverview]) -> str:

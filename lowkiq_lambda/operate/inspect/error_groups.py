@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -22,11 +23,11 @@ READ_AT_ONCE: Final = 50_000
 SECONDS_AT_ONCE: Final = 5.0
 STEP: Final = 400
 """About how many errors one call of the script reads."""
-_ABREAST: Final = 16
+_ABREAST: Final = 32
 """Shards that one round trip reads."""
 _HOUR: Final = 3_600
 _LISTS: Final[tuple[SearchableList, ...]] = ("waiting", "morgue")
-_CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,16}", re.ASCII)
+_CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,32}", re.ASCII)
 
 
 class ErrorTextsReply(ReplyShape, frozen=True):
@@ -48,9 +49,11 @@ class _Scan(NamedTuple):
 class _Scans:
     """Goes over lists, several of them abreast."""
 
-    def __init__(self, reader: ShardReader, scans: Sequence[_Scan], part: str) -> None:
+    def __init__(self, reader: ShardReader, scans: Sequence[_Scan], part: str, empty: AbstractSet[str]) -> None:
         self._reader = reader
         self._scans = scans
+        self._empty = empty
+        """Names of queues without errors, whose lists are passed over."""
         self._part = part
         self._following = 0
         """The number of the first list that is not begun."""
@@ -82,8 +85,10 @@ class _Scans:
 
     def step(self) -> Iterator[tuple[_Scan, ErrorTextsReply]]:
         """What one round trip brings."""
-        for number in range(self._following, min(len(self._scans), self._following + _ABREAST - len(self._cursors))):
-            self._cursors[number], self._following = b"0", number + 1
+        while len(self._cursors) < _ABREAST and self._following < len(self._scans):
+            if self._scans[self._following].shard.queue_name not in self._empty:
+                self._cursors[self._following] = b"0"
+            self._following += 1
         numbers = [*self._cursors]
         requests = [
             (scan.shard, (scan.where, self._cursors[number], STEP, self._part))
@@ -143,7 +148,8 @@ def error_groups(
     """
     check_limit(part.limit)
     lists = [_Scan(shard, where) for of in queues.values() for where in _LISTS for shard in of]
-    scans = _Scans(reader, lists, errors.part)
+    totals = _totals(reader, queues)
+    scans = _Scans(reader, lists, errors.part, {name for name, total in totals.items() if not total})
     scans.begin(part.after)
     tallies, alike = dict[tuple[str, Alike], _Tally](), dict[str, Alike]()
     now, count, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
@@ -159,7 +165,7 @@ def error_groups(
     return ErrorGroups(
         groups=groups[: part.limit],
         counted=count,
-        total=max(_total(reader, queues), count),
+        total=max(sum(totals.values()), count),
         next=scans.cursor() if scans.are_left else None,
         others=max(0, len(groups) - part.limit),
     )
@@ -183,9 +189,10 @@ def what_is_alike(line: str, by: ErrorGrouping) -> Alike:
     return Alike((type_of(line) or line) if by == "type" else line)
 
 
-def _total(reader: ShardReader, queues: Mapping[str, QueueShards]) -> int:
-    totals = queue_totals(reader, [*queues.values()]) if queues else []
-    return sum(metrics.retries + metrics.morgue_length for metrics in totals)
+def _totals(reader: ShardReader, queues: Mapping[str, QueueShards]) -> dict[str, int]:
+    """How many ids of each queue have an error."""
+    metrics = queue_totals(reader, [*queues.values()]) if queues else []
+    return {name: each.retries + each.morgue_length for name, each in zip(queues, metrics, strict=True)}
 
 
 def _group(queue: str, shared: Alike, tally: _Tally) -> ErrorGroup:
