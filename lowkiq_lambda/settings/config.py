@@ -155,6 +155,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     on_violation: Literal["report", "pause"] = "report"
     """What a violation that `verify` finds does to its queue: nothing, or it pauses it until an operator resumes it."""
 
+    watch: bool | None = None
+    """Whether housekeeping keeps how each minute was, to tell why a queue is late; None: once it has seen one late."""
+
     lease_ttl: LeaseSeconds = 30.0
     """Seconds for which a dead holder blocks its shard."""
     settle_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05

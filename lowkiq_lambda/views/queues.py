@@ -39,8 +39,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `checkpointed` (runs that ended before their job, with progress; the job goes on later), `payloads` (handed to the
     handler and done), `superseded` (payloads that a newer one of their id replaced), `expired` (payloads whose time was
     over), and `trimmed` (payloads that a bound of the morgue removed: they are gone). `damaged`: records that were set
-    aside. `calls` (of the handler that ended), `busy` (the seconds that these took), `computing` (those of them in which
-    a processor worked, as far as plain handlers show it), and `held` (the seconds that shards were held).
+    aside. `calls` (of the handler that ended), `busy` (the seconds that these took), `computing` (those of them in
+    which a processor worked, as far as plain handlers show it), and `held` (the seconds that shards were held).
     """
 
     length: int

@@ -173,7 +173,8 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.discarded, reply.expired),
         *(reply.calls, reply.busy_ms / 1_000, reply.computing_ms / 1_000),
         # A holder tells of its time when it settles, and a call may go on for long.
-        reply.held_ms / 1_000 + sum(now - flight.uncounted_since for flight in reply.flights if flight.held_until > now),
+        reply.held_ms / 1_000
+        + sum(now - flight.uncounted_since for flight in reply.flights if flight.held_until > now),
     )
 
 
