@@ -36,6 +36,9 @@ READINGS: Final = 5
 _END: Final = 0.25
 """Seconds for which the end waits for a heartbeat that is under way."""
 _KIBIBYTE: Final = 1024
+_LAMBDA_MEMORY: Final = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
+"""Megabytes of a function, by which Lambda gives it processors."""
+_OF_A_PROCESSOR: Final = 1_769
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of processors in each period of so many: the limit of a container."""
 
@@ -50,10 +53,8 @@ class Heartbeat:
         threads: int,
         obey: Callable[[str], object],
         state: Callable[[], ProcessState] = lambda: "running",
-        *,
-        cores: float | None = None,
     ) -> None:
-        """`obey` gets "quiet" or "stop", each once, in the heartbeat's thread. `cores`: None for those of the system."""
+        """`obey` gets "quiet" or "stop", each once, in the heartbeat's thread."""
         self.on_heartbeat: Callable[[], object] = do_nothing
         """Called before each heartbeat."""
         self.is_heard = False
@@ -71,7 +72,7 @@ class Heartbeat:
         self._began_at = drainer.clock.monotonic()
         self._readings: deque[float] = deque(maxlen=READINGS)
         self._worked, self._worked_at = process_time(), self._began_at
-        self._cores = usable_cores() if cores is None else cores
+        self._cores = usable_cores()
         self._order = ""
         self._has_complained = False
         self._news = Event()
@@ -178,7 +179,9 @@ def _doing(fields: Mapping[str, object], since: float) -> Doing:
 
 
 def usable_cores() -> float:
-    """How many processors this process may use, by its affinity and by the limit of its container."""
+    """How many processors this process may use, by its affinity, and by the limit of its container or function."""
+    if memory := os.environ.get(_LAMBDA_MEMORY, ""):
+        return float(memory) / _OF_A_PROCESSOR if memory.isdigit() else 1.0
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     with suppress(OSError, ValueError):
         quota, period = _QUOTA.read_text().split()

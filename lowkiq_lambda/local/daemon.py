@@ -263,7 +263,7 @@ class Daemon:
             yield verifier.name, DutyThread(verifier, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        """Duties that are needed once a task takes pushes, or a queue moves or is late: no declaration shows that before."""
+        """Duties that are needed once a task takes pushes, or a queue moves or is late: no declaration shows that."""
         for runner in self._late_runners():
             from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - only where there are such
 

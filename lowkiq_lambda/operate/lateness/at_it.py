@@ -1,7 +1,8 @@
 """Whether somebody is at a queue: what was changed of late, so that nothing more is to be changed now. Values alone."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
 
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.views.activity import ActivityEntry
@@ -15,47 +16,47 @@ BEGAN: Final = 900.0
 """Seconds after the start of a release or a daemon in which caches fill and shards are dealt anew."""
 
 
-def at_it(
-    now: float,
-    metrics: QueueMetrics,
-    layout: Layout,
-    activity: Iterable[ActivityEntry],
-    releases: Iterable[Release],
-    processes: Sequence[Process],
-) -> str:
+class Around(NamedTuple):
+    """What happened around a queue: acts on it, releases, and the processes that drain."""
+
+    activity: Sequence[ActivityEntry]
+    releases: Sequence[Release]
+    processes: Sequence[Process]
+
+
+def at_it(now: float, metrics: QueueMetrics, layout: Layout, around: Around) -> str:
     """A clause that says who or what is at it, the most telling one; empty where nobody is."""
-    return next(_clauses(now, metrics, layout, activity, releases, processes), "")
+    return next(chain(_of_queue(metrics, layout), _acts(now, around), _starts(now, around)), "")
 
 
-def _clauses(  # noqa: PLR0913, PLR0917 - as above
-    now: float,
-    metrics: QueueMetrics,
-    layout: Layout,
-    activity: Iterable[ActivityEntry],
-    releases: Iterable[Release],
-    processes: Sequence[Process],
-) -> Iterator[str]:
+def _of_queue(metrics: QueueMetrics, layout: Layout) -> Iterator[str]:
     if metrics.paused:
         yield f"{metrics.paused} of its {len(metrics.shards)} shards {'is' if metrics.paused == 1 else 'are'} paused"
     if metrics.paused_lag:
         yield "one of its tenants is paused"
     if layout.is_moving:
         yield f"it moves from {layout.before} to {layout.after} shards"
-    for act in activity:
+
+
+def _acts(now: float, around: Around) -> Iterator[str]:
+    for act in around.activity:
         if 0 <= now - act.at <= ACTED:
-            yield f"{act.who} did {act.action!r} on it {_minutes(now - act.at)} ago"
-    for release in releases:
+            yield f"{act.who} did {act.action!r} on it {_ago(now - act.at)} ago"
+
+
+def _starts(now: float, around: Around) -> Iterator[str]:
+    for release in around.releases:
         if 0 <= now - release.since <= BEGAN:
-            yield f"the release {release.name} began {_minutes(now - release.since)} ago"
-    able = [process for process in processes if not process.is_gone]
+            yield f"the release {release.name} began {_ago(now - release.since)} ago"
+    able = [process for process in around.processes if not process.is_gone]
     for process in able:
         # An invocation begins again and again, which changes nothing.
         if process.kind == "daemon" and 0 <= now - process.since <= BEGAN:
-            yield f"the daemon {process.host}:{process.pid} began {_minutes(now - process.since)} ago"
+            yield f"the daemon {process.host}:{process.pid} began {_ago(now - process.since)} ago"
     for process in able:
         if process.is_slow:
             yield f"Redis is slow to answer {process.host}:{process.pid}"
 
 
-def _minutes(seconds: float) -> str:
+def _ago(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"  # noqa: PLR2004 - 1.5 minutes

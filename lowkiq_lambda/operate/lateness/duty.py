@@ -1,13 +1,12 @@
-"""The duty that watches queues: it keeps a sample of each minute and a digest of each hour, and tells why one is late."""
+"""The duty that watches queues: it keeps a sample a minute and a digest an hour, and tells why one is late."""
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from lowkiq_lambda.declare.duty import WATCH
-from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
@@ -69,8 +68,7 @@ class WatchDuty:
         """Why the queue is late, None if it is not; and what is to be written of it."""
         core, name = self._core, queue.worker.queue_name
         backend, retry_for = core.backend, core.config.redis_retry_for
-        worker: type[Worker[Any]] = queue.worker
-        look = QueueLook(core, ShardReader(backend, retry_for, queue.shards), worker, metrics, processes)
+        look = QueueLook(core, ShardReader(backend, retry_for, queue.shards), queue.worker, metrics, processes)
         sample = sample_of(look.now, queue.shards.layout, metrics, processes, name)
         now = going_on(before, sample)
         over = None

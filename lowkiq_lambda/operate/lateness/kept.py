@@ -1,7 +1,7 @@
 """The samples and the hours of queues in Redis.
 
-A queue that is watched has two keys: `samples`, a list with the last minutes, which ends by itself, and `hours`, a hash with a
-digest of each hour of 35 days, and the sample with which the present one began.
+A queue that is watched has two keys: `samples`, a list with the last minutes, which ends by itself, and `hours`, a hash
+with a digest of each hour of 35 days, and the sample with which the present one began.
 """
 
 from collections.abc import Iterator, Sequence

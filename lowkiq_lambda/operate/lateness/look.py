@@ -1,6 +1,7 @@
 """Looks at a queue, and tells whether it is late, and why. All comes from Redis, so that any process can tell."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.operate.inspect.releases import read_releases
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
-from lowkiq_lambda.operate.lateness.at_it import at_it
+from lowkiq_lambda.operate.lateness.at_it import Around, at_it
 from lowkiq_lambda.operate.lateness.causes import LOOKED, Verdict, judge, judge_moment
 from lowkiq_lambda.operate.lateness.hot_ids import read_hot
 from lowkiq_lambda.operate.lateness.hours import usual_took
@@ -112,7 +113,7 @@ class QueueLook:
 
     def _minutes(self, samples: Sequence[Sample]) -> list[Minute | None]:
         concurrency = 1 if self._worker is None else self._worker.concurrency
-        pairs = zip(samples, samples[1:], strict=False)
+        pairs = pairwise(samples)
         minutes = [minute_between(before, after, concurrency) for before, after in pairs]
         if samples and self.now - samples[-1].at > LONGEST:
             # Nobody has kept the minutes since.
@@ -124,6 +125,9 @@ class QueueLook:
         late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
         details = shard_details(self._reader)
         fills = [minute.fill for minute in known if minute.fill]
+        around = Around(
+            read_activity(backend, retry_for, [self.queue], _ACTS), read_releases(backend, retry_for), self._processes
+        )
         hours = read_hours(backend, self.queue, retry_for)
         hot = None if self._layout.is_moving or not late else read_hot(self._reader, late, self.now)
         return Present(
@@ -131,14 +135,7 @@ class QueueLook:
             waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
             concurrency=1 if worker is None else worker.concurrency,
             shards=len(self._live),
-            at_it=at_it(
-                self.now,
-                self._metrics,
-                self._layout,
-                read_activity(backend, retry_for, [self.queue], _ACTS),
-                read_releases(backend, retry_for),
-                self._processes,
-            ),
+            at_it=at_it(self.now, self._metrics, self._layout, around),
             suspects=sum(details[shard.number].suspects for shard in late),
             usual=usual_took(hours, self.now, fmean(fills) if fills else None),
             hot=None if hot is None else hot.share,
