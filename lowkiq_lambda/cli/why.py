@@ -12,9 +12,9 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.operate.lateness.words import lines_of
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.jobs import trace_of, why
-from lowkiq_lambda.operate.presentation.lateness_words import lines_of
 
 _HELP: Final = """
 Explain in a sentence why the job of an ID in QUEUE runs, or does not run yet; add the details, and when it goes on.

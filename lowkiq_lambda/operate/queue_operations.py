@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.shard.reader import ShardReader
     from lowkiq_lambda.views.journal import Biography, Recovered
-    from lowkiq_lambda.views.lateness import Hour, Lateness
+    from lowkiq_lambda.views.lateness import HourDigest, Lateness
     from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
     from lowkiq_lambda.views.runs import RunPage
     from lowkiq_lambda.views.verification import Verified
@@ -174,7 +174,7 @@ class QueueOperations:
 
         return look_at(self._core, self.reader, self._worker, LATE if limit is None else limit)
 
-    def hours(self) -> "list[Hour]":
+    def hours(self) -> "list[HourDigest]":
         """The hours of the queue that are over, the oldest first, of 35 days, as far as it was watched."""
         from lowkiq_lambda.operate.lateness.kept import read_hours  # noqa: PLC0415 - for people
 

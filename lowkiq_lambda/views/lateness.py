@@ -40,7 +40,7 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
     looked: int = 0
 
 
-class Hour(msgspec.Struct, frozen=True, array_like=True):
+class HourDigest(msgspec.Struct, frozen=True, array_like=True):
     """An hour of a queue that is over. `at`: Unix seconds, its begin. Times are seconds, summed over all shards.
 
     `ids`: that were done or rejected. `calls` of the handler took `busy`; a processor worked for `computing` of it, as

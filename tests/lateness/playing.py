@@ -42,7 +42,7 @@ class Played:
         self.worker.push_many(jobs)
 
     def minute(self, *, drains: bool = True) -> None:
-        """A minute: shards are drained one after the other until it is over, a process tells of itself, the duty runs."""
+        """A minute: shards are drained in turn until it is over, a process tells of itself, and the duty runs."""
         ends_at = self.clock.monotonic() + MINUTE
         if drains:
             for shard in self.app.core.drains.drainer.shards():

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda.operate.lateness.causes import ENOUGH, LOOKED, judge, judge_moment
-from lowkiq_lambda.operate.presentation.lateness_words import in_words
+from lowkiq_lambda.operate.lateness.words import in_words
 from lowkiq_lambda.views.lateness import Cause
 from tests.lateness.evidence import FULL, ON_TIME, UNHELD, minute, present
 

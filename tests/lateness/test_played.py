@@ -142,7 +142,7 @@ def test_a_limit_is_told_by_its_name(make: MakePlayed) -> None:
     late = played.minutes()
 
     assert "limits" == late.cause
-    assert "the limit rate = 10 ids in 1m sets the pace" in late.says
+    assert "the limit rate = 10 ids in 60 s sets the pace" in late.says
 
 
 def test_failures_are_told(make: MakePlayed) -> None:

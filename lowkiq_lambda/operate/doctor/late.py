@@ -19,7 +19,7 @@ _TELL: Final = frozenset(
 """Checks whose findings say already why a queue is late."""
 
 
-def told_of(findings: Iterable[Finding]) -> frozenset[str]:
+def explained_by(findings: Iterable[Finding]) -> frozenset[str]:
     """The queues of which these findings tell why they are late."""
     return frozenset(finding.about for finding in findings if finding.mark != "ok" and finding.check in _TELL)
 
@@ -29,13 +29,13 @@ def late_findings(
     backend: LookingBackend,
     states: Sequence[QueueState],
     processes: Sequence[Process],
-    told: Collection[str],
+    explained: Collection[str],
 ) -> Iterator[Finding]:
-    """A finding on each late queue that is watched and has a cause, but for those that are `told` of.
+    """A finding on each late queue that is watched and has a cause, but for those that are `explained` already.
 
     It asks Redis only where a queue is late. Raises BackendError.
     """
-    looks = [*_late(core, backend, states, processes, told)]
+    looks = [*_late(core, backend, states, processes, explained)]
     names = [look.queue for look in looks]
     kept = read_samples(backend, names, core.config.redis_retry_for) if names else []
     for look, samples in zip(looks, kept, strict=True):
@@ -56,10 +56,10 @@ def _late(
     backend: LookingBackend,
     states: Sequence[QueueState],
     processes: Sequence[Process],
-    told: Collection[str],
+    explained: Collection[str],
 ) -> Iterator[QueueLook]:
     for state in states:
-        if isinstance(state.metrics, QueueMetrics) and state.name not in told:
+        if isinstance(state.metrics, QueueMetrics) and state.name not in explained:
             reader = ShardReader(backend, core.config.redis_retry_for, state.shards)
             look = QueueLook(core, reader, core.queues.worker_named(state.name), state.metrics, processes)
             if look.is_late:

@@ -33,7 +33,7 @@ MOST_AT_ONCE: Final = 10
 """Calls of a shard at once up to which a higher `concurrency` is proposed: more is for somebody to decide."""
 
 
-class Verdict(NamedTuple):
+class CauseVerdict(NamedTuple):
     """The cause, if any is known, and in how many of the minutes that are known it held."""
 
     cause: Cause | None
@@ -109,27 +109,27 @@ ROWS: Final[Mapping[Cause, Callable[[Minute, Present], bool]]] = {
 """What has to hold in a minute. The first cause, that somebody is at it, is of the present and not of minutes."""
 
 
-def judge(minutes: Sequence[Minute | None], present: Present) -> Verdict:
+def judge(minutes: Sequence[Minute | None], present: Present) -> CauseVerdict:
     """The cause, by the last minutes, of which those that are None are unknown. The queue has to be late now."""
-    known = [minute for minute in minutes[-LOOKED:] if minute is not None]
+    usable = [minute for minute in minutes[-LOOKED:] if minute is not None]
     if present.at_it:
         # A fact, which no measure has to confirm; and whatever is measured beside it may be its effect.
-        return Verdict("somebody is at it", len(known), len(known))
-    if len(known) < LOOKED - UNKNOWN:
-        return Verdict(None, 0, len(known))
+        return CauseVerdict("somebody is at it", len(usable), len(usable))
+    if len(usable) < LOOKED - UNKNOWN:
+        return CauseVerdict(None, 0, len(usable))
     for cause, holds in ROWS.items():
-        count = sum(bool(minute.late(present.limit)) and holds(minute, present) for minute in known)
+        count = sum(bool(minute.late(present.limit)) and holds(minute, present) for minute in usable)
         if count >= ENOUGH:
-            return Verdict(cause, count, len(known))
-    return Verdict(None, 0, len(known))
+            return CauseVerdict(cause, count, len(usable))
+    return CauseVerdict(None, 0, len(usable))
 
 
 _BY_THE_MOMENT: Final[tuple[Cause, ...]] = ("failures", "limits", "compute")
 """The causes that a moment shows without any share of time."""
 
 
-def judge_moment(moment: Minute, present: Present) -> Verdict:
+def judge_moment(moment: Minute, present: Present) -> CauseVerdict:
     """The cause as far as the present alone shows it, where nobody has kept the minutes before."""
     if present.at_it:
-        return Verdict("somebody is at it", 0, 0)
-    return Verdict(next((cause for cause in _BY_THE_MOMENT if ROWS[cause](moment, present)), None), 0, 0)
+        return CauseVerdict("somebody is at it", 0, 0)
+    return CauseVerdict(next((cause for cause in _BY_THE_MOMENT if ROWS[cause](moment, present)), None), 0, 0)

@@ -51,16 +51,16 @@ class WatchDuty:
         processes = Processes(backend, retry_for)
         before = read_open(backend, [*queues], retry_for)
         commands: list[ExtraCommand] = []
-        told: dict[str, str] = {}
+        causes: dict[str, str] = {}
         for queue, numbers, open_hour in zip(queues.values(), metrics, before, strict=True):
             if remaining() <= 0:
                 break
             late, written = self._watched(queue, numbers, processes, open_hour)
             commands += written
             if late is not None:
-                told[late.queue] = late.cause or "not known"
+                causes[late.queue] = late.cause or "not known"
         write(backend, commands, retry_for)
-        return told
+        return causes
 
     def _watched(
         self, queue: "Queue", metrics: QueueMetrics, processes: Sequence[Process], before: OpenHour | None

@@ -10,7 +10,7 @@ from lowkiq_lambda.operate.inspect.history import times_of_hour
 from lowkiq_lambda.operate.lateness.kept import HOUR, OpenHour
 from lowkiq_lambda.operate.lateness.samples import LONGEST, Sample
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.views.lateness import Hour
+from lowkiq_lambda.views.lateness import HourDigest
 
 WEEK: Final = 7 * 24 * HOUR
 """Seconds by which it is judged how long a call usually takes: each day of the week is in them."""
@@ -33,12 +33,12 @@ def going_on(before: OpenHour | None, sample: Sample) -> OpenHour:
     return msgspec.structs.replace(before, last=sample, busiest=max(before.busiest, ended))
 
 
-def digest_of(backend: Backend, queue_name: str, hour: OpenHour, retry_for: float) -> Hour:
+def digest_of(backend: Backend, queue_name: str, hour: OpenHour, retry_for: float) -> HourDigest:
     """The digest of an hour that is over. Raises BackendError."""
     first, last = hour.began, hour.last
     waited = times_of_hour(backend, queue_name, hour.number * HOUR, (0.5, 0.95, 0.99), retry_for)
     p50, p95, p99 = waited or (None, None, None)
-    return Hour(
+    return HourDigest(
         at=float(hour.number * HOUR),
         seconds=round(last.at - first.at, 1),
         ids=last.ended - first.ended,
@@ -56,7 +56,7 @@ def digest_of(backend: Backend, queue_name: str, hour: OpenHour, retry_for: floa
     )
 
 
-def usual_took(hours: Sequence[Hour], now: float, fill: float | None) -> float | None:
+def usual_took(hours: Sequence[HourDigest], now: float, fill: float | None) -> float | None:
     """Seconds of a call in the median hour of the last week, of hours whose calls had as many ids; None: not known."""
     if not fill:
         return None

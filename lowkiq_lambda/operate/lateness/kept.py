@@ -16,7 +16,7 @@ from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.keys import queue_key
-from lowkiq_lambda.views.lateness import Hour
+from lowkiq_lambda.views.lateness import HourDigest
 
 KEPT: Final = LOOKED + 1
 """Samples: each minute is between two."""
@@ -43,7 +43,7 @@ class OpenHour(msgspec.Struct, frozen=True, array_like=True):
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _sample: Final = msgspec.msgpack.Decoder(Sample)
-_hour: Final = msgspec.msgpack.Decoder(Hour)
+_hour: Final = msgspec.msgpack.Decoder(HourDigest)
 _open: Final = msgspec.msgpack.Decoder(OpenHour)
 
 
@@ -54,7 +54,7 @@ def read_samples(backend: Backend, queue_names: Sequence[str], retry_for: float)
     return [[*_readable(_sample, reversed(answer))] for answer in answers]
 
 
-def read_hours(backend: Backend, queue_name: str, retry_for: float) -> list[Hour]:
+def read_hours(backend: Backend, queue_name: str, retry_for: float) -> list[HourDigest]:
     """The hours of a queue that are over, the oldest first. Raises BackendError."""
     key = queue_key(queue_name, "hours", backend.prefix)
     (fields,) = _ask(backend, [(key, ("HGETALL", key))], retry_for)
@@ -70,7 +70,9 @@ def read_open(backend: Backend, queue_names: Sequence[str], retry_for: float) ->
     return [next(_readable(_open, [] if answer is None else [answer]), None) for answer in answers]
 
 
-def writing(prefix: str, queue_name: str, sample: Sample, now: OpenHour, over: Hour | None) -> Iterator[ExtraCommand]:
+def writing(
+    prefix: str, queue_name: str, sample: Sample, now: OpenHour, over: HourDigest | None
+) -> Iterator[ExtraCommand]:
     """The commands that keep a sample, the hour that goes on, and one that is over."""
     key = queue_key(queue_name, "samples", prefix)
     yield key, ("LPUSH", key, _encode(sample))

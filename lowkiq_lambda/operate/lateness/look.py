@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from lowkiq_lambda.declare.worker import Worker, is_coroutine
+from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
@@ -16,15 +17,13 @@ from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.operate.inspect.releases import read_releases
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
 from lowkiq_lambda.operate.lateness.at_it import Around, at_it
-from lowkiq_lambda.operate.lateness.causes import LOOKED, Verdict, judge, judge_moment
+from lowkiq_lambda.operate.lateness.causes import LOOKED, CauseVerdict, judge, judge_moment
 from lowkiq_lambda.operate.lateness.hot_ids import read_hot
 from lowkiq_lambda.operate.lateness.hours import usual_took
 from lowkiq_lambda.operate.lateness.kept import read_hours, read_samples
 from lowkiq_lambda.operate.lateness.minutes import Minute, Present
 from lowkiq_lambda.operate.lateness.samples import LONGEST, Sample, lag_of, minute_between, moment_of, sample_of
-from lowkiq_lambda.operate.presentation.formatting import duration
-from lowkiq_lambda.operate.presentation.lateness_words import in_words
-from lowkiq_lambda.operate.presentation.limit_words import rate_words
+from lowkiq_lambda.operate.lateness.words import in_words, lasting
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.lateness import Lateness
@@ -68,7 +67,7 @@ class QueueLook:
         """Why it is late, by its samples (None: those that are kept)."""
         lag = lag_of(self._metrics)
         if not self.is_late:
-            wait = f"the oldest due id has waited {duration(lag)}" if lag else "no id is due"
+            wait = f"the oldest due id has waited {lasting(lag)}" if lag else "no id is due"
             return Lateness(
                 queue=self.queue,
                 at=self.now,
@@ -82,20 +81,20 @@ class QueueLook:
             (samples,) = read_samples(self._reader.backend, [self.queue], self._reader.retry_for)
         present_sample = sample_of(self.now, self._layout, self._metrics, self._processes, self.queue)
         minutes = self._minutes(samples)
-        known = [minute for minute in minutes if minute is not None]
-        present = self._present(known, samples)
+        usable = [minute for minute in minutes if minute is not None]
+        present = self._present(usable, samples)
         verdict = judge(minutes, present)
         if not verdict.is_known and verdict.cause is None:
             moment = moment_of(present_sample)
             by_moment = judge_moment(moment, present)
             if by_moment.cause is not None:
-                verdict, known = by_moment, [moment]
-        return self._told(verdict, known, present)
+                verdict, usable = by_moment, [moment]
+        return self._told(verdict, usable, present)
 
-    def _told(self, verdict: Verdict, known: Sequence[Minute], present: Present) -> Lateness:
+    def _told(self, verdict: CauseVerdict, usable: Sequence[Minute], present: Present) -> Lateness:
         if verdict.cause == "limits":
             present = msgspec.structs.replace(present, limits=self._limits())
-        words = in_words(verdict.cause, known, present, verdict.looked)
+        words = in_words(verdict.cause, usable, present, verdict.looked)
         lag, cause = lag_of(self._metrics), "" if verdict.cause else "the cause is not known, as "
         return Lateness(
             queue=self.queue,
@@ -104,7 +103,7 @@ class QueueLook:
             lag=lag,
             limit=self._limit,
             cause=verdict.cause,
-            says=f"The oldest due id has waited {duration(lag)}: {cause}{words.clause}.",
+            says=f"The oldest due id has waited {lasting(lag)}: {cause}{words.clause}.",
             evidence=words.evidence,
             advice=words.advice.replace("QUEUE", self.queue),
             minutes=verdict.minutes,
@@ -120,11 +119,11 @@ class QueueLook:
             minutes += [None] * LOOKED
         return [*[None] * LOOKED, *minutes][-LOOKED:]
 
-    def _present(self, known: Sequence[Minute], samples: Sequence[Sample]) -> Present:
+    def _present(self, usable: Sequence[Minute], samples: Sequence[Sample]) -> Present:
         backend, retry_for, worker = self._reader.backend, self._reader.retry_for, self._worker
         late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
         details = shard_details(self._reader)
-        fills = [minute.fill for minute in known if minute.fill]
+        fills = [minute.fill for minute in usable if minute.fill]
         around = Around(
             read_activity(backend, retry_for, [self.queue], _ACTS), read_releases(backend, retry_for), self._processes
         )
@@ -162,10 +161,14 @@ class QueueLook:
             return ""
         limits, tenant_rate = QueueLimits(self._reader, self._worker).explain(), self._worker.tenant_rate
         parts = [] if limits.max_running is None else [f"max_running = {limits.max_running}"]
-        parts += [] if limits.rate is None else [f"rate = {rate_words(limits.rate)}"]
+        parts += [] if limits.rate is None else [f"rate = {_rate(limits.rate)}"]
         parts += [f"the queue {wait.queue_name}, for which it waits" for wait in limits.blocking]
-        parts += [] if tenant_rate is None else [f"tenant_rate = {rate_words(tenant_rate)}"]
+        parts += [] if tenant_rate is None else [f"tenant_rate = {_rate(tenant_rate)}"]
         return f"the limit {' with '.join(parts)}" if parts else ""
+
+
+def _rate(rate: Rate) -> str:
+    return f"{rate.ids:,} ids in {lasting(rate.per)}"
 
 
 def look_at(core: "Core", reader: ShardReader, worker: type[Worker[Any]] | None, limit: float = LATE) -> Lateness:

@@ -5,13 +5,26 @@ from typing import Final, NamedTuple
 
 from lowkiq_lambda.operate.lateness.causes import IDLE, LOOKED
 from lowkiq_lambda.operate.lateness.minutes import Minute, Present
-from lowkiq_lambda.operate.presentation.formatting import duration
 from lowkiq_lambda.views.lateness import Cause, Lateness
 
+_SHORT, _TWO_MINUTES, _TWO_HOURS = 10.0, 120.0, 7_200.0
 NOT_WATCHED: Final = "Set LOWKIQ_WATCH=1 where housekeeping runs: it keeps the minutes that tell the cause."
 
 
-class Words(NamedTuple):
+def lasting(seconds: float) -> str:
+    """A duration for a sentence.
+
+    >>> lasting(0.01234), lasting(3), lasting(95), lasting(600), lasting(9_000)
+    ('12.3 ms', '3.0 s', '95 s', '10 minutes', '2.5 hours')
+    """
+    if seconds < 1:
+        return f"{seconds * 1_000:.3g} ms"
+    if seconds < _TWO_MINUTES:
+        return f"{seconds:.1f} s" if seconds < _SHORT else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < _TWO_HOURS else f"{seconds / 3_600:.1f} hours"
+
+
+class LateWords(NamedTuple):
     """A clause with the cause, the numbers that it is judged by, and what helps."""
 
     clause: str
@@ -19,16 +32,16 @@ class Words(NamedTuple):
     advice: str = ""
 
 
-def in_words(cause: Cause | None, minutes: Sequence[Minute], present: Present, looked: int) -> Words:
+def in_words(cause: Cause | None, minutes: Sequence[Minute], present: Present, looked: int) -> LateWords:
     """The words for a cause, by the minutes that are known; `looked`: how many of them were judged, 0 for none."""
     last = minutes[-1] if minutes else None
     if cause == "somebody is at it":
-        return Words(present.at_it, (), "Wait until that is over: nothing else is told from what happens meanwhile.")
+        return LateWords(present.at_it, (), "Wait until that is over: what is measured until then may be its effect.")
     if cause is None or last is None:
-        known = f"{looked} of the last {LOOKED} minutes are known" if looked < LOOKED - 1 else "no known cause holds"
-        return Words(known, _numbers(last, present), NOT_WATCHED if looked < LOOKED - 1 else "")
+        reason = f"{looked} of the last {LOOKED} minutes are known" if looked < LOOKED - 1 else "no known cause holds"
+        return LateWords(reason, _numbers(last, present), NOT_WATCHED if looked < LOOKED - 1 else "")
     clause, advice = _OF_CAUSE[cause](last, present)
-    return Words(clause, _numbers(last, present), advice)
+    return LateWords(clause, _numbers(last, present), advice)
 
 
 def lines_of(late: Lateness) -> list[str]:
@@ -57,9 +70,9 @@ def _limits(_last: Minute, present: Present) -> tuple[str, str]:
 
 
 def _slow(last: Minute, present: Present) -> tuple[str, str]:
-    usual = "" if present.usual is None else f", and usually {duration(present.usual)}"
+    usual = "" if present.usual is None else f", and usually {lasting(present.usual)}"
     advice = "Look at what the handler calls: more calls on a sick service make it sicker."
-    return f"a call takes {duration(last.took or 0.0)}{usual}", advice
+    return f"a call takes {lasting(last.took or 0.0)}{usual}", advice
 
 
 def _processor(last: Minute, _present: Present) -> tuple[str, str]:
@@ -123,9 +136,9 @@ def _numbers(last: Minute | None, present: Present) -> tuple[str, ...]:
         busy, held = (sum(values) / len(late) for values in ([s.busy for s in late], [s.held for s in late]))
         lines.append(f"of these shards, slots busy {busy:.0%}, under a lease {held:.0%} of the minute")
     if last.seconds:
-        lines.append(f"ended {last.ended:,}, failed {last.failed:,} ids in {duration(last.seconds)}")
+        lines.append(f"ended {last.ended:,}, failed {last.failed:,} ids in {lasting(last.seconds)}")
     if last.took is not None and last.fill is not None:
-        lines.append(f"a call took {duration(last.took)} and had {last.fill:.1f} ids")
+        lines.append(f"a call took {lasting(last.took)} and had {last.fill:.1f} ids")
     if last.computing is not None:
         lines.append(f"computing {last.computing:.0%} of a call")
     if last.processors is not None:
