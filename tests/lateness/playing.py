@@ -24,12 +24,16 @@ class Played:
         self.app, self.clock = app, clock
         self.seconds = 1.0
         self.failing: Callable[[str], bool] = lambda _id: False
+        self.within: list[Callable[[], object]] = []
+        """Called in the next handler, while its shard is held; each once."""
         self.cpu = 0.3
         self.threads = 5
         """Of the daemon that tells that it lives; 0: none does."""
         self.worker: type[Worker] = declare(app, name, self._handle, **{"batch_size": 1, **fields})
 
     def _handle(self, batch: Batch) -> None:
+        while self.within:
+            self.within.pop()()
         self.clock.advance(self.seconds * sum(map(len, batch.values())))
         for job_id in batch:
             if self.failing(job_id):

@@ -128,5 +128,11 @@ def test_a_moment_tells_what_needs_no_share_of_time(cause: Cause) -> None:
     """Without minutes the first causes are told as far as the present shows them, and the others are not."""
     fields, beside = EVIDENCE[cause]
     shown = cause in {"somebody is at it", "failures", "limits", "compute"}
+    moment = minute(**{"threads": 0, **fields})
 
-    assert (cause if shown else None) == judge_moment(minute(**fields), present(**beside)).cause
+    assert (cause if shown else None) == judge_moment(moment, present(**beside)).cause
+
+
+def test_a_moment_without_a_holder_is_no_cause_while_a_process_lives() -> None:
+    """It may have held the shard until then."""
+    assert None is judge_moment(minute(shards=(UNHELD, UNHELD), threads=1), present()).cause

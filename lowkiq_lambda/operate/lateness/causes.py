@@ -132,4 +132,7 @@ def judge_moment(moment: Minute, present: Present) -> CauseVerdict:
     """The cause as far as the present alone shows it, where nobody has kept the minutes before."""
     if present.at_it:
         return CauseVerdict("somebody is at it", 0, 0)
-    return CauseVerdict(next((cause for cause in _BY_THE_MOMENT if ROWS[cause](moment, present)), None), 0, 0)
+    holding = (cause for cause in _BY_THE_MOMENT if ROWS[cause](moment, present))
+    cause = next(holding, None)
+    # A process that lives may have held the shards until now, and hold them again in a moment.
+    return CauseVerdict(None if cause == "compute" and moment.threads else cause, 0, 0)

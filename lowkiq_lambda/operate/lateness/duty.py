@@ -75,11 +75,13 @@ class WatchDuty:
         if before is not None and before.number != now.number:
             over = digest_of(backend, name, before, retry_for)
         late = look.lateness() if look.is_late else None
-        cause = "" if late is None else late.cause or ""
-        if late is not None and cause and cause != now.cause:
-            fields = {"queue": name, "cause": cause, "advice": late.advice}
+        if late is None:
+            now = msgspec.structs.replace(now, cause="")
+        # Who is at it knows; and what a moment alone shows is not sure enough to be told unasked.
+        elif late.minutes and late.cause not in {None, "somebody is at it", now.cause}:
+            now = msgspec.structs.replace(now, cause=late.cause)
+            fields = {"queue": name, "cause": late.cause, "advice": late.advice}
             logger.warning("a queue is late: %s", late.says, extra=fields)
-        now = msgspec.structs.replace(now, cause=cause)
         return late, [*writing(backend.prefix, name, sample, now, over)]
 
 
