@@ -209,9 +209,8 @@ class Housekeeping:
 
     @property
     def watches(self) -> bool:
-        """Whether housekeeping keeps how each minute of a queue was: always, or once this process saw one late."""
-        setting = self._core.config.watch
-        return self._core.drains.has_seen_late if setting is None else setting
+        """Whether housekeeping keeps how each minute of a queue was: with a history, or once this process saw it late."""
+        return self._core.config.history_days > 0 or self._core.drains.has_seen_late
 
     @property
     def follows_tasks(self) -> bool:

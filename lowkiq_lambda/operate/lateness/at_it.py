@@ -16,6 +16,10 @@ BEGAN: Final = 900.0
 """Seconds after the start of a release or a daemon in which caches fill and shards are dealt anew."""
 
 
+_SHORT: Final = 120.0
+"""Seconds up to which they are not told in minutes."""
+
+
 class Around(NamedTuple):
     """What happened around a queue: acts on it, releases, and the processes that drain."""
 
@@ -59,4 +63,4 @@ def _starts(now: float, around: Around) -> Iterator[str]:
 
 
 def _ago(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"  # noqa: PLR2004 - 1.5 minutes
+    return f"{seconds / 60:.0f} minutes" if seconds >= _SHORT else f"{seconds:.0f} s"

@@ -77,7 +77,7 @@ class WatchDuty:
         late = look.lateness() if look.is_late else None
         if late is None:
             now = msgspec.structs.replace(now, cause="")
-        # Who is at it knows; and what a moment alone shows is not sure enough to be told unasked.
+        # An operator at work knows; and a moment alone is not sure enough for a warning.
         elif late.minutes and late.cause not in {None, "somebody is at it", now.cause}:
             now = msgspec.structs.replace(now, cause=late.cause)
             fields = {"queue": name, "cause": late.cause, "advice": late.advice}

@@ -100,7 +100,7 @@ def _ask(backend: Backend, commands: Sequence[ExtraCommand], retry_for: float) -
 
 
 def _readable(decoder: "msgspec.msgpack.Decoder[Kept]", stored: Any) -> Iterator[Kept]:  # noqa: ANN401 - replies of Redis
-    """What another version of the library has kept in another form is left out."""
+    """Records of another version in another form are left out."""
     for value in stored:
         with suppress(msgspec.MsgspecError):
             yield decoder.decode(value)

@@ -75,9 +75,9 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Present(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a queue beside its minutes.
+    """The facts about a queue beside its minutes.
 
-    `at_it`: who is at it, as a sentence, or empty. `limits`: the limits that count, in words. `suspects`: ids that run
+    `at_it`: a clause with the people or the change at work, or empty. `limits`: the limits that count, in words. `suspects`: ids that run
     alone, as they failed in company or their process died. `usual`: seconds of a call in the median hour of the last
     week, of calls with as many ids. `hot`: the share of its load that the busiest shard would keep with twice the
     shards, and `hottest` the id with the most payloads in it. `computing`: as in `Minute`, where handlers show none.

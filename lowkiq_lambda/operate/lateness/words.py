@@ -8,7 +8,9 @@ from lowkiq_lambda.operate.lateness.minutes import Minute, Present
 from lowkiq_lambda.views.lateness import Cause, Lateness
 
 _SHORT, _TWO_MINUTES, _TWO_HOURS = 10.0, 120.0, 7_200.0
-NOT_WATCHED: Final = "Set LOWKIQ_WATCH=1 where housekeeping runs: it keeps the minutes that tell the cause."
+NOT_WATCHED: Final = (
+    "Look again in some minutes; with LOWKIQ_HISTORY_DAYS=30 the minutes that tell the cause are always kept."
+)
 
 
 def lasting(seconds: float) -> str:
@@ -127,7 +129,7 @@ _OF_CAUSE: Final = {
 
 
 def _numbers(last: Minute | None, present: Present) -> tuple[str, ...]:
-    """What the last minute was like."""
+    """The last minute in numbers."""
     if last is None:
         return ()
     late = last.late(present.limit)
