@@ -102,6 +102,11 @@ class Core:
                 part = self._parts[make]
         return part
 
+    def made_part(self, make: "Callable[[Core], Part]") -> "Part | None":
+        """As `part`, but None where nobody has asked for it yet."""
+        part: Part | None = self._parts.get(make)
+        return part
+
     def registry(self, make: Callable[[], Part]) -> Part:
         """What `make` returned at its first call: one for as long as the app lives, as declarations are."""
         with self._lock:
@@ -165,6 +170,12 @@ class Drains:
         """Makes visits to shards; middlewares and observers count as of its first use."""
         return self._core.part(_drainer)
 
+    @property
+    def has_seen_late(self) -> bool:
+        """Whether an id that this process has drained had waited for long."""
+        drainer = self._core.made_part(_drainer)
+        return drainer is not None and drainer.history.has_seen_late
+
     def loop(self) -> Loop:
         """A drain of all shards, not yet begun."""
         return Loop(self.drainer, self.drainer.shards)
@@ -195,6 +206,11 @@ class Housekeeping:
     def verifies(self) -> bool:
         """Whether housekeeping verifies the queues by their journals."""
         return self._core.config.verify > 0
+
+    @property
+    def watches(self) -> bool:
+        """Whether housekeeping keeps how each minute of a queue was: with a history, or once this process saw it late."""
+        return self._core.config.history_days > 0 or self._core.drains.has_seen_late
 
     @property
     def follows_tasks(self) -> bool:

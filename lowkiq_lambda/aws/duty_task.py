@@ -7,7 +7,7 @@ from typing import Any, Final
 from lowkiq_lambda.aws.logs import publish
 from lowkiq_lambda.aws.tick import HousekeepingFailed, Tick
 from lowkiq_lambda.base.error_text import cut, headline
-from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS, VERIFY
+from lowkiq_lambda.declare.duty import MOVES, SCHEDULES, TASKS, VERIFY, WATCH
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
 
 MISSED: Final = "schedules_missed"
@@ -70,6 +70,16 @@ def verify_queues(tick: Tick) -> dict[str, int] | None:
     if result and tick.settings.metrics != "none" and (result["violations"] or tick.settings.metrics == "queues"):
         publish(tick.settings.metrics_namespace, tick.function_name, None, {VIOLATIONS: result["violations"]})
     return result
+
+
+def watch_queues(tick: Tick) -> dict[str, str] | None:
+    """Run the duty that keeps how each minute of the queues was, if it is due: why queues are late, by name."""
+    from lowkiq_lambda.operate.lateness.duty import watch_runner  # noqa: PLC0415 - only where queues are watched
+
+    keep = tick.remaining() * (1 - SHARE)
+    ran = watch_runner(tick.app.core, tick.app.core.clock).run_due(lambda: tick.remaining() - keep)
+    note_errors(tick, ran)
+    return ran.results.get(WATCH)
 
 
 def note_errors(tick: Tick, ran: DutiesRun) -> None:

@@ -83,6 +83,10 @@ def tasks_of(app: Lowkiq, settings: Settings, *, alone: bool = True) -> dict[str
         from lowkiq_lambda.aws.duty_task import verify_queues  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["verify"] = verify_queues
+    if app.core.housekeeping.watches:
+        from lowkiq_lambda.aws.duty_task import watch_queues  # noqa: PLC0415 - imported lazily: cold start
+
+        tasks["watch"] = watch_queues
     if settings.starts_drains:
         from lowkiq_lambda.aws.fan_out import start_drains  # noqa: PLC0415 - imported lazily: cold start
 

@@ -133,6 +133,7 @@ def _state(process: Process, now: float) -> str:
     order = f" (told to {words})" if process.order and not process.quiet else ""
     parts = [f"{process.state}{order} {age}", f"{len(process.doing)} of {process.threads} threads busy"]
     parts += [f"{process.rss // _MEBIBYTE} MB"] if process.rss else []
+    parts += [f"{process.cpu:.2f} of {process.cores:g} processors"] if process.cpu is not None else []
     if process.round_trip is not None:
         slow = ", slow" if process.is_slow else ""
         parts.append(f"Redis in {process.round_trip * 1_000:.1f} ms{slow}")

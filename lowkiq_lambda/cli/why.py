@@ -1,37 +1,43 @@
-"""`lowkiq why`: the reason why a job runs, or does not."""
+"""`lowkiq why`: the reason why a job runs, or does not, and why a queue is late."""
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
+from cyclopts import Parameter
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.cli.show import JobId
+from lowkiq_lambda.operate.lateness.words import lines_of
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.jobs import trace_of, why
 
 _HELP: Final = """
 Explain in a sentence why the job of an ID in QUEUE runs, or does not run yet; add the details, and when it goes on.
 
-The page of the job on the dashboard has the same text. An ID that begins with a hyphen comes after --.
+Without an ID: why QUEUE is late, if it is, with the numbers that this is judged by. The pages of the job and of the \
+queue on the dashboard have the same text. An ID that begins with a hyphen comes after --.
 """
 _EPILOGUE: Final = """
 EXIT CODES
-  0  It is explained.
-  1  The queue has no job of this id.
+  0  It is explained; the queue is not late.
+  1  The queue has no job of this id; or it is late.
   2  The command line, the settings or the app cannot work.
   3  Redis cannot be reached.
 
 EXAMPLES
+  Why a queue is late:
+    lowkiq why SyncOrder
   A job that seems to be stuck:
     lowkiq why SyncOrder 17
   Whether it waits for a retry, for a program:
     lowkiq why SyncOrder 17 --json | jq --exit-status '.kind == "retry later"'
 """
+OptionalId: TypeAlias = Annotated[str | None, Parameter(name="ID", help="The id of the job; none: the queue.")]
 _SHOW: Final = "show it", "show"
 _NEXT: Final[Mapping[str, tuple[str, str]]] = {
     "in the morgue": ("run it again", "requeue"),
@@ -40,21 +46,29 @@ _NEXT: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What helps, by the kind of the answer."""
 
-command: Final = command_app("why", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq why [OPTIONS] QUEUE ID")
+command: Final = command_app("why", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq why [OPTIONS] QUEUE [ID]")
 
 
 @command.default
 def tell_why(
     queue: QueueName,
-    job_id: JobId,
+    job_id: OptionalId = None,
     /,
     *,
+    late_from: Annotated[
+        float | None,
+        Parameter(name="--late-from", help="Without an ID: seconds of lag from which the queue is late; else 120."),
+    ] = None,
     app: AppOption = None,
-    json: Annotated[bool, flag("Write kind, sentence, next_at (Unix seconds) and more as JSON.")] = False,
+    json: Annotated[bool, flag("Write it as JSON; times are Unix seconds.")] = False,
 ) -> int:
     """Tell it; the exit code."""
     loaded = app_of(app)
     named_queue = queue_of(loaded, queue)
+    if job_id is None:
+        return _tell_of_queue(named_queue, late_from, as_json=json)
+    if late_from is not None:
+        raise ConfigError("--late-from is of a queue: leave the ID out.")
     situation = named_queue.operate.explain(job_id)
     diagnosis = why(loaded.operate, named_queue.agreed_worker, situation)
     if situation.is_unknown and (trace := trace_of(named_queue.operate, job_id)):
@@ -68,6 +82,15 @@ def tell_why(
             tenant = None if situation.tenant is None else situation.tenant.tenant
             say(*_commands(named_queue, job_id, diagnosis.kind, tenant, app))
     return FAILED if situation.is_unknown else DONE
+
+
+def _tell_of_queue(named_queue: NamedQueue, late_from: float | None, *, as_json: bool) -> int:
+    late = named_queue.operate.why_late(late_from)
+    if as_json:
+        write_json(late)
+    else:
+        say(*map(visible, lines_of(late)))
+    return FAILED if late.is_late else DONE
 
 
 def _commands(queue_of_job: NamedQueue, job_id: str, kind: str, tenant: str | None, app: str | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
+from time import process_time
 from typing import Final
 
 import msgspec
@@ -35,6 +36,11 @@ READINGS: Final = 5
 _END: Final = 0.25
 """Seconds for which the end waits for a heartbeat that is under way."""
 _KIBIBYTE: Final = 1024
+_LAMBDA_MEMORY: Final = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
+"""Megabytes of a function, by which Lambda gives it processors."""
+_OF_A_PROCESSOR: Final = 1_769
+_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of processors in each period of so many: the limit of a container."""
 
 
 class Heartbeat:
@@ -65,6 +71,8 @@ class Heartbeat:
         self.sender = HeartbeatSender(drainer.backend, self.id)
         self._began_at = drainer.clock.monotonic()
         self._readings: deque[float] = deque(maxlen=READINGS)
+        self._worked, self._worked_at = process_time(), self._began_at
+        self._cores = usable_cores()
         self._order = ""
         self._has_complained = False
         self._news = Event()
@@ -103,9 +111,20 @@ class Heartbeat:
                 _doing(fields, now - (monotonic - begun_at)) for fields, begun_at in self._drainer.running_batches()
             ),
             rss=resident_memory(),
+            cpu=self._cpu(monotonic),
+            cores=self._cores,
             round_trip=self._readings[-1] if self._readings else None,
             is_slow=self._is_slow,
         )
+
+    def _cpu(self, now: float) -> float | None:
+        """The processors at work since the record before; None where no time has passed."""
+        worked, seconds = process_time(), now - self._worked_at
+        if seconds <= 0:
+            return None
+        cpu = (worked - self._worked) / seconds
+        self._worked, self._worked_at = worked, now
+        return round(cpu, 3)
 
     @property
     def _is_slow(self) -> bool:
@@ -157,6 +176,18 @@ class Heartbeat:
 def _doing(fields: Mapping[str, object], since: float) -> Doing:
     doing = msgspec.convert({**fields, "since": since}, Doing)
     return msgspec.structs.replace(doing, ids=doing.ids[:SHOWN_IDS])
+
+
+def usable_cores() -> float:
+    """How many processors this process may use, by its affinity, and by the limit of its container or function."""
+    if memory := os.environ.get(_LAMBDA_MEMORY, ""):
+        return float(memory) / _OF_A_PROCESSOR if memory.isdigit() else 1.0
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    with suppress(OSError, ValueError):
+        quota, period = _QUOTA.read_text().split()
+        if quota != "max":
+            cores = min(cores, int(quota) / int(period))
+    return cores
 
 
 def resident_memory() -> int:

@@ -18,6 +18,7 @@ from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery, Outcome
 from lowkiq_lambda.settings.protocols import SettledEvent
+from lowkiq_lambda.store.shard.history import SAMPLES
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, StoredClaim
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, Settlement
 
@@ -81,6 +82,23 @@ class Claim(msgspec.Struct, eq=False):
         return batch
 
 
+class Computing(msgspec.Struct, eq=False):
+    """How long a processor worked in the batches that were looked at."""
+
+    took: float = 0.0
+    computed: float = 0.0
+
+    def add(self, took: float, computed: float) -> None:
+        """A batch took so many seconds, and a processor worked for so many of them."""
+        self.took += took
+        self.computed += computed
+
+    @property
+    def share(self) -> float:
+        """The part of their time; 0 where none was looked at."""
+        return min(1.0, self.computed / self.took) if self.took > 0 else 0.0
+
+
 class LeasedShard:
     """One shard for the time of a visit."""
 
@@ -109,6 +127,7 @@ class LeasedShard:
         """Whether a claim of this visit had a payload with an expiry."""
         self._took: list[float] = []
         self._waited: list[float] = []
+        self._computing = Computing()
 
     def requested(self) -> StopReason | None:
         """Why an operator wants the visit to end, or None."""
@@ -154,10 +173,25 @@ class LeasedShard:
         self.lease.renewed(started)
         return saved
 
-    def note_batch(self, took: float, lag: float) -> None:
-        """A batch ran so many seconds; its first id had been due for so many when it began."""
+    @property
+    def samples_more(self) -> bool:
+        """Whether it is to be measured how long a processor works in the next batch."""
+        return len(self._took) < SAMPLES
+
+    def note_batch(self, took: float, lag: float, computed: float | None = None) -> None:
+        """A batch ran so many seconds; its first id had been due for so many when it began.
+
+        `computed`: for how many of these a processor worked, if that was measured.
+        """
         self._took.append(took)
         self._waited.append(lag)
+        if computed is not None:
+            self._computing.add(took, computed)
+
+    def _work(self) -> tuple[int, int, int]:
+        """The calls since the last settling, the milliseconds that they took, and those of computing in them."""
+        busy = sum(self._took)
+        return len(self._took), round(busy * 1_000), round(self._computing.share * busy * 1_000)
 
     def settle(
         self, next_step: Next, limits: ClaimLimits | None = None, left: Mapping[str, float] = _NOTHING
@@ -173,7 +207,8 @@ class LeasedShard:
             self._write(Settlement(part, "part", pace, 0, runs=kept, begins_expiry=pending.begins_expiry), limits)
         kept = None if self.runs is None else self.runs.ended(outcomes, is_last=True)
         begins = pending.begins_expiry
-        claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left, kept, begins), limits)
+        last = Settlement(outcomes, next_step, pace, pending.payloads, left, kept, begins, self._work())
+        claim = self._write(last, limits)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:
@@ -227,7 +262,7 @@ class LeasedShard:
                 name_outcomes=name_outcomes,
             )
             self.settings.after_settling(event)
-        self._took, self._waited = [], []
+        self._took, self._waited, self._computing = [], [], Computing()
 
     def _retry_for(self) -> float:
         """How long a call may be tried: as long as the lease lasts, and the time for the drain."""

@@ -215,7 +215,7 @@ class ConcurrentVisit(ShardVisit):
             self._settings.timing.observe_run(took)
         elif running.cancelled is None:
             self._settings.timing.observe(took, self._settings.clock.time())
-        self._shard.note_batch(took, running.waited)
+        self._shard.note_batch(took, running.waited, ended.computed)
         if self._shard.runs is not None:
             began = self._shard.now() - (self._settings.clock.monotonic() - ended.began_at)
             self._shard.runs.note(began, took, running.deliveries)

@@ -11,11 +11,15 @@ from lowkiq_lambda.jobs.job import Delivery
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The result of a batch, and when it began and ended (monotonic)."""
+    """The result of a batch, and when it began and ended (monotonic).
+
+    `computed`: for how many seconds a processor worked for it, where a thread of its own tells that.
+    """
 
     result: BatchResult
     began_at: float
     ended_at: float
+    computed: float | None = None
 
 
 OnEnd: TypeAlias = Callable[[Ended | BaseException], object]

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from queue import SimpleQueue
+from time import thread_time
 from typing import TypeAlias
 
 from lowkiq_lambda.base.clock import Clock
@@ -93,10 +94,10 @@ class ThreadSlots:
     def _perform(self, deliveries: Sequence[Delivery], context: SlotBatch, on_end: OnEnd) -> None:
         if not context.begin():
             return
-        began_at = self._clock.monotonic()
+        began_at, computing = self._clock.monotonic(), thread_time()
         try:
             result = self._performer.run(deliveries, context)
         except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
             on_end(error)
         else:
-            on_end(Ended(result, began_at, self._clock.monotonic()))
+            on_end(Ended(result, began_at, self._clock.monotonic(), thread_time() - computing))

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import chain
+from time import thread_time
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -183,7 +184,9 @@ class ShardVisit:
         if claim.lone_suspect:
             shard.start(batch[0].id)
         self._budget.note_batch()
+        computing = thread_time() if shard.samples_more else None
         result = self._variables.copy().run(self._settings.performer.run, batch, self)
+        computed = None if computing is None else thread_time() - computing
         run, claim.run = claim.run, None
         if run is not None and run.broken is not None:
             ending.cut_short.append(run.job_id)
@@ -196,7 +199,7 @@ class ShardVisit:
             timing.observe(ended - begun, clock.time())
         else:
             timing.observe_run(ended - begun)
-        shard.note_batch(ended - begun, claim.ahead + begun - batch[0].due_at)
+        shard.note_batch(ended - begun, claim.ahead + begun - batch[0].due_at, computed)
         if shard.runs is not None:
             shard.runs.note(claim.ahead + begun, ended - begun, batch)
         if claim.left and ended - claim.settled_at >= self._settings.settle_interval and not ending.is_interrupted:

@@ -64,6 +64,7 @@ class Daemon:
         """Called with "quiet" or "stop" after an order by way of Redis; a program ends in its own way."""
         self._follows_tasks = False
         self._follows_moves = False
+        self._watches = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def start(self) -> None:
@@ -262,7 +263,7 @@ class Daemon:
             yield verifier.name, DutyThread(verifier, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        """Duties that are needed once a task takes pushes or a queue moves: no declaration shows that before."""
+        """Duties that are needed once a task takes pushes, or a queue moves or is late: no declaration shows that."""
         for runner in self._late_runners():
             from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - only where there are such
 
@@ -279,6 +280,11 @@ class Daemon:
             from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only where a queue has moved
 
             yield move_runner(self._app.core, self._clock)
+        if self._app.core.housekeeping.watches and not self._watches:
+            self._watches = True
+            from lowkiq_lambda.operate.lateness.duty import watch_runner  # noqa: PLC0415 - only where a queue is late
+
+            yield watch_runner(self._app.core, self._clock)
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

@@ -174,6 +174,10 @@ class Operations:
             from lowkiq_lambda.operate.verify.duty import VerifyDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((VerifyDuty.name, VerifyDuty.every))
+        if core.housekeeping.watches:
+            from lowkiq_lambda.operate.lateness.duty import WatchDuty  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((WatchDuty.name, WatchDuty.every))
         states = duty_states(core.backend, core.queues, periods, core.config.redis_retry_for)
         return [*states, *self.schedules.duty_states()] if core.housekeeping.fires_schedules else states
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.shard.reader import ShardReader
     from lowkiq_lambda.views.journal import Biography, Recovered
+    from lowkiq_lambda.views.lateness import HourDigest, Lateness
     from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
     from lowkiq_lambda.views.runs import RunPage
     from lowkiq_lambda.views.verification import Verified
@@ -161,6 +162,23 @@ class QueueOperations:
     def shards(self) -> list["ShardDetails"]:
         """The shards and their holders."""
         return shard_details(self.reader)
+
+    def why_late(self, limit: float | None = None) -> "Lateness":
+        """Whether the queue is late, and why, in a sentence with its evidence.
+
+        `limit`: seconds of lag from which it is late, None for the 120 of the doctor. The cause is judged by the last
+        eight minutes, which housekeeping keeps once a queue is late; without them by the present, as far as it shows.
+        """
+        from lowkiq_lambda.operate.lateness.look import look_at  # noqa: PLC0415 - for people
+        from lowkiq_lambda.store.shard.history import LATE  # noqa: PLC0415 - as above
+
+        return look_at(self._core, self.reader, self._worker, LATE if limit is None else limit)
+
+    def hours(self) -> "list[HourDigest]":
+        """The hours of the queue that are over, the oldest first, of 35 days, as far as it was watched."""
+        from lowkiq_lambda.operate.lateness.kept import read_hours  # noqa: PLC0415 - for people
+
+        return read_hours(self._core.backend, self.reader.shards[0].queue_name, self._retry_for)
 
     def tenants(self, limit: int = 100, *, order: "TenantOrder" = "fair", tenant: str | None = None) -> "Tenants":
         """Tenants with waiting ids or a record, in their fair order.

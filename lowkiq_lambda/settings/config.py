@@ -148,7 +148,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """The version of your own code, as kept runs and charts name it; None: that of the function on Lambda, if any."""
 
     history_days: Annotated[int, Meta(ge=0, le=400)] = 0
-    """For how many days outcomes and percentiles of times are kept by the day, 1 KB a queue and day; 0: none."""
+    """For how many days outcomes and times are kept by the day, 1 KB a queue and day; above 0 queues are watched."""
 
     verify: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """The share of the shards' time that housekeeping records and verifies, such as 0.01; 0 verifies nothing."""

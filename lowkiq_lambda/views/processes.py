@@ -29,9 +29,10 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
     `since`, `seen_at`: Unix seconds, its start, and its last heartbeat. `threads`: how many shards it can drain at
     once. `release`: the version of the user's code in it, if that has one. `rss`: its resident memory in bytes, 0 if
-    the system does not report it. `round_trip`: seconds of its last call to Redis; `is_slow`: each of the last five
-    took at least 50 ms. `order`: the last order of an operator, which it follows at its next heartbeat. `is_gone`: it
-    sent no heartbeat for a minute, so it died or cannot reach Redis.
+    the system does not report it. `cpu`: how many processors it kept at work since its heartbeat before, as a mean,
+    None with the first one; `cores`: how many it may use. `round_trip`: seconds of its last call to Redis; `is_slow`:
+    each of the last five took at least 50 ms. `order`: the last order of an operator, which it follows at its next
+    heartbeat. `is_gone`: it sent no heartbeat for a minute, so it died or cannot reach Redis.
     """
 
     id: str = ""
@@ -45,6 +46,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     release: str | UnsetType = UNSET
     doing: tuple[Doing, ...] = ()
     rss: int = 0
+    cpu: float | None = None
+    cores: float = 0.0
     round_trip: float | None = None
     is_slow: bool = False
     seen_at: float = 0.0

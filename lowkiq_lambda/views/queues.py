@@ -47,7 +47,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `checkpointed` (runs that ended before their job, with progress; the job goes on later), `payloads` (handed to the
     handler and done), `superseded` (payloads that a newer one of their id replaced), `expired` (payloads whose time was
     over), and `trimmed` (payloads that a bound of the morgue removed: they are gone). `damaged`: records that were set
-    aside.
+    aside. `calls` (of the handler that ended), `busy` (the seconds that these took), `computing` (those of them in
+    which a processor worked, as far as plain handlers show it), and `held` (the seconds that shards were held).
     """
 
     length: int
@@ -75,6 +76,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_lag: float = 0.0
     discarded: int = 0
     expired: int = 0
+    calls: int = 0
+    busy: float = 0.0
+    computing: float = 0.0
+    held: float = 0.0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):

@@ -38,8 +38,8 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "the page of schedules": (lambda _, browser: browser.get("/schedules"), 6),
     "a job's page": (lambda app, browser: browser.get(f"/job?queue={next(iter(app.core.queues))}&id=1"), 11),
 }
-"""Each with the most round trips that it may take: those of errors read 32 of the 100 lists of ids at a time, and none of queues
-without errors."""
+"""Each with the most round trips that it may take: those of errors read 32 of the 100 lists of ids at a time, and none
+of queues without errors."""
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -7,10 +7,10 @@ import msgspec
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.doctor.health import RECENTLY, process_findings
-from lowkiq_lambda.operate.doctor.words import LATE
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.entry import new_entry
 from lowkiq_lambda.schedules.times import parse_cron
+from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.testing import ManualClock
 from tests.doctor.looks import found, running_process
 from tests.kit.apps import closing_app

@@ -10,7 +10,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq, Rate
 from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.operate.doctor.health import MISSED_HEARTBEATS, DaemonHealth, health_of
-from lowkiq_lambda.operate.doctor.words import LATE
+from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.processes import Doing, Process
 from tests.kit.apps import closing_app

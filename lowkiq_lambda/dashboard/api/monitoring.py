@@ -119,6 +119,10 @@ METRIC_FAMILIES: Final = (
     MetricFamily("superseded_total", "counter", "superseded", "Payloads that a newer one of their id replaced."),
     MetricFamily("trimmed_total", "counter", "trimmed", "Payloads that a bound of the morgue removed."),
     MetricFamily("damaged_total", "counter", "damaged", "Unreadable records that were set aside."),
+    MetricFamily("calls_total", "counter", "calls", "Calls of the handler that ended."),
+    MetricFamily("busy_seconds_total", "counter", "busy", "Seconds that calls of the handler took."),
+    MetricFamily("computing_seconds_total", "counter", "computing", "Seconds of these in which a processor worked."),
+    MetricFamily("held_seconds_total", "counter", "held", "Seconds for which shards were held."),
 )
 
 

@@ -28,6 +28,8 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/queues", stats.queues),
     operation("GET", "/shards", stats.shards),
     operation("GET", "/history", stats.history),
+    operation("GET", "/why_late", stats.why_late),
+    operation("GET", "/hours", stats.hours),
     operation("GET", "/verified", stats.verified),
     operation("GET", "/errors", errors.errors),
     operation("GET", "/activity", errors.activity),

@@ -40,12 +40,16 @@ def show(context: RequestContext) -> Response:
     name, span = worker.queue_name, span_of(context)
     shards = context.app.operate(worker).shards()
     glance = _glance(context, worker, span)
+    limit = context.site.lag_limit
+    is_late = max(glance.now.lag, glance.now.limited_lag, glance.now.paused_lag) > limit
     return context.render(
         "queue_live.html" if context.is_partial else "queue.html",
         queue=name,
         title=_title(context, glance),
         shards=shards,
         now=glance.now,
+        # A queue that is not late costs no look.
+        late=context.app.operate(worker).why_late(limit) if is_late else None,
         past=glance.history,
         chart=(drawn := chart(glance.history.series)),
         # An app without releases asks for none.

@@ -11,6 +11,7 @@ from lowkiq_lambda.operate.doctor.code import code_findings
 from lowkiq_lambda.operate.doctor.durability import durability_findings
 from lowkiq_lambda.operate.doctor.findings import CheckUp, Finding, Need, Section, worst
 from lowkiq_lambda.operate.doctor.health import process_findings
+from lowkiq_lambda.operate.doctor.late import explained_by, late_findings
 from lowkiq_lambda.operate.doctor.needs import needs_of
 from lowkiq_lambda.operate.doctor.pace import pace_findings, read_pasts
 from lowkiq_lambda.operate.doctor.promises import promise_views
@@ -86,6 +87,8 @@ def _of_work(operations: Operations, queues: FoundQueues, backend: LookingBacken
         findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))
         findings += _unless_refused("work", "verify", lambda: verify_findings(core, own))
     findings += move_findings(own)
+    explained = explained_by(findings)
+    findings += _unless_refused("work", "late", lambda: late_findings(core, backend, own, processes, explained))
     return findings
 
 

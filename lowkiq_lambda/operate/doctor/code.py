@@ -9,11 +9,12 @@ from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, QueueState
-from lowkiq_lambda.operate.doctor.words import LATE, several, some, time
+from lowkiq_lambda.operate.doctor.words import several, some, time
 from lowkiq_lambda.operate.inspect.declared_queues import least_versions
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import mismatch
+from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from lowkiq_lambda.views.queues import QueueMetrics

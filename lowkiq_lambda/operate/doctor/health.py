@@ -11,9 +11,10 @@ from lowkiq_lambda.core import Core
 from lowkiq_lambda.declare.worker import queues_before
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import BUDGET
-from lowkiq_lambda.operate.doctor.words import LATE, several, some, time
+from lowkiq_lambda.operate.doctor.words import several, some, time
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
 from lowkiq_lambda.views.processes import Process
 

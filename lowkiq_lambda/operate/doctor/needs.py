@@ -9,7 +9,19 @@ from lowkiq_lambda.store.shard.nodes import FAR
 ORDER: Final = (
     *("role", "cluster", "version", "eviction", "memory", "persistence", "replicas", "durability"),
     *("damage", "declarations", "least version", "verify", "due work", "duties", "schedules", "drain schedules"),
-    *("hung", "failing", "blocked ids", "moves", "gone", "paused", "paused tenants", "limits", "expired", "morgue"),
+    *(
+        "late",
+        "hung",
+        "failing",
+        "blocked ids",
+        "moves",
+        "gone",
+        "paused",
+        "paused tenants",
+        "limits",
+        "expired",
+        "morgue",
+    ),
     *("other queues", "payload types", "slow", "clock", "versions", "quiet", "address", "user", "processes", "keys"),
 )
 """The checks of each mark, worst first."""
@@ -71,6 +83,7 @@ _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
         *("See the blocked ids", "waiting", "lowkiq unblock {}"), by="due_at", range="gte", value=f"{FAR:.0f}"
     ),
     "failing": _of_queue("See the errors", "errors"),
+    "late": _of_queue("See why", "queue", "lowkiq why {}"),
     "hung": _of_queue("See the shards", "shards", "lowkiq processes"),
     "limits": _of_queue("See the limits", "limits"),
     "expired": _of_queue("See what waits", "waiting"),

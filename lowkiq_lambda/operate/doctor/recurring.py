@@ -6,13 +6,14 @@ from lowkiq_lambda.core import Core
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
-from lowkiq_lambda.operate.doctor.words import LATE, several, time
+from lowkiq_lambda.operate.doctor.words import several, time
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.verify.record import read_records
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.records import ScheduleView, views
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
+from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.views.verification import Verified
 

@@ -6,8 +6,6 @@ from typing import Final
 _TIMES: Final = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 _SIZES: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
 _SHOWN: Final = 10
-LATE: Final = 120.0
-"""Seconds after which what comes once a minute, such as a schedule on Lambda, is late."""
 
 
 def time(seconds: float) -> str:

@@ -8,7 +8,8 @@ from lowkiq_lambda.core import Core
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import HONEST_NUMBERS, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
-from lowkiq_lambda.operate.doctor.words import LATE, several, some, time
+from lowkiq_lambda.operate.doctor.words import several, some, time
+from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.state import ProbeResult
 from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.queues import QueueMetrics

@@ -7,7 +7,9 @@ from itertools import accumulate, repeat
 from operator import add
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.store.shard.backend import ExtraCommand
+from lowkiq_lambda.store.server.faults import unless_error
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.history import BUCKETS, DAY_OUTCOMES, DAYS, MINUTES, SECONDS, TIMES, Kind, bounds
 from lowkiq_lambda.views.queues import DayTimes, Quantiles, QueueHistory, Series, Span
 
@@ -29,6 +31,7 @@ _P50, _P95 = 0.5, 0.95
 Window: TypeAlias = tuple[Kind, int]
 """A kind of array, and its number."""
 Windows: TypeAlias = Mapping[Window, bytes]
+_HOUR: Final = 3_600
 _COUNTER: Final = 4
 """Bytes."""
 
@@ -73,6 +76,22 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
         waited=_quantiles(times, BUCKETS),
         days=[_day(number, data) for number, data in _days(arrays)],
     )
+
+
+def times_of_hour(
+    backend: Backend, queue_name: str, at: float, shares: Sequence[float], retry_for: float
+) -> list[float] | None:
+    """For how long first ids of batches had waited in the hour from `at` on: these quantiles, None without a batch.
+
+    Raises BackendError.
+    """
+    numbers = range(int(at // TIMES.window), int((at + _HOUR - 1) // TIMES.window) + 1)
+    asked_for = command(queue_name, [(TIMES, number) for number in numbers], backend.prefix)
+    (reply,) = backend.retrying(
+        retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, [asked_for])]
+    )
+    reached = _reached([data for data in reply if isinstance(data, bytes)], BUCKETS)
+    return [_quantile(reached, share) for share in shares] if reached[-1] else None
 
 
 def _arrays_of(arrays: Windows, kind: Kind) -> list[bytes]:
@@ -126,11 +145,16 @@ def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
     return struct.unpack_from(f">{number}I", stored, _COUNTER * first)
 
 
-def _quantiles(arrays: Iterable[bytes], first: int) -> Quantiles | None:
+def _reached(arrays: Iterable[bytes], first: int) -> list[int]:
+    """The running sum over the buckets of all of them."""
     counts: Iterable[int] = repeat(0, BUCKETS)
     for data in arrays:
         counts = map(add, counts, _counters(_filled(data, 2 * BUCKETS), first, BUCKETS))
-    reached = [*accumulate(counts)]
+    return [*accumulate(counts)]
+
+
+def _quantiles(arrays: Iterable[bytes], first: int) -> Quantiles | None:
+    reached = _reached(arrays, first)
     if not reached[-1]:
         return None
     return Quantiles(_quantile(reached, _P50), _quantile(reached, _P95))

@@ -24,10 +24,11 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 
 
 class _Flight(NamedTuple):
-    """Since when a shard has jobs in flight, and until when its lease lasts."""
+    """Since when a shard has jobs in flight, until when its lease lasts, and since when its time is not counted."""
 
     since: float
     held_until: float
+    uncounted_since: float
 
 
 class ShardCounts(ReplyShape, frozen=True):
@@ -51,6 +52,10 @@ class ShardCounts(ReplyShape, frozen=True):
     discarded: int
     expired: int
     blocked: int
+    calls: int
+    busy_ms: float
+    computing_ms: float
+    held_ms: float
     due_at: _Time
     since: _Time
     flights: list[_Flight]
@@ -165,8 +170,11 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(len(resting), age(now, [*chain.from_iterable(paused), reply.tenants_paused_at])),
         *(reply.damaged, reply.blocked, reply.superseded, reply.trimmed),
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
-        reply.discarded,
-        reply.expired,
+        *(reply.discarded, reply.expired),
+        *(reply.calls, reply.busy_ms / 1_000, reply.computing_ms / 1_000),
+        # A holder tells of its time when it settles, and a call may go on for long.
+        reply.held_ms / 1_000
+        + sum(now - flight.uncounted_since for flight in reply.flights if flight.held_until > now),
     )
 
 

@@ -53,6 +53,8 @@ DAY_OUTCOMES: Final = 2 * DAYS.window // DAYS.step
 """Counters of outcomes in the array of a day, before those of its times."""
 SAMPLES: Final = 8
 """How many batches of a settling are looked at, or a few less; each stands for those that are not."""
+LATE: Final = 120.0
+"""Seconds of waiting from which a queue is late: what comes once a minute, such as a schedule on Lambda, has come."""
 _FINEST: Final = 0.001
 _IN_AN_OCTAVE: Final = 3
 
@@ -93,6 +95,8 @@ class Recorder:
         self._lock = threading.Lock()
         self._pending: Pending = {}
         self._began_at = 0.0
+        self.has_seen_late = False
+        """Whether the first id of a batch had been due for longer than LATE."""
 
     def note(self, event: SettledEvent) -> None:
         """Redis has acknowledged this."""
@@ -106,6 +110,8 @@ class Recorder:
             slot.failed += event.counts.get("failed", 0)
             _sample(slot.took, event.took)
             _sample(slot.waited, event.waited)
+        if not self.has_seen_late and event.waited:
+            self.has_seen_late = event.waited[-1] > LATE
         self.hand_over_if_due()
 
     def hand_over_if_due(self) -> None:

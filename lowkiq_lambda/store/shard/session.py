@@ -59,7 +59,8 @@ class Settlement(msgspec.Struct, frozen=True):
     `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", the ids
     that stay in flight, and since when each counts for the lag: its due_at, or its last save. `runs`: those that end,
     as include/keep_runs.lua reads them; None if the queue keeps none. `begins_expiry`: an outcome gives a payload an
-    expiry, which the shard may not have begun to use.
+    expiry, which the shard may not have begun to use. `work`: the calls that ended since the last settling, the
+    milliseconds that they took, and those that a processor worked in them.
     """
 
     outcomes: Sequence[OutcomeRecord]
@@ -69,6 +70,7 @@ class Settlement(msgspec.Struct, frozen=True):
     left: Mapping[str, float] = msgspec.field(default_factory=dict)
     runs: Sequence[Argument] | None = None
     begins_expiry: bool = False
+    work: tuple[int, int, int] = (0, 0, 0)
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
@@ -157,6 +159,7 @@ class LeaseSession:
             settlement.next_step,
             settlement.pace,
             settlement.payloads,
+            *settlement.work,
             msgspec.msgpack.encode(outcomes),
             *errors,
             *([min(settlement.left.values(), default="")] if more else ()),

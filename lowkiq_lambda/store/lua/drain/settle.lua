@@ -1,5 +1,5 @@
 --! keys errors trouble flight meta lanes
---! needs shard turn let_go lease earliest_due stop_request free_memory_first claim
+--! needs shard turn let_go lease earliest_due stop_request free_memory_first claim work_done
 --! rarely claim_reply outcomes claim_beside
 --! with tenants serve
 --! with tracking items flown_arrivals end_items ended_tasks
@@ -20,8 +20,10 @@
 --   or 'more' (they stay, and more are claimed beside them)
 -- ARGV[14]      pace
 -- ARGV[15]      payloads that were performed
--- ARGV[16]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
--- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
+-- ARGV[16..18]  calls of the handler that ended since the last settling, the milliseconds that they took, and those of them that a
+--   processor worked
+-- ARGV[19]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
+-- ARGV[20..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
 --   flight, or ''; and behind these, where the queue keeps runs, those that end (include/keep_runs.lua)
 -- Returns {'OK', claim or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no jobs after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
@@ -31,7 +33,7 @@
 local refused = refusal()
 if refused then return refused end
 local nonce, token, n, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
-local MORGUE_LIMITS, next_step, pace, performed, packed_outcomes = 10, ARGV[13], ARGV[14], ARGV[15], ARGV[16]
+local MORGUE_LIMITS, next_step, pace, packed_outcomes = 10, ARGV[13], ARGV[14], ARGV[19]
 
 local verdict, held_until = turn(nonce, token, n)
 if verdict == 'LOST' then return {'LOST'} end
@@ -65,9 +67,8 @@ if next_step ~= 'part' and next_step ~= 'more' then
 end
 local ended = has_tracking and ended_tasks() or trimmed > 0 and {} or nil
 trimmed = trimmed > 0 and trimmed or nil
-call('HSET', meta, 'call', n, 'pace', pace)
+note_work(n, pace, 15)
 if has_runs then keep_runs(has_room) end
-call('HINCRBY', meta, 'payloads', performed)
 if next_step == 'more' then
   local stopping = stop_request(token)
   if stopping ~= '' then limits.ids = 0 end

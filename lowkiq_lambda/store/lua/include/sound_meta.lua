@@ -16,13 +16,13 @@ local KEYS_OF_A_SHARD = {
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since',
+  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since', 'settled_at',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'dead', 'rejected', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
   'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'journal_seq', 'receiving', 'marks_turns', 'above',
-  'runs', 'runs_bytes', 'runs_lost', 'runs_dropped',
+  'runs', 'runs_bytes', 'runs_lost', 'runs_dropped', 'calls', 'busy_ms', 'computing_ms', 'held_ms',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 

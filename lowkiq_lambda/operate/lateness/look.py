@@ -1,0 +1,178 @@
+"""Looks at a queue, and tells whether it is late, and why. All comes from Redis, so that any process can tell."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from lowkiq_lambda.declare.worker import Worker, is_coroutine
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.inspect.activity import read_activity
+from lowkiq_lambda.operate.inspect.limited_lag import apart
+from lowkiq_lambda.operate.inspect.limits import QueueLimits
+from lowkiq_lambda.operate.inspect.metrics import queue_metrics
+from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.operate.inspect.releases import read_releases
+from lowkiq_lambda.operate.inspect.shard_details import shard_details
+from lowkiq_lambda.operate.lateness.at_it import Around, at_it
+from lowkiq_lambda.operate.lateness.causes import LOOKED, CauseVerdict, judge, judge_moment
+from lowkiq_lambda.operate.lateness.hot_ids import read_hot
+from lowkiq_lambda.operate.lateness.hours import usual_took
+from lowkiq_lambda.operate.lateness.kept import read_hours, read_samples
+from lowkiq_lambda.operate.lateness.minutes import Minute, Present
+from lowkiq_lambda.operate.lateness.samples import LONGEST, Sample, lag_of, minute_between, moment_of, sample_of
+from lowkiq_lambda.operate.lateness.words import in_words, lasting
+from lowkiq_lambda.store.shard.history import LATE
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.lateness import Lateness
+from lowkiq_lambda.views.processes import Process
+from lowkiq_lambda.views.queues import QueueMetrics
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.core import Core
+
+SHORTEST_WAIT: Final = 2.0
+"""Seconds for which ids may wait for a holder, at least, as a daemon looks that often."""
+_ACTS: Final = 5
+"""Of the activity, which is read with the newest first."""
+
+
+class QueueLook:
+    """One look at one queue, whose numbers are known. Each method raises BackendError."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is of
+        self,
+        core: "Core",
+        reader: ShardReader,
+        worker: type[Worker[Any]] | None,
+        metrics: QueueMetrics,
+        processes: Sequence[Process],
+        limit: float = LATE,
+    ) -> None:
+        self._core, self._reader, self._worker = core, reader, worker
+        self._metrics, self._processes, self._limit = metrics, processes, limit
+        self._layout = reader.shards.layout
+        self._live = [reader.shards[number] for number in self._layout.live]
+        self.queue = self._live[0].queue_name
+        self.now = reader.backend.now(self._live[0])
+
+    @property
+    def is_late(self) -> bool:
+        """Whether an id has been due for longer than the limit."""
+        return lag_of(self._metrics) > self._limit
+
+    def lateness(self, samples: Sequence[Sample] | None = None) -> Lateness:
+        """Why it is late, by its samples (None: those that are kept)."""
+        lag = lag_of(self._metrics)
+        if not self.is_late:
+            wait = f"the oldest due id has waited {lasting(lag)}" if lag else "no id is due"
+            return Lateness(
+                queue=self.queue,
+                at=self.now,
+                is_late=False,
+                lag=lag,
+                limit=self._limit,
+                cause=None,
+                says=f"It is not late: {wait}.",
+            )
+        if samples is None:
+            (samples,) = read_samples(self._reader.backend, [self.queue], self._reader.retry_for)
+        present_sample = sample_of(self.now, self._layout, self._metrics, self._processes, self.queue)
+        minutes = self._minutes(samples)
+        usable = [minute for minute in minutes if minute is not None]
+        present = self._present(usable, samples)
+        verdict = judge(minutes, present)
+        if not verdict.is_known and verdict.cause is None:
+            moment = moment_of(present_sample)
+            by_moment = judge_moment(moment, present)
+            if by_moment.cause is not None:
+                verdict, usable = by_moment, [moment]
+        return self._told(verdict, usable, present)
+
+    def _told(self, verdict: CauseVerdict, usable: Sequence[Minute], present: Present) -> Lateness:
+        if verdict.cause == "limits":
+            present = msgspec.structs.replace(present, limits=self._limits())
+        words = in_words(verdict.cause, usable, present, verdict.looked)
+        lag, cause = lag_of(self._metrics), "" if verdict.cause else "the cause is not known, as "
+        return Lateness(
+            queue=self.queue,
+            at=self.now,
+            is_late=True,
+            lag=lag,
+            limit=self._limit,
+            cause=verdict.cause,
+            says=f"The oldest due id has waited {lasting(lag)}: {cause}{words.clause}.",
+            evidence=words.evidence,
+            advice=words.advice.replace("QUEUE", self.queue),
+            minutes=verdict.minutes,
+            looked=verdict.looked,
+        )
+
+    def _minutes(self, samples: Sequence[Sample]) -> list[Minute | None]:
+        concurrency = 1 if self._worker is None else self._worker.concurrency
+        pairs = pairwise(samples)
+        minutes = [minute_between(before, after, concurrency) for before, after in pairs]
+        if samples and self.now - samples[-1].at > LONGEST:
+            # Nobody has kept the minutes since.
+            minutes += [None] * LOOKED
+        return [*[None] * LOOKED, *minutes][-LOOKED:]
+
+    def _present(self, usable: Sequence[Minute], samples: Sequence[Sample]) -> Present:
+        backend, retry_for, worker = self._reader.backend, self._reader.retry_for, self._worker
+        late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
+        details = shard_details(self._reader)
+        fills = [minute.fill for minute in usable if minute.fill]
+        around = Around(
+            read_activity(backend, retry_for, [self.queue], _ACTS), read_releases(backend, retry_for), self._processes
+        )
+        hours = read_hours(backend, self.queue, retry_for)
+        hot = None if self._layout.is_moving or not late else read_hot(self._reader, late, self.now)
+        return Present(
+            limit=self._limit,
+            waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
+            concurrency=1 if worker is None else worker.concurrency,
+            shards=len(self._live),
+            at_it=at_it(self.now, self._metrics, self._layout, around),
+            suspects=sum(details[shard.number].suspects for shard in late),
+            usual=usual_took(hours, self.now, fmean(fills) if fills else None),
+            hot=None if hot is None else hot.share,
+            hottest="" if hot is None else hot.hottest,
+            computing=self._computing(samples),
+        )
+
+    def _computing(self, samples: Sequence[Sample]) -> float | None:
+        """The share of computing in calls of coroutines, by the processes that drain: a thread has several of them.
+
+        None for plain handlers, of which minutes tell it.
+        """
+        if self._worker is None or not is_coroutine(self._worker):
+            return None
+        busy = samples[-1].busy - samples[0].busy if samples else 0.0
+        # Where that is not known, calls are not said to wait.
+        if not samples or busy <= 0 or not samples[-1].cores:
+            return 1.0
+        return min(1.0, samples[-1].cpu * (samples[-1].at - samples[0].at) / busy)
+
+    def _limits(self) -> str:
+        """The limits that count, as code has them."""
+        if self._worker is None:
+            return ""
+        limits, tenant_rate = QueueLimits(self._reader, self._worker).explain(), self._worker.tenant_rate
+        parts = [] if limits.max_running is None else [f"max_running = {limits.max_running}"]
+        parts += [] if limits.rate is None else [f"rate = {_rate(limits.rate)}"]
+        parts += [f"the queue {wait.queue_name}, for which it waits" for wait in limits.blocking]
+        parts += [] if tenant_rate is None else [f"tenant_rate = {_rate(tenant_rate)}"]
+        return f"the limit {' with '.join(parts)}" if parts else ""
+
+
+def _rate(rate: Rate) -> str:
+    return f"{rate.ids:,} ids in {lasting(rate.per)}"
+
+
+def look_at(core: "Core", reader: ShardReader, worker: type[Worker[Any]] | None, limit: float = LATE) -> Lateness:
+    """Why the queue of the reader is late, if it is. Raises BackendError."""
+    (metrics,) = apart(reader, [worker], queue_metrics(reader, [reader.shards]))
+    processes = Processes(reader.backend, reader.retry_for)
+    return QueueLook(core, reader, worker, metrics, processes, limit).lateness()
