@@ -25,7 +25,9 @@ from lowkiq_lambda.store.shard.nodes import FAR
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+    from lowkiq_lambda.operate.acts.bulk_actions import Changed
     from lowkiq_lambda.operate.acts.replaying import Replayed
+    from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
     from lowkiq_lambda.operate.in_flight import InFlightIds
     from lowkiq_lambda.operate.morgue import MorgueIds
     from lowkiq_lambda.operate.verify.verifier import VerificationReport
@@ -110,7 +112,7 @@ class QueueOperations:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
-    ) -> int:
+    ) -> "Changed":
         """Unblock ids with a dead head (`Worker.dead_head`); how many were unblocked.
 
         "retry" tries the head again, as if it had never failed, "skip" sends it to the morgue. Takes `ids`, those that
@@ -123,6 +125,22 @@ class QueueOperations:
             # Only blocked ids are due as late as FAR.
             choice = choice._replace(filter=choice.filter.from_time(FAR))
         return act_on(self.runner, "unblock" if how == "retry" else "unblock_skipping", choice)
+
+    def undo(self, action_id: str) -> "Undone":
+        """Take back an action on ids of the last ten minutes, by its id (`Changed.action_id`).
+
+        It can be undone itself. What has run or changed since is skipped. Raises ValueError if the queue has no such
+        action, for a bad id as well.
+        """
+        from lowkiq_lambda.operate.acts.undoing import undo  # noqa: PLC0415 - for those that undo alone
+
+        return undo(self.runner, action_id)
+
+    def undoable(self) -> list["UndoableAction"]:
+        """The actions on ids that can be undone, the newest first."""
+        from lowkiq_lambda.operate.acts.undoing import undoable  # noqa: PLC0415 - as above
+
+        return undoable(self.reader)
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.
