@@ -9,7 +9,7 @@ from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry
 
 
-def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> None:
+def note(app: Lowkiq, queue: str, action: str, target: str, changed: int, action_id: str = "") -> None:
     """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),
@@ -18,6 +18,7 @@ def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> Non
         queue=queue,
         target=target,
         changed=changed,
+        action_id=action_id,
     )
     record_action(app.core.backend, past)
 

@@ -1,15 +1,17 @@
 """What an operator did to ids can be taken back for ten minutes."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from lowkiq_lambda.operate.acts.bulk_actions import Changed
-from lowkiq_lambda.operate.acts.undoing import Undone
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import ids_of, pairs
 from tests.kit.stored import State
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.undoing import Undone
 
 Act: TypeAlias = Callable[[Desk], Changed]
 KEPT = ("waiting", "errors", "failures", "trouble", "morgue")

@@ -241,7 +241,15 @@ def _begin(runner: ActionRunner, action: BulkAction) -> BulkAction:
 
 def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
     snapshot = action.snapshots[0].snapshot(runner.reader.shards)
-    done = runner.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *_more(action), action_id=action.action_id)
+    done = runner.call_once(
+        action.act,
+        snapshot,
+        action.pending,
+        action.changed_here,
+        action.resume,
+        *_more(action),
+        action_id=action.action_id,
+    )
     return msgspec.structs.replace(
         action,
         pending=action.pending[done.finished :],

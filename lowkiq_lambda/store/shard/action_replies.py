@@ -10,7 +10,7 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 
 
 class ActionReply(ReplyShape, frozen=True):
-    """The reply of the scripts of actions, by include/action.lua. The last two only come with actions that can be undone."""
+    """The reply of the scripts of actions, by include/action.lua; the last two of actions that can be undone."""
 
     scripts = (
         *("delete", "delete_morgue", "run_now", "kill", "unblock"),

@@ -1,6 +1,6 @@
 --! keys undo undo_notes meta
 --! needs shard
---! gives UNDO_FOR begin_rows keep_row drop_row_of end_rows
+--! gives UNDO_FOR begin_rows note_of add_row keep_row drop_row_of end_rows
 -- The rows by which the actions of the last ten minutes can be undone, one for each id that an action has changed: a
 -- stream of `run`, the action's id; `act`, its name; `kind`, how it is undone (undo.lua); and `row`. Beside it a hash has
 -- `bytes` of all rows; `last`, the number of the newest; and behind 'a' of each action {act, time, ids, of}, as msgpack:
@@ -12,7 +12,8 @@ local run, act_name, undo_books, has_room = ARGV[4]:sub(13, 28), ARGV[4]:sub(29)
 local function note_of(other)
   if undo_books.actions[other] == nil then
     local packed = call('HGET', undo_notes, 'a' .. other)
-    undo_books.actions[other] = packed and cmsgpack.unpack(packed) or {act_name, now, 0, 0}
+    local is_sound, note = pcall(cmsgpack.unpack, packed or '')
+    undo_books.actions[other] = is_sound and type(note) == 'table' and #note == 4 and note or {act_name, now, 0, 0}
   end
   return undo_books.actions[other]
 end
@@ -54,24 +55,28 @@ local function drop_old_rows()
   end
 end
 
+-- An entry of these fields; `has_more`: it goes on a row of the same id and action.
+local function add_row(entry, packed, has_more, note)
+  if #packed + OF_ENTRY > MOST_ROW_BYTES then return end
+  local number = next_number()
+  if type(redis.pcall('XADD', undo, number, unpack(entry))) == 'table' then
+    -- Its notes are lost, or it has another type: none of it can be undone.
+    call('UNLINK', undo, undo_notes)
+    undo_books.bytes, undo_books.actions, note[3] = 0, {[entry[2]] = note}, 0
+    call('XADD', undo, number, unpack(entry))
+  end
+  undo_books.last, undo_books.bytes = number, undo_books.bytes + #packed + OF_ENTRY
+  if not has_more then note[3] = note[3] + 1 end
+  drop_old_rows()
+end
+
 -- `row.more`: it goes on a row of the same id and action.
 local function keep_row(kind, row)
   local note = note_of(run)
   if not row.more then note[4] = note[4] + 1 end
-  local packed = has_room and cmsgpack.pack(row)
-  if not packed or #packed + OF_ENTRY > MOST_ROW_BYTES then return end
-  local number = next_number()
-  local entry = {'run', run, 'act', act_name, 'kind', kind, 'row', packed}
-  if type(redis.pcall('XADD', undo, number, unpack(entry))) == 'table' then
-    -- Its notes are lost, or it has another type: none of it can be undone.
-    call('UNLINK', undo, undo_notes)
-    undo_books.bytes, undo_books.actions = 0, {[run] = {act_name, now, 0, note[4]}}
-    note = note_of(run)
-    call('XADD', undo, number, unpack(entry))
-  end
-  undo_books.last, undo_books.bytes = number, undo_books.bytes + #packed + OF_ENTRY
-  if not row.more then note[3] = note[3] + 1 end
-  drop_old_rows()
+  if not has_room then return end
+  local packed = cmsgpack.pack(row)
+  add_row({'run', run, 'act', act_name, 'kind', kind, 'row', packed}, packed, row.more, note)
 end
 
 -- How many ids of the action can be undone.
