@@ -113,7 +113,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
         raise LowkiqError(str(error)) from error
     finally:
         target = selected(action.chosen) if action.chosen else f"found by: {choice.filter}" if choice.filter else "all"
-        note(queue.app, queue.name, words.act, f"{target}{choice.pace}", last.changed, last.action_id)
+        note(queue.app, queue.name, words.act, f"{target}{choice.pace}", last.changed, action_id=last.action_id)
     _tell_of_undo(last, asked=not yes)
     if action.chosen is not None and last.changed < action.total:
         others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"

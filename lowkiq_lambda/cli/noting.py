@@ -9,7 +9,9 @@ from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry
 
 
-def note(app: Lowkiq, queue: str, action: str, target: str, changed: int, action_id: str = "") -> None:
+def note(  # noqa: PLR0913 - the fields of a line
+    app: Lowkiq, queue: str, action: str, target: str, changed: int, *, action_id: str = ""
+) -> None:
     """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),

@@ -56,7 +56,7 @@ def undo(
         undone = queue.operate.undo(one.id)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(queue.app, queue.name, "undo", f"{one.act} {one.id}", undone.restored, undone.action_id)
+    note(queue.app, queue.name, "undo", f"{one.act} {one.id}", undone.restored, action_id=undone.action_id)
     if json:
         write_json(undone)
     else:

@@ -24,6 +24,7 @@ Code: TypeAlias = Literal[
     "not_found",
     "unknown_queue",
     "unknown_job",
+    "unknown_action",
     "unknown_shard",
     "no_tenants",
     "unknown_entry",

@@ -58,12 +58,12 @@ def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser
     worker.push_many([{"id": number} for number in range(3)])
     action = prepare(app.operate(worker).runner, "run_now")
     for _ in range(2):
-        state = BulkActionState(queue=worker.queue_name, action=action, action_id="0000001f")
+        state = BulkActionState(queue=worker.queue_name, action=action, action_id="000000000000001f")
         browser.send("/actions/step", {"action_state": pack(signing_key(app.core.backend, 0.0), state)})
 
     assert 2 == app.core.backend.client.llen(activity_key(worker.queue_name))
     (only,) = listed(browser, queue=worker.queue_name)
-    assert ("run_now", "all", "0000001f") == (only["action"], only["target"], only["action_id"])
+    assert ("run_now", "all", "000000000000001f") == (only["action"], only["target"], only["action_id"])
 
 
 def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -121,7 +121,7 @@ def test_a_state_that_is_sent_again_counts_what_it_changes_then(
     name = worker.queue_name
     worker.push_many([{"id": number} for number in range(1_500)])
     action = prepare(app.operate(worker).runner, "delete", whole_list=True)
-    text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, action_id="0000002f"))
+    text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, action_id="000000000000002f"))
     sent = 0
     while app.operate.stats()["total"]["length"]:
         assert 303 == browser.send("/actions/step", {"action_state": text}).status

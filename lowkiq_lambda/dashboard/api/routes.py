@@ -57,6 +57,8 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/morgue/requeue_all", bulk_actions.requeue_all),
     operation("POST", "/morgue/delete", actions.delete_dead),
     operation("POST", "/morgue/delete_all", bulk_actions.delete_all_dead),
+    operation("GET", "/actions/undoable", actions.undoable),
+    operation("POST", "/actions/{id}/undo", actions.undo),
     operation("POST", "/queue/pause", actions.pause),
     operation("POST", "/queue/resume", actions.resume),
     operation("POST", "/shard/evict", actions.evict),

@@ -45,7 +45,7 @@ class ActionRunner:
         refs = self.reader.shards if shards is None else shards
         return self.reader.read("snapshot", dict.fromkeys(refs, ()), self._snapshot)
 
-    def call_once(
+    def call_once(  # noqa: PLR0913 - what a call has, and what the action has
         self,
         act: ActionName,
         snapshot: ShardSnapshot,
