@@ -15,7 +15,7 @@ def note(  # noqa: PLR0913 - the fields of a line
     """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),
-        who=f"{_user()} (lowkiq)",
+        who=f"{user()} (lowkiq)",
         action=action,
         queue=queue,
         target=target,
@@ -25,7 +25,8 @@ def note(  # noqa: PLR0913 - the fields of a line
     record_action(app.core.backend, past)
 
 
-def _user() -> str:
+def user() -> str:
+    """The user of this process."""
     # A container may have no name for its user.
     with suppress(OSError, KeyError, ImportError):
         return getpass.getuser()

@@ -198,6 +198,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/ask", _page("actions_ask", "ask")),
         post(site, "/actions/step", _page("actions", "step")),
         get(site, "/actions/done", knowing("q", _page("actions", "done"))),
+        get(site, "/actions/edit", knowing("queue id", _page("actions_edit", "ask"))),
+        post(site, "/actions/edit", _page("actions_edit", "act")),
         post(site, "/actions/undo", _page("actions_undo", "act")),
         get(site, "/actions/undone", knowing("q", _page("actions_undo", "done"))),
         get(site, "/actions/queue", knowing("queue do back seconds length", _page("actions_queue", "ask"))),

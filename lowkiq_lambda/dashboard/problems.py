@@ -25,6 +25,7 @@ Code: TypeAlias = Literal[
     "unknown_queue",
     "unknown_job",
     "unknown_action",
+    "changed",
     "unknown_shard",
     "no_tenants",
     "unknown_entry",

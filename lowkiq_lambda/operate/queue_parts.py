@@ -29,6 +29,7 @@ class QueueParts(NamedTuple):
     stored: StoredQueue
     reader: ShardReader
     runner: ActionRunner
+    jobs: JobReader
     waiting: WaitingIds
     in_flight: InFlightIds
     morgue: MorgueIds
@@ -40,4 +41,6 @@ def parts_of(core: "Core", stored: StoredQueue, retry_for: float, *, is_glimpse:
     reader, errors = ShardReader(core.backend, retry_for, stored.shards), StoredErrors(config.load_error)
     jobs = JobReader(reader, config.load_payload or load_json, errors, glimpse=is_glimpse)
     runner = ActionRunner(reader, stored.merge, config.morgue.parts, config.dump_error, errors)
-    return QueueParts(stored, reader, runner, WaitingIds(jobs, runner), InFlightIds(jobs), MorgueIds(jobs, runner))
+    return QueueParts(
+        stored, reader, runner, jobs, WaitingIds(jobs, runner), InFlightIds(jobs), MorgueIds(jobs, runner)
+    )

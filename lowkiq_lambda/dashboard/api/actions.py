@@ -140,6 +140,8 @@ def undo(context: RequestContext, params: OneAction) -> UndoResult:
         queue, undone = undo_action(context, params.id)
     except ValueError as error:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_action", str(error)) from error
+    except PermissionError as error:
+        raise ApiError(HTTPStatus.FORBIDDEN, "forbidden", str(error)) from error
     return UndoResult(
         queue=queue, restored=undone.restored, skipped=dict(undone.skipped), action_id=undone.action_id or None
     )

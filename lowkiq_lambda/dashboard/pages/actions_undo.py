@@ -25,6 +25,8 @@ def act(context: RequestContext) -> Response:
         queue, undone = undo_action(context, context.form.get("action_id", ""))
     except ValueError as error:
         return context.refuse(400, str(error))
+    except PermissionError as error:
+        return context.refuse(403, str(error))
     outcome = UndoOutcome(queue=queue, restored=undone.restored, skipped=undone.skipped, action_id=undone.action_id)
     return context.redirect("actions/undone", q=pack(key_of(context), outcome))
 

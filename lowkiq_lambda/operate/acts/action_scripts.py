@@ -22,17 +22,19 @@ ActionName: TypeAlias = Literal[
     "unblock",
     "unblock_skipping",
     "undo",
+    "edit",
 ]
 """`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that
 are not due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
 `requeue`: dead ids wait again. `requeue_waiting`: ids that are due wait for a later time. `delete_dead`: dead ids are
 deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them. `undo`: takes back one of
-those; in place of ids it takes the numbers of its rows."""
+those; in place of ids it takes the numbers of its rows.
+`edit`: another payload takes the place of one."""
 
 UNDOABLE: Final[frozenset[ActionName]] = frozenset(
     {
         *("run_now", "kill", "kill_delayed", "delete_failed", "delete", "requeue", "delete_dead"),
-        *("unblock", "unblock_skipping", "undo"),
+        *("unblock", "unblock_skipping", "undo", "edit"),
     }
 )
 """Actions that can be undone for `UNDO_SECONDS`."""
@@ -119,6 +121,7 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_death]),
         "requeue_waiting": ActionScript("requeue_waiting", lambda snapshot, _changed: [snapshot.at]),
         "undo": ActionScript("undo", lambda _snapshot, _changed: morgue_limits),
+        "edit": ActionScript("edit", lambda _snapshot, _changed: ()),
         "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
     }
 

@@ -14,7 +14,7 @@ class ActionReply(ReplyShape, frozen=True):
 
     scripts = (
         *("delete", "delete_morgue", "run_now", "kill", "unblock"),
-        *("requeue", "requeue_waiting", "task_cancel", "undo"),
+        *("requeue", "requeue_waiting", "task_cancel", "undo", "edit"),
     )
     status: bytes
     changed: int

@@ -24,6 +24,7 @@ local function moved_row(row)
     row.started = handed(moved_all(entries), progress)
   end
   if has_headers then row.headers = found_at(all, headers_even, headers_odd) end
+  row.old = row.old and moved(row.old)
   row.dead_progress = row.dead_progress and moved(row.dead_progress)
   for _, name in ipairs({'stamp', 'was'}) do
     if row[name] and row[name] ~= UNTOUCHED then row[name] = moved_arrival(row[name]) end

@@ -1,6 +1,6 @@
 --! keys due flight suspects since errors failures undo refs expiries
---! needs shard action records put flight retry_counts trouble wait blocked_head morgue journal in_use
---! needs undo_rows undo_put undo_take undo_morgue
+--! needs shard action records put flight started retry_counts trouble wait blocked_head morgue journal in_use
+--! needs undo_rows undo_put undo_take undo_morgue untouched replace_payload
 --! with tracking mark_items end_items revive_items
 --! with headers join_headers
 -- Takes back what an action did, row by row (undo_rows.lua). What has changed since is skipped. Each row goes: a second undo
@@ -103,6 +103,31 @@ function UNDO.drop(row)
   enter_each('deleted', id, row.entries)
   for i, entry in ipairs(row.entries) do members[i] = prefix .. entry end
   forget(id, members)
+end
+
+-- Another payload has its place: the old one comes back, with its cursor where it lost that.
+function UNDO.edit(row)
+  local record, reason = untouched_since(row)
+  if not record then return reason end
+  local id, payload = row.id, row.old:sub(PLACE + 1)
+  local edited = row.entries[1] or row.old
+  if row.started then
+    edited = row.old:sub(1, PLACE) .. entry_waiting(id, number_of_arrival(row.old)):sub(PLACE + 1)
+  end
+  local merged = replace_waiting(id, edited, row.started, payload, row.started and true)
+  enter('edited', {id, row.old:sub(1, PLACE), {old = redis.sha1hex(edited:sub(PLACE + 1)), new = redis.sha1hex(payload), by = 'undo'}})
+  local inverse = {id = id, old = edited, was = row.was, entries = {row.old}, counts = row.counts}
+  if row.started then inverse.entries, inverse.started = {}, started_of(id) end
+  set_touched(id, stamp())
+  inverse.stamp = stamp()
+  if not merged then keep_row('edit', inverse) end
+end
+
+function UNDO.edit_dead(row)
+  local id, edited, payload = row.id, row.entries[1], row.old:sub(PLACE + 1)
+  if not lies_there(id, {edited}) then return 'not dead any more' end
+  enter('edited', {id, row.old:sub(1, PLACE), {old = redis.sha1hex(edited:sub(PLACE + 1)), new = redis.sha1hex(payload), by = 'undo'}})
+  if not replace_dead(id, edited, payload) then keep_row('edit_dead', {id = id, entries = {row.old}, old = edited}) end
 end
 
 -- The id waits for another time: `at` before, `due` since.
