@@ -77,6 +77,8 @@ COMMANDS: Final = {
         "kill": Listed("change:kill", "Send waiting jobs that have failed to the morgue, the list of dead jobs."),
         "unblock": Listed("change:unblock", "Unblock jobs: their oldest payload is tried again."),
         "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
+        "edit": Listed("edit:command", "Put another payload in the place of one that waits or is dead."),
+        "undo": Listed("undo:command", "Take back a change of jobs, for ten minutes."),
     },
     "Queues": {
         "stats": Listed("stats:command", "Count the waiting, failed and dead jobs of each queue."),

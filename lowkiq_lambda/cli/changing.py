@@ -15,7 +15,7 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import NamedQueue
-from lowkiq_lambda.operate.acts.action_scripts import ActionName
+from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS, ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, steps
 from lowkiq_lambda.operate.presentation.formatting import selected, visible
 
@@ -88,15 +88,17 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     ids = action.chosen or ()
     listed = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
     where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
+    if action.beyond_undo:
+        remark(f"only the last {UNDOABLE_IDS:,} jobs of a shard, or fewer, can be undone: export the others first")
     if not yes:
         if not agreed(f"{words.asked} {jobs}{listed} {where}?"):
             say(NOTHING)
             return NOT_APPLIED
         action = once_agreed(action)
-    return _carry_out(queue, words, action, choice)
+    return _carry_out(queue, words, action, choice, yes=yes)
 
 
-def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
+def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice, *, yes: bool) -> int:
     last = action
     try:
         with progress(words.act, max(1, action.total)) as show:
@@ -111,7 +113,8 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
         raise LowkiqError(str(error)) from error
     finally:
         target = selected(action.chosen) if action.chosen else f"found by: {choice.filter}" if choice.filter else "all"
-        note(queue.app, queue.name, words.act, f"{target}{choice.pace}", last.changed)
+        note(queue.app, queue.name, words.act, f"{target}{choice.pace}", last.changed, action_id=last.action_id)
+    _tell_of_undo(last, asked=not yes)
     if action.chosen is not None and last.changed < action.total:
         others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"
         say(f"{words.told} {last.changed:,} of {_jobs(action.total)}: {others}")
@@ -120,6 +123,19 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
     examined = f", of {last.handled:,} that were examined" if choice.filter else ""
     say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last)}")
     return DONE
+
+
+def _tell_of_undo(action: BulkAction, *, asked: bool) -> None:
+    """How many of the jobs can be undone, if not all can; and how, to people."""
+    result = action.result
+    if not (action.action_id and result):
+        return
+    if not result.undoable:
+        remark("this cannot be undone: the server had no room for it")
+    elif result.undoable < result:
+        remark(f"{result.undoable:,} of {_jobs(result)} can be undone for ten minutes: lowkiq undo {result.action_id}")
+    elif asked:
+        remark(f"for ten minutes it can be undone: lowkiq undo {result.action_id}")
 
 
 def _so_far(words: JobChange, action: BulkAction) -> str:

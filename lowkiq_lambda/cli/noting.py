@@ -9,20 +9,24 @@ from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry
 
 
-def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> None:
+def note(  # noqa: PLR0913 - the fields of a line
+    app: Lowkiq, queue: str, action: str, target: str, changed: int, *, action_id: str = ""
+) -> None:
     """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),
-        who=f"{_user()} (lowkiq)",
+        who=f"{user()} (lowkiq)",
         action=action,
         queue=queue,
         target=target,
         changed=changed,
+        action_id=action_id,
     )
     record_action(app.core.backend, past)
 
 
-def _user() -> str:
+def user() -> str:
+    """The user of this process."""
     # A container may have no name for its user.
     with suppress(OSError, KeyError, ImportError):
         return getpass.getuser()

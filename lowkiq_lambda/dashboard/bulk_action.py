@@ -5,7 +5,6 @@ leaves. It is signed because it is evidence: how many ids an action has changed,
 belong together. An address never holds a state: only a request, which asks for a confirmation, or a result.
 """
 
-import secrets
 import zlib
 from collections.abc import Callable
 from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
@@ -19,7 +18,7 @@ from lowkiq_lambda.dashboard.criteria import criteria, description
 from lowkiq_lambda.dashboard.security.sessions import sign, verified
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, steps
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, new_action_id, steps
 from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
 
@@ -28,16 +27,12 @@ LONGEST_ADDRESS: Final = 3_500
 
 LONGEST_REASON: Final = 200
 Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-ActionId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}\Z")]
+ActionId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Packed = TypeVar("Packed", bound=msgspec.Struct)
 
 LARGEST_STATE: Final = 512 * 1024
 """Characters of a packed state; a request body may have twice as many."""
 _RETRY_FOR: Final = 2.0
-
-
-def _new_action_id() -> str:
-    return secrets.token_hex(4)
 
 
 class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -53,7 +48,7 @@ class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     is_lost: bool = False
     """Whether the selected ids were too long for an address."""
     changed: Count = 0
-    action_id: ActionId = msgspec.field(default_factory=_new_action_id)
+    action_id: ActionId = msgspec.field(default_factory=new_action_id)
     reason: Reason = ""
 
     @property
@@ -72,10 +67,16 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     queue: str
     action: BulkAction
     back: dict[str, str] = {}
-    action_id: ActionId = msgspec.field(default_factory=_new_action_id)
+    action_id: ActionId = msgspec.field(default_factory=new_action_id)
     before: Count = 0
     is_large: bool = False
     reason: Reason = ""
+
+    def __post_init__(self) -> None:
+        # What is undone is one action, with the id that its lines have.
+        if self.action.action_id not in {"", self.action_id}:
+            action = msgspec.structs.replace(self.action, action_id=self.action_id)
+            msgspec.structs.force_setattr(self, "action", action)
 
     @property
     def changed(self) -> int:
@@ -114,6 +115,9 @@ class BulkActionResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     changed: Count = 0
     left: Count = 0
     running: Count = 0
+    action_id: str = ""
+    """By which it can be undone, if `undoable` of its ids can be."""
+    undoable: Count = 0
     is_short: bool = False
     """Whether the action changed fewer ids than expected."""
 

@@ -24,6 +24,8 @@ Code: TypeAlias = Literal[
     "not_found",
     "unknown_queue",
     "unknown_job",
+    "unknown_action",
+    "changed",
     "unknown_shard",
     "no_tenants",
     "unknown_entry",

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias, overload
 from lowkiq_lambda.jobs.job import MorgueJob
 from lowkiq_lambda.operate.acts import requeueing
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import Changed
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, chosen, count_wanted
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
 from lowkiq_lambda.operate.acts.requeueing import RequeuePreview
@@ -76,7 +77,7 @@ class MorgueIds:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
-    ) -> int:
+    ) -> Changed:
         """Delete dead ids with all their payloads; how many were deleted."""
         return act_on(self._runner, "delete_dead", chosen(ids, filter, everything=everything))
 
@@ -91,7 +92,7 @@ class MorgueIds:
         order: RequeueOrder = "score",
         start: float | None = None,
         dry_run: Literal[False] = False,
-    ) -> int: ...
+    ) -> Changed: ...
     @overload
     def requeue(
         self,
@@ -114,7 +115,7 @@ class MorgueIds:
         order: RequeueOrder = "score",
         start: float | None = None,
         dry_run: bool = False,
-    ) -> int | Iterator[RequeuePreview]:
+    ) -> Changed | Iterator[RequeuePreview]:
         """Requeue dead ids, with all their retries; returns how many were requeued.
 
         By default all are due at once. With a `rate`, at most so many are due in each second, the first at `start`

@@ -19,13 +19,17 @@ from lowkiq_lambda.operate.inspect.shard_details import explain_job, shard_detai
 from lowkiq_lambda.operate.inspect.tenants import tenants_of
 from lowkiq_lambda.operate.inspect.whereabouts import whereabouts
 from lowkiq_lambda.operate.queue_parts import QueueParts, StoredQueue, parts_of
+from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.nodes import FAR
 
 if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+    from lowkiq_lambda.operate.acts.bulk_actions import Changed
+    from lowkiq_lambda.operate.acts.editing import Edited, StoredPayload
     from lowkiq_lambda.operate.acts.replaying import Replayed
+    from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
     from lowkiq_lambda.operate.in_flight import InFlightIds
     from lowkiq_lambda.operate.morgue import MorgueIds
     from lowkiq_lambda.operate.verify.verifier import VerificationReport
@@ -111,7 +115,7 @@ class QueueOperations:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
-    ) -> int:
+    ) -> "Changed":
         """Unblock ids with a dead head (`Worker.dead_head`); how many were unblocked.
 
         "retry" tries the head again, as if it had never failed, "skip" sends it to the morgue. Takes `ids`, those that
@@ -124,6 +128,61 @@ class QueueOperations:
             # Only blocked ids are due as late as FAR.
             choice = choice._replace(filter=choice.filter.from_time(FAR))
         return act_on(self.runner, "unblock" if how == "retry" else "unblock_skipping", choice)
+
+    def undo(self, action_id: str) -> "Undone":
+        """Take back an action on ids of the last ten minutes, by its id (`Changed.action_id`).
+
+        It can be undone itself. What has run or changed since is skipped. Raises ValueError if the queue has no such
+        action, for a bad id as well.
+        """
+        from lowkiq_lambda.operate.acts.undoing import undo  # noqa: PLC0415 - for those that undo alone
+
+        return undo(self.runner, action_id)
+
+    def undoable(self) -> list["UndoableAction"]:
+        """The actions on ids that can be undone, the newest first."""
+        from lowkiq_lambda.operate.acts.undoing import undoable  # noqa: PLC0415 - as above
+
+        return undoable(self.reader)
+
+    def payloads(self, job_id: object) -> list["StoredPayload"]:
+        """The payloads of an id that wait or are dead, with the arrival numbers by which `edit` names them.
+
+        Raises JobError for an invalid id.
+        """
+        from lowkiq_lambda.operate.acts.editing import stored_payloads  # noqa: PLC0415 - for those that edit alone
+
+        return stored_payloads(self._parts.jobs, job_id, self._core.config.load_payload or load_json)
+
+    def edit(  # noqa: PLR0913 - what is edited, and how
+        self,
+        job_id: object,
+        arrival: int,
+        payload: object,
+        *,
+        reason: str,
+        keep_cursor: bool = False,
+        seen: str | None = None,
+        by: str = "",
+    ) -> "Edited":
+        """Put another payload in the place of one that waits or is dead; `payloads` has the arrival numbers.
+
+        Place, score, time and retry_count stay. An equal payload of the id that waits too becomes one with it, by
+        `merge`. A started job begins again unless `keep_cursor`. The journal keeps the beginning of the old payload
+        with `by`; `undo` takes the edit back. `seen`: the `digest` of the payload that somebody saw (default: as the
+        call itself finds it). `reason`: 1 to 200 characters.
+
+        Raises JobError if the payload is too large or not of the type that the worker declares, EditRefused, a
+        ValueError, if it runs or has changed, and ValueError for a bad reason or number.
+        """
+        from lowkiq_lambda.operate.acts import editing  # noqa: PLC0415 - for those that edit alone
+
+        editing.checked_reason(reason)
+        dumped = editing.dumped_payload(self._declared, payload, self._core.config)
+        parts = self._parts
+        return editing.edit(
+            parts.runner, parts.jobs, job_id, arrival, dumped, seen=seen, keep_cursor=keep_cursor, by=by
+        )
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.

@@ -30,6 +30,7 @@ class QueueParts(NamedTuple):
     stored: StoredQueue
     reader: ShardReader
     runner: ActionRunner
+    jobs: JobReader
     waiting: WaitingIds
     in_flight: InFlightIds
     morgue: MorgueIds
@@ -42,4 +43,6 @@ def parts_of(core: "Core", stored: StoredQueue, retry_for: float, *, is_glimpse:
     payloads = StoredPayloads(stored.shards[0].queue_name, config.load_payload or load_json, config.mask)
     jobs = JobReader(reader, payloads, errors, glimpse=is_glimpse)
     runner = ActionRunner(jobs, stored.merge, config.morgue.parts, config.dump_error)
-    return QueueParts(stored, reader, runner, WaitingIds(jobs, runner), InFlightIds(jobs), MorgueIds(jobs, runner))
+    return QueueParts(
+        stored, reader, runner, jobs, WaitingIds(jobs, runner), InFlightIds(jobs), MorgueIds(jobs, runner)
+    )

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.bulk_actions import Changed
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, carry_on, chosen, count_wanted
 from lowkiq_lambda.operate.acts.requeueing import begin_waiting
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
@@ -94,7 +95,7 @@ class WaitingIds:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
-    ) -> int:
+    ) -> Changed:
         """Delete ids with all their payloads; how many were deleted."""
         choice = chosen(ids, filter, everything=everything)
         # The script looks again whether such an id has failed: its last run may have ended since the filter saw it.
@@ -107,7 +108,7 @@ class WaitingIds:
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
-    ) -> int:
+    ) -> Changed:
         """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number."""
         return act_on(self._runner, "run_now", chosen(ids, filter, everything=everything))
 
@@ -118,7 +119,7 @@ class WaitingIds:
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
         rate: float,
-    ) -> int:
+    ) -> Changed:
         """Let ids that are due wait again, at most `rate` of them due in each second from now on; returns their number.
 
         They keep their order, retry_count and error; ids that are due later stay. It spreads a flood over time, so that
@@ -134,7 +135,7 @@ class WaitingIds:
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
         error: str | None = None,
-    ) -> int:
+    ) -> Changed:
         """Send ids that have failed to the morgue, with their last error; how many are dead now.
 
         With an `error` it kills the ids that are not due yet instead, with this error. So it takes back a slow requeue,

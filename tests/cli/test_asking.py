@@ -34,8 +34,8 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "processes": lambda _, process: [["processes", "--stop", process], ["processes", "--quiet", process]],
 }
 """Commands that change what others work with."""
-ASK_ELSEWHERE: Final = {"replay", "reset", "stack schedules"}
-"""As these: tests of their own have what they need, kept runs, an embedded server and an AWS."""
+ASK_ELSEWHERE: Final = {"replay", "reset", "stack schedules", "undo", "edit"}
+"""As these: tests of their own have what they need, kept runs, a change, an embedded server and an AWS."""
 LOOK: Final = {
     *("doctor", "show", "why", "stats", "verify", "runs", "dashboard", "redis", "completion", "schedules", "stack"),
     "stack costs",

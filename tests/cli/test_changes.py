@@ -35,7 +35,8 @@ def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfComma
     url = shop.app.core.connections.url
     question = f"Requeue 2 jobs (bad 1, bad 2) in the morgue of {shop.queue} at {url}? Only 'yes' will do: "
     assert (1, f"{question}Nothing was changed.\n", "") == refused
-    assert (0, f"{question}requeued 2 jobs\n", "") == done
+    (action,) = shop.app.operate(shop.worker).undoable()
+    assert (0, f"{question}requeued 2 jobs\n", f"for ten minutes it can be undone: lowkiq undo {action.id}\n") == done
     assert ["bad 3"] == [job.id for job in shop.app.operate(shop.worker).morgue.fetch(["bad 1", "bad 2", "bad 3"])]
 
 

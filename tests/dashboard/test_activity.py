@@ -58,12 +58,12 @@ def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser
     worker.push_many([{"id": number} for number in range(3)])
     action = prepare(app.operate(worker).runner, "run_now")
     for _ in range(2):
-        state = BulkActionState(queue=worker.queue_name, action=action, action_id="0000001f")
+        state = BulkActionState(queue=worker.queue_name, action=action, action_id="000000000000001f")
         browser.send("/actions/step", {"action_state": pack(signing_key(app.core.backend, 0.0), state)})
 
     assert 2 == app.core.backend.client.llen(activity_key(worker.queue_name))
     (only,) = listed(browser, queue=worker.queue_name)
-    assert ("run_now", "all", "0000001f") == (only["action"], only["target"], only["action_id"])
+    assert ("run_now", "all", "000000000000001f") == (only["action"], only["target"], only["action_id"])
 
 
 def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -73,7 +73,7 @@ def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker:
     state = BulkActionState(queue=name, action=prepare(app.operate(worker).runner, "delete", chosen_ids=["1"]))
     body, _, signature = pack(key, state).partition(".")
     forged = zlib.compress(
-        msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, action_id="7445f43f"))
+        msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, action_id="000000007445f43f"))
     )
     text = base64.urlsafe_b64encode(forged).decode().rstrip("=")
     of_result = pack(key, BulkActionResult(queue=name, act="delete")).partition(".")[2]
@@ -96,7 +96,7 @@ def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> Non
     """One record for a run of one visitor on one target, with the most it told; others' runs never replace it."""
     name = worker.queue_name
     past = ActivityEntry(
-        at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, action_id="0000000a"
+        at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, action_id="000000000000000a"
     )
     others: list[dict[str, Any]] = [
         {"who": "rita"},
@@ -121,7 +121,9 @@ def test_a_state_that_is_sent_again_counts_what_it_changes_then(
     name = worker.queue_name
     worker.push_many([{"id": number} for number in range(1_500)])
     action = prepare(app.operate(worker).runner, "delete", whole_list=True)
-    text = pack(signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, action_id="0000002f"))
+    text = pack(
+        signing_key(app.core.backend, 0.0), BulkActionState(queue=name, action=action, action_id="000000000000002f")
+    )
     sent = 0
     while app.operate.stats()["total"]["length"]:
         assert 303 == browser.send("/actions/step", {"action_state": text}).status

@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import BackendError, BackendFull, MorgueLimits
 from lowkiq_lambda.operate.queue_operations import QueueOperations
-from lowkiq_lambda.store.shard.keys import declaration_key
+from lowkiq_lambda.store.shard.keys import UNDO, declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -51,7 +51,7 @@ def test_a_call_whose_reply_is_lost_is_applied_once(
     expected = act(fresh.queue)
     desk = make_desk({"queue_name": f"{queue_name}-2"}, redis_url=fault_proxy.url)
     fill(desk)
-    fault_proxy.drop_reply_after(script(name_of_script).sha.encode())
+    fault_proxy.drop_reply_after(script(name_of_script, (UNDO,)).sha.encode())
 
     assert expected > 0
     assert expected == act(desk.queue)

@@ -12,6 +12,9 @@ from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
+from lowkiq_lambda.dashboard.undoing import undo_action
+from lowkiq_lambda.operate.acts.bulk_actions import Changed as ChangedIds
+from lowkiq_lambda.operate.acts.undoing import UndoableAction
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.processes import Process
@@ -45,9 +48,39 @@ class Unblocked(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """The number of changed ids. Jobs that were pushed after the call do not change."""
+    """The number of changed ids. Jobs that were pushed after the call do not change.
+
+    `action_id`: POST actions/{id}/undo takes the action back, for ten minutes, for `undoable` of the ids; null if it
+    cannot.
+    """
 
     changed: int
+    action_id: str | None
+    undoable: int
+
+
+class OneAction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An action, by its id."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=100, description="The `action_id` of a response.")]
+
+
+class UndoResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The ids that are as they were, and how many were skipped, by the reason: they have run or changed since.
+
+    `action_id`: by this id the undo itself can be undone; null if it cannot.
+    """
+
+    queue: str
+    restored: int
+    skipped: dict[str, int]
+    action_id: str | None
+
+
+class UndoableActions(msgspec.Struct, frozen=True, kw_only=True):
+    """The actions of the last ten minutes that can be undone, by queue, the newest first."""
+
+    actions: dict[str, list[UndoableAction]]
 
 
 class Paused(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +127,26 @@ def delete_dead(context: RequestContext, params: JobIds) -> Changed:
     return _to_chosen(context, params, "delete_dead", lambda queue: queue.morgue.delete(params.ids))
 
 
+def undoable(context: RequestContext, params: NoParams) -> UndoableActions:
+    """The actions on jobs that can be undone."""
+    del params
+    listed = {worker.queue_name: context.app.operate(worker).undoable() for worker in context.app.workers}
+    return UndoableActions(actions={name: actions for name, actions in listed.items() if actions})
+
+
+def undo(context: RequestContext, params: OneAction) -> UndoResult:
+    """Take back an action on jobs, for ten minutes. What has run or changed since stays as it is."""
+    try:
+        queue, undone = undo_action(context, params.id)
+    except ValueError as error:
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_action", str(error)) from error
+    except PermissionError as error:
+        raise ApiError(HTTPStatus.FORBIDDEN, "forbidden", str(error)) from error
+    return UndoResult(
+        queue=queue, restored=undone.restored, skipped=dict(undone.skipped), action_id=undone.action_id or None
+    )
+
+
 def pause(context: RequestContext, params: Pause) -> Paused:
     """Pause the queue for a time or until it is resumed. Drains acquire none of its shards; clients can still push."""
     worker = worker_named(context, params.queue)
@@ -124,11 +177,14 @@ def evict(context: RequestContext, params: Holder) -> Evicted:
     return Evicted(evicted)
 
 
-def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], int]) -> Changed:
+def _to_chosen(
+    context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], ChangedIds]
+) -> Changed:
     worker = worker_named(context, params.queue)
     changed = act(context.app.operate(worker))
-    activity.note(context, action, params.queue, selected(params.ids), changed)
-    return Changed(changed)
+    more = {"action_id": changed.action_id} if changed.action_id else {}
+    activity.note(context, action, params.queue, selected(params.ids), int(changed), **more)
+    return Changed(int(changed), changed.action_id or None, changed.undoable)
 
 
 class ProcessParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,13 +60,16 @@ class FilteredWaitingList(WholeList, frozen=True, kw_only=True, forbid_unknown_f
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Progress: all calls so far examined `handled` of about `total` ids and changed `changed`.
 
-    `next`: the value for the next call; null when the action is done.
+    `next`: the value for the next call; null when the action is done. `action_id`: POST actions/{id}/undo takes the
+    action back, for ten minutes, for `undoable` of the ids; null if it cannot.
     """
 
     total: int
     handled: int
     changed: int
     next: str | None
+    action_id: str | None
+    undoable: int
 
 
 def run_now_all(context: RequestContext, params: WaitingList) -> Step:
@@ -120,7 +123,15 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter
     if failure and action is before.action:
         raise failure
     following = None if action.is_done else pack(key, after)
-    return Step(total=action.total, handled=action.handled, changed=action.changed, next=following)
+    result = action.result
+    return Step(
+        total=action.total,
+        handled=action.handled,
+        changed=action.changed,
+        next=following,
+        action_id=result.action_id or None,
+        undoable=result.undoable,
+    )
 
 
 def _state(key: bytes, params: WholeList, act: ActionName, id_filter: IdFilter) -> BulkActionState | None:

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 from lowkiq_lambda.dashboard.api import (
     actions,
     bulk_actions,
+    editing,
     errors,
     jobs,
     limits,
@@ -59,6 +60,10 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/morgue/requeue_all", bulk_actions.requeue_all),
     operation("POST", "/morgue/delete", actions.delete_dead),
     operation("POST", "/morgue/delete_all", bulk_actions.delete_all_dead),
+    operation("GET", "/job/payloads", editing.payloads),
+    operation("POST", "/job/edit", editing.edit),
+    operation("GET", "/actions/undoable", actions.undoable),
+    operation("POST", "/actions/{id}/undo", actions.undo),
     operation("POST", "/queue/pause", actions.pause),
     operation("POST", "/queue/resume", actions.resume),
     operation("POST", "/shard/evict", actions.evict),

@@ -29,6 +29,7 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, prepare
 
 COUNTING: Final = 1.0
@@ -99,6 +100,8 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         words=words,
         back=request.back,
         changed=request.changed,
+        beyond_undo=action.beyond_undo,
+        undoable_ids=UNDOABLE_IDS,
         is_lost=request.is_lost,
         named=[shown_id(job_id, LONGEST_ID) for job_id in names],
         picked=request.chosen is not None,

@@ -4,8 +4,10 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import no_queue
+from lowkiq_lambda.dashboard.undoing import undoable_actions
 from lowkiq_lambda.operate.inspect.activity import KEPT, KEPT_FOR, OF_NO_QUEUE, read_activity
 
 SHOWN: Final = 200
@@ -22,8 +24,19 @@ def show(context: RequestContext) -> Response:
         queue=name,
         names=sorted({*names} - {OF_NO_QUEUE}) if name is None else [worker.queue_name for worker in app.workers],
         activity=read_activity(app.core.backend, app.config.redis_retry_for, names, SHOWN),
+        undoable=_undoable(context),
         now=context.site.now(),
         kept=KEPT,
         days=KEPT_FOR // 86_400,
         most=SHOWN,
     )
+
+
+def _undoable(context: RequestContext) -> frozenset[str]:
+    """The ids of actions that the visitor may undo; none if a queue cannot be read, as the list counts."""
+    if context.visitor is None or not context.visitor.may_act:
+        return frozenset()
+    try:
+        return frozenset(undoable_actions(context))
+    except LowkiqError:
+        return frozenset()

@@ -55,12 +55,15 @@ _WORDS: Final[Mapping[str, str]] = {
     "expired": "The time of a payload was over.",
     "killed": "An operator killed it.",
     "deleted": "A payload was deleted.",
+    "restored": "An operator took back that a payload was deleted.",
+    "restored_dead": "An operator took back that a dead payload was deleted.",
+    "edited": "An operator edited a payload.",
     "requeued": "An operator requeued it.",
     "trimmed": "A bound of the morgue removed a payload.",
     "evicted": "An operator evicted its holder.",
 }
 _BAD: Final = frozenset({"dead", "rejected", "discarded", "expired", "trimmed"})
-_WARN: Final = frozenset({"retried", "suspected", "recovered", "blocked", "evicted", "killed", "deleted"})
+_WARN: Final = frozenset({"retried", "suspected", "recovered", "blocked", "evicted", "killed", "deleted", "edited"})
 
 
 class KeyedPayload(RenderedPayload, frozen=True, kw_only=True):

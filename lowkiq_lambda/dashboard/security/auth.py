@@ -5,8 +5,8 @@ import hmac
 import math
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Final, Literal, TypeAlias
 
@@ -70,6 +70,8 @@ class Visitor:
     name: str
     role: Role
     signed_in: SignedIn | None = field(default=None, repr=False)
+    may_edit: bool = False
+    """Whether they may edit payloads, which operators may not by default."""
 
     @property
     def may_act(self) -> bool:
@@ -86,7 +88,8 @@ class Auth:
 
     `trust` is called last, with the ASGI scope, and returns a `Visitor` or None: for an app that authenticates
     its users itself. `session_lifetime`: seconds without a request for a page, after which a session ends.
-    `loopback_only`: callers from other machines are rejected, even with a password.
+    `loopback_only`: callers from other machines are rejected, even with a password. `editors`: the names of operators
+    who may edit payloads, of accounts, tokens or callers.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first by keyword
@@ -98,6 +101,7 @@ class Auth:
         trust: Callable[[Scope], Visitor | None] | None = None,
         session_lifetime: float = SESSION_LIFETIME,
         loopback_only: bool = False,
+        editors: Iterable[str] = (),
     ) -> None:
         if not (accounts or tokens or claims or trust):
             raise ConfigError("The dashboard has no authentication: set LOWKIQ_DASHBOARD_PASSWORD, or pass an auth.")
@@ -107,12 +111,21 @@ class Auth:
         self._tokens = [(_token_digest(token), token) for token in tokens]
         self._claims = claims
         self._trust = trust
+        self._editors = frozenset(editors)
         self._keys: dict[str, bytes] = {}
         self._lock = threading.Lock()
         _check([*accounts], [*tokens], session_lifetime)
 
     def visitor(self, scope: Scope, cookies: Sequence[Cookie], authorization: str | None, now: float) -> Visitor | None:
         """The authenticated caller; None for strangers."""
+        visitor = self._visitor(scope, cookies, authorization, now)
+        if visitor is None or not visitor.may_act or visitor.name not in self._editors:
+            return visitor
+        return replace(visitor, may_edit=True)
+
+    def _visitor(
+        self, scope: Scope, cookies: Sequence[Cookie], authorization: str | None, now: float
+    ) -> Visitor | None:
         if authorization is not None and (visitor := self._by_token(authorization)):
             return visitor
         for account, signed_in in self._sessions(scope, cookies, now):

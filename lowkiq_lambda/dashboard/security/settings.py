@@ -29,6 +29,9 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     """Rules `claim=value`, or `a=b&c=d` where both must hold, separated by commas, on the claims of operators."""
     dashboard_readers: str | None = None
     """The same on those of readers."""
+    dashboard_editors: str | None = None
+    """The names of operators who may edit payloads, of accounts, tokens or callers, separated by commas; by default
+    nobody may."""
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
     """Seconds without a request for a page, after which a session ends."""
     dashboard_trusted_proxies: str = ""
@@ -64,6 +67,7 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
             tokens=[*_tokens(self.dashboard_tokens or "")],
             claims=self._trusted_claims(),
             session_lifetime=self.dashboard_session_lifetime,
+            editors=_listed(self.dashboard_editors or ""),
         )
 
     def trusted_proxies(self) -> list[str]:

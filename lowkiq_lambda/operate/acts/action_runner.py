@@ -15,7 +15,7 @@ from lowkiq_lambda.operate.acts.action_scripts import (
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.store.shard.action_replies import BYTES_AT_ONCE, PAYLOADS_AT_ONCE, ActionReply
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import UNDO, ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 
@@ -44,7 +44,7 @@ class ActionRunner:
         refs = self.reader.shards if shards is None else shards
         return self.reader.read("snapshot", dict.fromkeys(refs, ()), self._snapshot)
 
-    def call_once(
+    def call_once(  # noqa: PLR0913 - what a call has, and what the action has
         self,
         act: ActionName,
         snapshot: ShardSnapshot,
@@ -52,25 +52,28 @@ class ActionRunner:
         changed: int,
         resume: bytes = b"",
         *more: Argument,
+        action_id: str = "",
     ) -> ActionProgress:
         """One call for ids of the snapshot's shard, after `changed` changes there; it may not reach the last id.
 
-        `more`: the arguments of this action alone, if its script takes any.
+        `more`: the arguments of this action alone, if its script takes any. With an `action_id` (16 hex digits) the
+        action can be undone.
         """
-        script = self._scripts[act]
-        args: list[Argument] = [secrets.token_bytes(12), self.merge, snapshot.arrival]
+        script, shard, token = self._scripts[act], snapshot.shard, secrets.token_bytes(12)
+        if action_id:
+            shard, token = shard.using((*shard.features, UNDO)), token + f"{action_id}{act}".encode()
+        args: list[Argument] = [token, self.merge, snapshot.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *more, *at_once(ids)]
         try:
-            reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
+            reply = self.reader.backend.run(script.script, shard, args, retry_for=self.reader.retry_for)
         except ShardClosed as error:
             if error.floors is None:
                 raise
             raise ShardMoving from None
         done = ActionReply.of(reply)
         if done.is_sooner:
-            shard = snapshot.shard
             self.reader.backend.publish(shard.channel, str(shard.number))
-        return ActionProgress(done.changed, done.finished, done.resume)
+        return ActionProgress(done.changed, done.finished, done.resume, done.undoable, done.skipped)
 
     def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
         shape = SnapshotReply.of(reply)

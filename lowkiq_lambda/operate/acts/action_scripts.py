@@ -21,11 +21,26 @@ ActionName: TypeAlias = Literal[
     "delete_dead",
     "unblock",
     "unblock_skipping",
+    "undo",
+    "edit",
 ]
 """`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that
 are not due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
 `requeue`: dead ids wait again. `requeue_waiting`: ids that are due wait for a later time. `delete_dead`: dead ids are
-deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them."""
+deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them. `undo`: takes back one of
+those; in place of ids it takes the numbers of its rows.
+`edit`: another payload takes the place of one."""
+
+UNDOABLE: Final[frozenset[ActionName]] = frozenset(
+    {
+        *("run_now", "kill", "kill_delayed", "delete_failed", "delete", "requeue", "delete_dead"),
+        *("unblock", "unblock_skipping", "undo", "edit"),
+    }
+)
+"""Actions that can be undone for `UNDO_SECONDS`."""
+UNDO_SECONDS: Final = 600.0
+UNDOABLE_IDS: Final = 27_000
+"""About so many ids of a shard can be undone: 4 MB of rows of short payloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,7 @@ class ActionScript:
     """A script, and the arguments that only this script takes.
 
     `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of
-    `kill_delayed` and of the two of requeueing end with what the action itself says.
+    `kill_delayed`, `undo` and of the two of requeueing end with what the action itself says.
     """
 
     script: str
@@ -62,11 +77,16 @@ class ActionScript:
 
 
 class ActionProgress(NamedTuple):
-    """The effect of one call: ids changed, ids finished of those given, and where the next call goes on."""
+    """The effect of one call: ids changed, ids finished of those given, and where the next call goes on.
+
+    `undoable`: how many ids the action has changed in this shard that can be undone; `skipped`: why an undo skipped.
+    """
 
     changed: int
     finished: int
     resume: bytes
+    undoable: int = 0
+    skipped: tuple[bytes, ...] = ()
 
 
 class SnapshotReply(ReplyShape, frozen=True):
@@ -100,6 +120,8 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "delete": ActionScript("delete", lambda _snapshot, _changed: [""]),
         "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_death]),
         "requeue_waiting": ActionScript("requeue_waiting", lambda snapshot, _changed: [snapshot.at]),
+        "undo": ActionScript("undo", lambda _snapshot, _changed: morgue_limits),
+        "edit": ActionScript("edit", lambda _snapshot, _changed: ()),
         "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
     }
 

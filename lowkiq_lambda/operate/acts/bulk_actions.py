@@ -4,13 +4,14 @@ It begins with a snapshot of the list, taken when the operator is asked to confi
 however late the steps are. So a step may run twice, even by two operators: the second run finds nothing to do.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE, UNDOABLE_IDS, ActionName, ShardSnapshot
 from lowkiq_lambda.operate.acts.requeue_terms import AT_ONCE, RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
 from lowkiq_lambda.operate.inspect.id_ranges import (
@@ -37,6 +38,23 @@ _OF_DUE: Final = frozenset({"requeue_waiting"})
 
 class WholeListError(ValueError):
     """An action that is for a part of a list alone was to be made on all of it."""
+
+
+class Changed(int):
+    """How many ids an action has changed.
+
+    `undo(action_id)` takes the action back, for ten minutes; `undoable` of its ids can be. Both are empty if none can.
+    """
+
+    action_id: str
+    undoable: int
+
+    def __new__(cls, changed: int, action_id: str = "", undoable: int = 0) -> Self:
+        """So many, of the action with this id."""
+        self = super().__new__(cls, changed)
+        self.action_id = action_id if undoable else ""
+        self.undoable = undoable
+        return self
 
 
 class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
@@ -98,11 +116,28 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Of requeueing: in which order, and how fast; None: as they were, and all at once."""
     error: bytes = b""
     """Of `kill_delayed`: the error that ids get in the morgue, as it is stored."""
+    action_id: str = ""
+    """By which it can be undone, 16 hex digits; empty if it cannot be."""
+    undoable: Count = 0
+    """How many ids can be undone, of those that it has changed in shards that are done."""
+    undoable_here: Count = 0
+    """As `undoable`, of the shard that it is at."""
 
     @property
     def is_done(self) -> bool:
         """Whether the action has no step left."""
         return not self.snapshots
+
+    @property
+    def result(self) -> Changed:
+        """How many ids it has changed, and how many of them can be undone."""
+        return Changed(self.changed, self.action_id, self.undoable + self.undoable_here)
+
+    @property
+    def beyond_undo(self) -> bool:
+        """Whether it may change more ids of a shard than can be undone."""
+        counts = [_listed(self.act, snapshot) for snapshot in self.snapshots]
+        return bool(self.action_id) and self.total > UNDOABLE_IDS and max(counts, default=0) > UNDOABLE_IDS
 
 
 def prepare(
@@ -138,7 +173,13 @@ def prepare(
         filter=filter,
         chosen=ids,
         layout=_moved(runner),
+        action_id=new_action_id() if act in UNDOABLE else "",
     )
+
+
+def new_action_id() -> str:
+    """The id of an action: 16 hex digits at random."""
+    return secrets.token_hex(8)
 
 
 def _moved(runner: ActionRunner) -> tuple[int, ...]:
@@ -200,7 +241,15 @@ def _begin(runner: ActionRunner, action: BulkAction) -> BulkAction:
 
 def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
     snapshot = action.snapshots[0].snapshot(runner.reader.shards)
-    done = runner.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *_more(action))
+    done = runner.call_once(
+        action.act,
+        snapshot,
+        action.pending,
+        action.changed_here,
+        action.resume,
+        *_more(action),
+        action_id=action.action_id,
+    )
     return msgspec.structs.replace(
         action,
         pending=action.pending[done.finished :],
@@ -209,6 +258,7 @@ def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
         # An id that is half done was looked at.
         handled=action.handled + done.finished + bool(done.resume) - bool(action.resume),
         changed=action.changed + done.changed,
+        undoable_here=done.undoable,
     )
 
 
@@ -224,7 +274,14 @@ def _more(action: BulkAction) -> Sequence[Argument]:
 def _find(runner: ActionRunner, action: BulkAction) -> BulkAction:
     step = _fetch(runner, action, action.snapshots[0].snapshot(runner.reader.shards))
     if step is None:
-        return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
+        return msgspec.structs.replace(
+            action,
+            snapshots=action.snapshots[1:],
+            after=None,
+            changed_here=0,
+            undoable=action.undoable + action.undoable_here,
+            undoable_here=0,
+        )
     handled = action.handled + step.listed - len(step.ids)
     return msgspec.structs.replace(action, pending=step.ids, after=step.after, handled=handled)
 
@@ -302,7 +359,7 @@ def _lower(one: Bound, other: Bound) -> Bound:
     return min(one, other, key=lambda bound: (bound.value, not bound.exclusive))
 
 
-def _listed(act: ActionName, snapshot: ShardSnapshot) -> int:
+def _listed(act: ActionName, snapshot: ShardSnapshot | SavedSnapshot) -> int:
     if act in _OF_MORGUE:
         return snapshot.dead
     return snapshot.failed if act in _OF_FAILED else snapshot.waiting

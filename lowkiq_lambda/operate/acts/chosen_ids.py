@@ -8,7 +8,7 @@ import msgspec
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Changed, count, prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, Wanted, filter_by
 
 
@@ -37,13 +37,13 @@ def chosen(ids: Iterable[object] | None, filter: Wanted | None, *, everything: b
     return Chosen(ids, ALL if filter is None else filter_by(filter), bool(everything))
 
 
-def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"") -> int:
+def act_on(runner: ActionRunner, act: ActionName, choice: Chosen, *, error: bytes = b"") -> Changed:
     """Act; how many ids were changed. Raises JobError for an invalid id, BackendError."""
     action = prepare(runner, act, chosen_ids=choice.ids, filter=choice.filter, whole_list=choice.everything)
     return carry_on(runner, msgspec.structs.replace(action, error=error))
 
 
-def carry_on(runner: ActionRunner, action: BulkAction) -> int:
+def carry_on(runner: ActionRunner, action: BulkAction) -> Changed:
     """Carry out an action that nobody was asked about; how many ids were changed. Raises BackendError."""
     # Nobody was asked between the look and the first step, so the look is new enough.
     last = msgspec.structs.replace(action, begun=True)
@@ -53,7 +53,7 @@ def carry_on(runner: ActionRunner, action: BulkAction) -> int:
     except BackendError as failure:
         failure.add_note(f"{last.changed:,} ids were changed before; call the action again to go on.")
         raise
-    return last.changed
+    return last.result
 
 
 def count_wanted(runner: ActionRunner, act: ActionName, id_filter: Wanted | None) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, listed_ids, prepare, steps
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Changed, listed_ids, prepare, steps
 from lowkiq_lambda.operate.acts.requeue_terms import ORDERS, RequeueOptions, RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter, Wanted, filter_by
 from lowkiq_lambda.operate.inspect.id_ranges import at_once
@@ -92,7 +92,7 @@ def _with_terms(action: BulkAction, terms: Mapping[str, object]) -> BulkAction:
     return msgspec.structs.replace(action, terms=checked)
 
 
-def carry_out(runner: ActionRunner, action: BulkAction) -> int:
+def carry_out(runner: ActionRunner, action: BulkAction) -> Changed:
     """Do all of it; how many ids wait again. Raises BackendError, with a note that says how to go on."""
     done = action
     try:
@@ -101,7 +101,7 @@ def carry_out(runner: ActionRunner, action: BulkAction) -> int:
     except BackendError as error:
         error.add_note(how_to_go_on(done))
         raise
-    return done.changed
+    return done.result
 
 
 def how_to_go_on(action: BulkAction) -> str:

@@ -33,6 +33,8 @@ _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "killed": (frozenset({WAITING}), MORGUE),
     "deleted": (frozenset({WAITING, MORGUE}), "deleted"),
     "requeued": (frozenset({MORGUE}), WAITING),
+    "restored": (frozenset({"deleted"}), WAITING),
+    "restored_dead": (frozenset({"deleted"}), MORGUE),
     "trimmed": (frozenset({MORGUE}), "trimmed"),
     "superseded": (frozenset({WAITING, FLIGHT}), "superseded"),
     "dead": (frozenset({WAITING, FLIGHT}), MORGUE),

@@ -10,14 +10,18 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 
 
 class ActionReply(ReplyShape, frozen=True):
-    """The reply of the scripts of actions, by include/action.lua."""
+    """The reply of the scripts of actions, by include/action.lua; the last two of actions that can be undone."""
 
     scripts = (
         *("delete", "delete_morgue", "run_now", "kill", "unblock"),
-        *("requeue", "requeue_waiting", "task_cancel"),
+        *("requeue", "requeue_waiting", "task_cancel", "undo", "edit"),
     )
     status: bytes
     changed: int
     finished: int
     resume: bytes
     is_sooner: int
+    undoable: int = 0
+    """Of an action that can be undone: how many ids of the shard can be, by now."""
+    skipped: tuple[bytes, ...] = ()
+    """Of an undo: why rows were skipped."""

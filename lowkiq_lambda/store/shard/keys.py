@@ -83,6 +83,7 @@ HEADERS: Final = "headers"
 EXPIRY: Final = "expiry"
 JOURNALLING: Final = "journalling"
 RUNS: Final = "runs"
+UNDO: Final = "undo"
 TASK_SLOT: Final = "task_slot"
 PROCESS_SLOT: Final = "process_slot"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -98,13 +99,15 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     EXPIRY: ("expiries",),
     JOURNALLING: (),
     RUNS: (RUNS,),
+    UNDO: (UNDO, "undo_notes"),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
     PROCESS_SLOT: ("alive", "orders"),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
 The keys of duties belong to an app instead of a shard; those of limits belong to a queue; those of tasks and of
-processes belong to the server. Those of receipts are passed only with pushes of jobs that have a key. Journalling has
+processes belong to the server. Those of receipts are passed only with pushes of jobs that have a key,
+those of undo only with actions that can be undone, and with their undo. Journalling has
 no keys of its own: with it, more scripts get `journal`.
 """
 

@@ -1,18 +1,20 @@
 --! keys meta
 --! needs page put free_memory_first earliest_due shard
---! gives token merge looked payloads_left bytes_left newer charge old_entries members_of act_on_each
+--! with undo undo_rows
+--! gives token merge looked payloads_left bytes_left newer charge old_entries members_of skipped act_on_each
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
 -- when the operator looked: payloads with a larger arrival number came later.
--- ARGV[4]  token of the call
+-- ARGV[4]  token of the call; of an action that can be undone 12 bytes, then what undo_rows.lua has
 -- ARGV[5]  merge
 -- ARGV[6]  arrival number at the look
 -- ARGV[7]  payloads that one call may touch
 -- ARGV[8]  bytes that one call may touch
 -- ARGV[9]  '', or where to go on within the first id, as the last call said
 -- Returns {'OK', changed ids, finished ids, where to go on within the next id or '', sooner}: sooner is 1 when the
---   shard's earliest due time became earlier. A call that comes twice in a row is answered as the first time.
+--   shard's earliest due time became earlier. Of an action that can be undone also how many of its ids can be, and why
+--   others were skipped, {reason, ...}. A call that comes twice in a row is answered as the first time.
 local token, merge, looked = ARGV[4], ARGV[5], tonumber(ARGV[6])
-local payloads_left, bytes_left = tonumber(ARGV[7]), tonumber(ARGV[8])
+local payloads_left, bytes_left, skipped = tonumber(ARGV[7]), tonumber(ARGV[8]), {}
 
 local function newer(place) return struct.unpack('>I6', place, 9) > looked end
 
@@ -44,6 +46,7 @@ local function act_on_each(first, act)
   last = last and cmsgpack.unpack(last)
   if last and last[1] == token then return last[2] end
 
+  if has_undo then begin_rows() end
   free_memory_first()
   local head, changed, finished, resume = earliest_due(), 0, 0, ARGV[9]
   for i = first, #ARGV do
@@ -59,6 +62,7 @@ local function act_on_each(first, act)
   local earliest = earliest_due()
   local sooner = earliest ~= '' and (head == '' or tonumber(earliest) < tonumber(head))
   local reply = {'OK', changed, finished, resume, sooner and 1 or 0}
+  if has_undo then reply[6], reply[7] = end_rows(), skipped end
   call('HSET', meta, 'now', latest_now, 'action', cmsgpack.pack({token, reply}))
   return reply
 end

@@ -1,7 +1,7 @@
 --! keys refs rows headers_even headers_odd expiries
 --! needs cargo records
 --! with tracking items
---! gives add_what_entries_have
+--! gives found_at add_what_entries_have
 -- What goes with payloads beside themselves, by their arrival numbers: `refs`, {arrival number, refs, ...}, and `rows`,
 -- {ref, row, ...}, of the items of tasks; `headers`, {arrival number, headers, ...}; `expiries`, {arrival number, time, ...}.
 local PART = 1000

@@ -1,5 +1,5 @@
 --! keys due jobs box since retry errors trouble suspects debouncing
---! needs cargo carry_entries records payloads put wait page texts failures flight started reading_step retry_counts trouble suspicion forget_errors
+--! needs cargo carry_entries records payloads put wait page flight started reading_step retry_counts trouble known_of_id suspicion forget_errors
 --! gives drop_waiting carry_waiting
 -- What waits: of each id what is known of it, and its payloads from the first on, in as many rows as it takes. A row is a
 -- map of `id`; `at`, when it is due; `touched`; `entries`; and, where there are any, `started`, what a started job was handed
@@ -37,26 +37,6 @@ local function drop_waiting(id, given)
   leave_nothing(id)
 end
 
-local function note_what_is_known(row, id, record, entries)
-  local t = read_trouble(id)
-  local counts = counts_of(id, t, record)
-  for _, entry in ipairs(entries) do
-    local arrival = number_of_arrival(entry)
-    if counts[arrival] then
-      row.counts = row.counts or {}
-      row.counts[#row.counts + 1], row.counts[#row.counts + 2] = arrival + base, counts[arrival]
-    end
-  end
-  -- The proof that a group is systemic stays behind; each id of the group runs alone.
-  t.retry_counts, t.group = nil, t.group == '' and '' or nil
-  t.upto, t.keep = t.upto and t.upto + base, t.keep and t.keep + base
-  row.trouble = next(t) and t or nil
-  row.since, row.suspect = call('ZSCORE', since, id) or nil, call('ZSCORE', suspects, id) or nil
-  row.error = error_of(errors, id) or nil
-  local noted = failures_of(id)
-  row.failures = #noted > 0 and noted or nil
-end
-
 local function note_debouncing(row, id)
   local given, latest = unpack(call('ZMSCORE', debouncing, id, '\255' .. id))
   if given and latest and tonumber(given) == tonumber(row.at) then row.debounces = latest end
@@ -84,7 +64,7 @@ local function load_id(id, at, record, has_more_to_tell)
     upto = last:sub(1, PLACE - 6) .. struct.pack('>I6', number_of_arrival(last) + 1)
   end
   if row.touched ~= UNTOUCHED then row.touched = moved_arrival(row.touched) end
-  if has_more_to_tell then note_what_is_known(row, id, record, all) end
+  if has_more_to_tell then note_what_is_known(row, id, record, all, base) end
   if debouncing then note_debouncing(row, id) end
   add_what_entries_have(row, all)
   row.entries = moved_all(row.entries)

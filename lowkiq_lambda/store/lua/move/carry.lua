@@ -1,7 +1,8 @@
 --! keys due jobs box seen since retry errors trouble suspects groups morgue morgue_payloads morgue_errors meta failures texts
 --! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd expiries
+--! keys undo undo_notes
 --! needs mover cargo free_memory_first
---! rarely carry_waiting carry_dead carry_beside moved_counters
+--! rarely carry_waiting carry_dead carry_beside carry_undo moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
 -- what is read stays until it is dropped.
 -- ARGV[4]     epoch
@@ -20,6 +21,7 @@ local DROP = {
   entry = rarely().drop_entry,
   lane = rarely().drop_lane,
   mark = rarely().drop_mark,
+  undo = rarely().drop_undo,
   counters = rarely().drop_counters,
 }
 for i = 8, #ARGV, 3 do DROP[ARGV[i]](ARGV[i + 1], ARGV[i + 2]) end
@@ -31,6 +33,7 @@ if marks_even and not is_full() then rarely().carry_marks() end
 if not is_full() then rarely().carry_waiting() end
 if not is_full() then rarely().carry_dead() end
 if rows and not is_full() then rarely().carry_rows() end
+if undo and not is_full() then rarely().carry_undo() end
 if #cargo > 0 then return {'OK', cargo, 0} end
 
 if call('EXISTS', jobs, box, suspects, morgue_payloads) > 0 then error('DAMAGED jobs that do not wait') end
@@ -39,6 +42,7 @@ if debouncing then call('UNLINK', debouncing) end
 if refs then call('UNLINK', refs, items) end
 if headers_even then call('UNLINK', headers_even, headers_odd) end
 if expiries then call('UNLINK', expiries) end
+if undo then call('UNLINK', undo, undo_notes) end
 if lanes then call('UNLINK', lines, lanes, served) end
 if marks_even then call('UNLINK', marks_even, marks_odd) end
 call('HDEL', meta, 'in_use', 'morgue_bytes', 'had_started')

@@ -1,4 +1,4 @@
---! keys meta timetable lines debouncing receipts refs headers_even headers_odd marks_even runs expiries
+--! keys meta timetable lines debouncing receipts refs headers_even headers_odd marks_even runs expiries undo undo_notes
 --! needs sound_meta shard shelf journal
 --! rarely sound_ids sound_lanes sound_timetable sound_items sound_marks sound_expiries
 -- Looks through the shard for records that no script could have written: sets them aside with their bytes, or repairs them
@@ -29,6 +29,10 @@ end
 if has_debouncing then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'debouncing', debouncing, 'zset'} end
 if has_receipts then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'receipts', receipts, 'zset'} end
 if has_runs then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'runs', runs, 'stream'} end
+if has_undo then
+  KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'undo', undo, 'stream'}
+  KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'undo_notes', undo_notes, 'hash'}
+end
 if has_headers then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_even', headers_even, 'hash'}
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_odd', headers_odd, 'hash'}

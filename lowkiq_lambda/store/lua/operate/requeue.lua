@@ -2,6 +2,7 @@
 --! needs shard action texts records payloads keep_error morgue make_due started journal retry_counts
 --! rarely requeue_order
 --! with tracking mark_items revive_items
+--! with undo undo_rows undo_morgue untouched flight
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that died since stays),
@@ -31,6 +32,9 @@ local reply = act_on_each(14, function(id, after, again)
   local old, more = old_entries(morgue_payloads, id, after)
   if order == 'unless_newer' or has_marks then old = rarely().not_overtaken(id, old) end
   if #old == 0 then return false, more end
+  local row, merged = has_undo and dead_row(id, old), false
+  if row then row.was, row.due_before = UNTOUCHED, call('ZSCORE', due, id) or nil end
+  if row and call('HEXISTS', jobs, id) == 1 then row.was = touched_of(call('HGET', jobs, id)) end
   -- Before they may join what waits.
   if has_tracking then revive_items(arrivals_of(old)) end
   local progress, waited_at = kept[2] and rarely().take_progress(id, old, kept[2]), call('ZSCORE', due, id)
@@ -43,7 +47,9 @@ local reply = act_on_each(14, function(id, after, again)
   if progress then
     keep_started(merge, id, entries, progress, false)
   else
-    for _, entry in ipairs(entries) do unite(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+    for _, entry in ipairs(entries) do
+      if unite(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) then merged = true end
+    end
   end
   -- Before the id leaves the morgue, as its failures are kept with an error.
   if error and call('HEXISTS', errors, id) == 0 then keep_error(errors, id, error) end
@@ -53,6 +59,13 @@ local reply = act_on_each(14, function(id, after, again)
   if at and waited_at then at = math.min(at, tonumber(waited_at)) end
   if not again then requeued_ids = requeued_ids + 1 end
   if make_due(id, at) then call('ZREM', retry, id) end
+  if row then
+    row.lies = (order == 'last' or progress) and old or nil
+    row.entries, row.started = progress and {} or entries, progress and handed(entries, progress) or nil
+    row.stamp, row.due, row.more = touched_of(call('HGET', jobs, id)), call('ZSCORE', due, id), again or nil
+    -- What became one with a payload that waits is one with it.
+    if not merged then keep_row('lay', row) end
+  end
   return true, more
 end)
 write_journal(token)

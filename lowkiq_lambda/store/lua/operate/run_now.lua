@@ -1,5 +1,6 @@
 --! keys due suspects
 --! needs shard wait action waited_at_look far
+--! with undo undo_rows
 -- Makes ids that wait for a later time due, in the order given, at times that are not later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
@@ -25,5 +26,6 @@ return act_on_each(13, function(id)
   at = at + tick
   wait(id, at)
   call('ZADD', suspects, 'XX', at, id)
+  if has_undo then keep_row('time', {id = id, at = due_at, due = call('ZSCORE', due, id)}) end
   return true
 end)

@@ -1,6 +1,7 @@
 --! keys due jobs box errors
 --! needs shard action texts trouble blocked_head withdraw morgue records payloads put started flight page retry_counts make_due far journal
 --! with tracking mark_items
+--! with undo undo_rows undo_waiting known_of_id
 -- Unblocks ids whose head is blocked: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
 --   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. Or a refusal.
@@ -45,17 +46,29 @@ local reply = act_on_each(14, function(id)
   local head = head_of(id, t)
   if head and newer(head) then return false end
   enter('unblocked', {id})
+  local row = has_undo and {id = id, at = at, entries = {}}
+  if row then note_what_is_known(row, id, call('HGET', jobs, id), head and {head} or {}, 0) end
   if head then
     charge(1, #head)
     -- As they are while the head is the oldest.
     local counts = counts_of(id, t, true)
     counts[number_of_arrival(head)] = nil
+    if row and skips then
+      local given = started_of(id)
+      what_entries_have(row, {head})
+      if given and #read_handed(given, 1) == 1 then row.started = given else row.entries = {head} end
+      keep_row('raise', row)
+    end
     if skips and kill_head(id, head) then return true end
     note_counts(id, t, counts)
     t.head = nil
     write_trouble(id, t)
   end
   make_due(id)
+  if row and not (skips and head) then
+    row.due = call('ZSCORE', due, id)
+    keep_row('time', {id = id, at = at, due = row.due, trouble = row.trouble, counts = row.counts, since = row.since})
+  end
   return true
 end)
 trim_morgue(11, dead)

@@ -1,0 +1,100 @@
+"""`lowkiq edit`: another payload takes the place of one that waits or is dead."""
+
+from typing import Annotated, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from lowkiq_lambda.base.errors import ConfigError, JobError
+from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
+from lowkiq_lambda.cli.noting import note, user
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
+from lowkiq_lambda.cli.parts import Yes, command_app, flag
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.operate.acts.editing import EditRefused, StoredPayload
+from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.payload_json import payload_json
+
+_SHOWN: Final = 200
+command: Final = command_app(
+    "edit",
+    help_="""Put another payload in the place of one of ID that waits in QUEUE or lies in its morgue.
+
+Without ARRIVAL it prints the payloads of ID with their arrival numbers. Place, score, time and retry count stay. An \
+equal payload that waits becomes one with it. A job that runs does not change. For ten minutes `lowkiq undo` takes the \
+edit back.
+""",
+    epilogue="""EXIT CODES
+  0    It is edited, or the payloads are printed.
+  1    Nothing was changed: the payload has changed or runs, or the answer was
+       not yes.
+  2    The command line, the payload, the settings or the app cannot work; or
+       there is no terminal to ask at, and no --yes.
+  3    Redis cannot be reached.
+
+EXAMPLES
+  Which payloads the id has, and another one in place of the first:
+    lowkiq edit SyncOrder 17
+    lowkiq edit SyncOrder 17 4711 --payload '{"status": "paid"}' \\
+      --reason "ticket 12: the webhook sent a wrong status"
+""",
+    usage="lowkiq edit [OPTIONS] QUEUE ID [ARRIVAL]",
+)
+
+
+@command.default
+def edit(  # noqa: PLR0913 - the options of a command line
+    queue: QueueName,
+    job_id: Annotated[str, Parameter(name="ID", help="The id of the job.")],
+    arrival: Annotated[int | None, Parameter(name="ARRIVAL", help="The arrival number of the payload.")] = None,
+    /,
+    *,
+    payload: Annotated[str | None, Parameter(help="The payload, as JSON.")] = None,
+    reason: Annotated[str, Parameter(help="Why, for the activity: 1 to 200 characters.")] = "",
+    keep_cursor: Annotated[bool, flag("Let a started job go on at its cursor.")] = False,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write the result as an object.")] = False,
+    yes: Yes = False,
+) -> int:
+    """Edit; the exit code."""
+    named = queue_of(app_of(app), queue)
+    there = named.operate.payloads(job_id)
+    if arrival is None:
+        for one in there:
+            say(_line(one))
+        return DONE
+    if payload is None:
+        raise ConfigError("Give --payload, as JSON.")
+    try:
+        value = msgspec.json.decode(payload.encode())
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise ConfigError(f"--payload is not JSON: {error}.") from error
+    old = next((one for one in there if one.arrival == arrival), None)
+    if old is None:
+        remark(f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again")
+        return FAILED
+    if not yes and not agreed(f"Replace in {named.name} {_line(old)}"):
+        say(NOTHING)
+        return NOT_APPLIED
+    how = {"keep_cursor": keep_cursor, "seen": old.digest, "by": user()}
+    try:
+        edited = named.operate.edit(job_id, arrival, value, reason=reason, **how)  # type: ignore[arg-type]
+    except EditRefused as error:
+        remark(str(error))
+        return FAILED
+    except (JobError, ValueError) as error:
+        raise ConfigError(str(error)) from error
+    target = f"payload {arrival} of {visible(job_id)}: {reason.strip()}"
+    note(named.app, named.name, "edit", target, 1, action_id=edited.action_id)
+    if json:
+        write_json(edited)
+        return DONE
+    merged = ", one with an equal payload" if edited.merged else ""
+    again = f"; for ten minutes it can be undone: lowkiq undo {edited.action_id}" if edited.action_id else ""
+    say(f"edited payload {arrival}, which is {edited.place}{merged}{again}")
+    return DONE
+
+
+def _line(one: StoredPayload) -> str:
+    text = visible(payload_json(one.payload).decode(errors="replace"))
+    return f"{one.arrival} {one.place}, score {one.score:.17g}: {text[:_SHOWN]}{'...' if len(text) > _SHOWN else ''}"

@@ -1,0 +1,32 @@
+"""Undoes an action by its id, in whichever queue it was done, with a line in the activity."""
+
+from lowkiq_lambda.dashboard import activity
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.editing import NOT_ALLOWED
+from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
+
+
+def undoable_actions(context: RequestContext) -> dict[str, tuple[str, UndoableAction]]:
+    """The queue and the action of each id that can be undone. Raises BackendError."""
+    return {
+        action.id: (worker.queue_name, action)
+        for worker in context.app.workers
+        for action in context.app.operate(worker).undoable()
+    }
+
+
+def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
+    """Undo it; the name of its queue, and the result. Raises ValueError if there is no such action, BackendError.
+
+    And PermissionError if it is an edit, and the visitor may not edit.
+    """
+    name, action = undoable_actions(context).get(action_id, ("", None))
+    worker = context.worker_named(name)
+    if worker is None or action is None:
+        raise ValueError("This action cannot be undone: it is older than ten minutes, or it is undone already.")
+    if action.act == "edit" and not (context.visitor and context.visitor.may_edit):
+        raise PermissionError(NOT_ALLOWED)
+    undone = context.app.operate(worker).undo(action_id)
+    more = {"action_id": undone.action_id} if undone.action_id else {}
+    activity.note(context, "undo", name, f"{action.act} {action_id}", undone.restored, **more)
+    return name, undone

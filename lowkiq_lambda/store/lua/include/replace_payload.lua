@@ -1,0 +1,92 @@
+--! keys jobs box morgue morgue_payloads morgue_errors meta
+--! needs action records payloads put flight started retry_counts trouble texts morgue
+--! gives entry_waiting replace_waiting entry_dead replace_dead
+-- Another payload in the place of one that waits, or that is dead: place, score, time and count stay.
+local LOOKED_AT_ONCE = 1000
+
+local function entry_among(entries, number)
+  for _, entry in ipairs(entries) do
+    if number_of_arrival(entry) == number then return entry end
+  end
+end
+
+local function entry_in(key, id, number)
+  local prefix = box_prefix(id)
+  local from, to = box_range(prefix)
+  while true do
+    local members = call('ZRANGE', key, from, to, 'BYLEX', 'LIMIT', 0, LOOKED_AT_ONCE)
+    if #members == 0 then return nil end
+    for i, member in ipairs(members) do members[i] = member:sub(#prefix + 1) end
+    local entry = entry_among(members, number)
+    if entry then return entry end
+    from = '(' .. prefix .. members[#members]
+  end
+end
+
+-- The entry with that arrival number, and what the started job that it belongs to was handed.
+local function entry_waiting(id, number)
+  local record = call('HGET', jobs, id)
+  if not record then return nil end
+  if not is_in_box(record) then return entry_among(entries_of(record), number) end
+  local given = record:byte(1) == STARTED and started_of(id)
+  local entry = given and entry_among(read_handed(given, 1), number)
+  if entry then return entry, given end
+  return entry_in(box, id, number)
+end
+
+local function entry_dead(id, number) return entry_in(morgue_payloads, id, number) end
+
+local function note_longest(payload)
+  if #payload > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', #payload) end
+end
+
+-- Takes it out of its record, which may be left without any.
+local function take_from_record(id, record, entry)
+  if is_in_box(record) then
+    return box_remove(merge, box_prefix(id), entry:sub(1, PLACE), entry:sub(PLACE + 1))
+  end
+  local _, left = payloads.parted(record, function(other) return other == entry end)
+  if left then call('HSET', jobs, id, left) else call('HDEL', jobs, id) end
+end
+
+-- Of a started job: with its cursor, or one by one without it.
+local function replace_started(id, record, given, entry, replaced, keeps_cursor, counts)
+  local entries, progress = read_handed(given, 1)
+  for i, other in ipairs(entries) do
+    if other == entry then entries[i] = replaced end
+  end
+  drop_started(id, record, given)
+  if keeps_cursor then return keep_started(merge, id, entries, progress, call('HGET', jobs, id)) end
+  local gone
+  for _, other in ipairs(entries) do
+    local went = put_counted(counts, merge, id, other)
+    if other == replaced then gone = went end
+  end
+  return gone
+end
+
+-- Returns whether it became one with an equal payload.
+local function replace_waiting(id, entry, given, payload, keeps_cursor)
+  local record, t, replaced = call('HGET', jobs, id), read_trouble(id), entry:sub(1, PLACE) .. payload
+  local counts, gone = counts_of(id, t, record), nil
+  if given then
+    gone = replace_started(id, record, given, entry, replaced, keeps_cursor, counts)
+  else
+    take_from_record(id, record, entry)
+    gone = put_counted(counts, merge, id, replaced)
+  end
+  if t.head == redis.sha1hex(entry:sub(PLACE + 1)) then t.head = redis.sha1hex(payload) end
+  t.retry_counts = nil
+  note_counts(id, t, counts, counted_in_flight(id))
+  write_trouble(id, t)
+  note_longest(payload)
+  return gone and true or false
+end
+
+local function replace_dead(id, entry, payload)
+  local prefix, place, size = box_prefix(id), entry:sub(1, PLACE), #morgue_members(id, LOOKED_AT_ONCE)
+  kill(merge, id, place, payload, error_of(morgue_errors, id) or '', nil, nil, call('ZSCORE', morgue, id))
+  forget(id, {prefix .. entry})
+  note_longest(payload)
+  return call('ZSCORE', morgue_payloads, prefix .. place .. payload) == false or #morgue_members(id, LOOKED_AT_ONCE) < size
+end

@@ -1,0 +1,47 @@
+--! keys due jobs box retry
+--! needs action records payloads put flight started withdraw page make_due wait untouched undo_waiting
+--! gives take_waiting
+-- What an action has put among what waits leaves it, if it is as it was left.
+
+local function take_from_box(id, record, row)
+  local prefix = box_prefix(id)
+  if row.started then
+    drop_started(id, record, row.started)
+    if not call('ZSCORE', retry, id) then make_due(id) end
+  end
+  for _, entry in ipairs(row.entries) do box_remove(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+  if not started_of(id) and #page(box, id, '', 1, 1) == 0 then return forget_waiting(id) end
+end
+
+-- The time, too, that what stays had before the action.
+local function leave_as_before(row)
+  if not call('HGET', jobs, row.id) then return end
+  set_touched(row.id, row.was)
+  local at = call('ZSCORE', due, row.id)
+  if row.due_before and row.due and tonumber(at) == tonumber(row.due) then wait(row.id, row.due_before) end
+end
+
+-- `kind`: how that can be undone. Returns the entries, and the progress of a started job, or nil and why not.
+local function take_waiting(row, kind)
+  local id = row.id
+  local record, reason = untouched_since(row)
+  if not record then return nil, reason end
+  keep_waiting(id, row.entries, row.started, row.more or false, kind, row.lies)
+  local all, progress = row.entries, nil
+  if is_in_box(record) then
+    if row.started then
+      local entries
+      entries, progress = read_handed(row.started, 1)
+      all = {unpack(entries)}
+      for _, entry in ipairs(row.entries) do all[#all + 1] = entry end
+    end
+    take_from_box(id, record, row)
+  else
+    local goes = {}
+    for _, entry in ipairs(row.entries) do goes[entry] = true end
+    local _, left = payloads.parted(record, function(entry) return goes[entry] end)
+    if left then call('HSET', jobs, id, left) else forget_waiting(id) end
+  end
+  leave_as_before(row)
+  return all, progress
+end
