@@ -96,6 +96,7 @@ COMMANDS: Final = {
         "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform no jobs."),
         "redis": Listed("embedded:redis", "Print the URL of the embedded server."),
         "reset": Listed("embedded:reset", "Remove a queue from the embedded server."),
+        "alerts": Listed("alerts.command:command", "Print rules for Prometheus, or a board for Grafana."),
         "completion": Listed("completion:command", "Print the script by which a shell completes the words of lowkiq."),
     },
 }
