@@ -52,10 +52,12 @@ called LOWKIQ_ and its name. The options above win over both.
                            false; unset: if the app's code declares any
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
   LOWKIQ_NODE_NUMBER       the number of this one, from 0
+  LOWKIQ_DASHBOARD_ACCOUNTS
+                           a password for each person, name:role:password;
+                           without one the dashboard serves this machine
+                           alone, with a password that is made up for the run
   LOWKIQ_DASHBOARD_PASSWORD
-                           the operators' password; without one the dashboard
-                           serves this machine alone, with a password that
-                           is made up for the run
+                           a password that all operators share
   LOWKIQ_DASHBOARD_TRUSTED_PROXIES
                            addresses of the proxies in front of the dashboard,
                            whose headers name the caller

@@ -47,7 +47,7 @@ _FUNCTION_VERSION: Final = "AWS_LAMBDA_FUNCTION_VERSION"
 _EVENTS: Final = frozenset({"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat"})
 """Settings of which each may be several callables."""
 
-_SECRET: Final = ("password", "tokens")
+_SECRET: Final = ("accounts", "password", "tokens")
 """The last words of names of secret settings."""
 _MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
 """A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""

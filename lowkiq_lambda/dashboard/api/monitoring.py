@@ -155,12 +155,12 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 def _measured(app: Lowkiq) -> Iterator[str]:
     """A mismatched queue must not hide the others."""
-    with app.operate.overview() as seen:
-        queues = [*seen.queues]
+    with app.operate.overview() as overview:
+        queues = [*overview.queues]
         yield from lines({queue.name: None if queue.mismatch else queue.now for queue in queues})
         yield from times((queue.name, queue.history) for queue in queues if not queue.mismatch)
-        yield from of_servers(seen.servers)
-        now = seen.at
+        yield from of_servers(overview.servers)
+        now = overview.at
     yield from of_work(app.operate, now)
 
 

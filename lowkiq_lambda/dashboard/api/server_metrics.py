@@ -42,9 +42,9 @@ Values = Iterable[tuple[tuple[str, ...], float]]
 
 def times(histories: Iterable[tuple[str, QueueHistory]]) -> Iterator[str]:
     """The lines of the queues' times; none of a queue in which nothing ran for ten minutes."""
-    known = [*histories]
-    yield from told(WAITED, _quantiles((name, history.waited) for name, history in known))
-    yield from told(TOOK, _quantiles((name, history.took) for name, history in known))
+    queues = [*histories]
+    yield from told(WAITED, _quantiles((name, history.waited) for name, history in queues))
+    yield from told(TOOK, _quantiles((name, history.took) for name, history in queues))
 
 
 def of_servers(servers: Iterable[ServerView]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def of_servers(servers: Iterable[ServerView]) -> Iterator[str]:
 
 
 def of_work(operations: Operations, now: float) -> Iterator[str]:
-    """The lines of processes and duties. What the server refuses to tell has none."""
+    """The lines of processes and duties. If the server refuses to tell of one, that has no lines."""
     yield from _unless_refused(lambda: _of_processes(operations))
     yield from _unless_refused(lambda: _of_duties(operations, now))
 
