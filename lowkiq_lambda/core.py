@@ -213,6 +213,11 @@ class Housekeeping:
         return self._core.config.history_days > 0 or self._core.drains.has_seen_late
 
     @property
+    def alerts(self) -> bool:
+        """Whether daemons tell of what needs somebody."""
+        return self._core.config.alert is not None
+
+    @property
     def follows_tasks(self) -> bool:
         """Whether there are tasks to look after: this process has made one, or has seen their items in a queue."""
         return self._core.connections.has_made_task or self._core.connections.uses(TASKS)

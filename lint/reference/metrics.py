@@ -8,6 +8,7 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws.logs import METRICS
 from lowkiq_lambda.contrib.otel.metrics import PushMetrics, QueueGauges, SettledMetrics
 from lowkiq_lambda.dashboard.api.monitoring import BUILD_INFO, METRIC_FAMILIES, MISMATCHED, UP
+from lowkiq_lambda.dashboard.api.server_metrics import LABELLED_FAMILIES
 from lowkiq_lambda.engine.budget import STOP_REASONS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ With `queues` a drain also counts the shards that an invocation left, by [reason
 _PROMETHEUS: Final = """\
 ## Prometheus
 
-`GET /metrics` of the dashboard has these, with the label `queue` but for the first two.
+`GET /metrics` of the dashboard has these, with the label `queue` but for the first two and those that name labels.
 """
 _OTEL: Final = """\
 ## OpenTelemetry
@@ -84,6 +85,9 @@ def _prometheus() -> Iterator[list[str]]:
         yield [code(f"lowkiq_{family.name}"), family.kind, family.help]
     for family in (MISMATCHED, *METRIC_FAMILIES):
         yield [code(f"lowkiq_queue_{family.name}"), family.kind, family.help]
+    for labelled in LABELLED_FAMILIES:
+        labels = ", ".join(labelled.labels)
+        yield [code(f"lowkiq_{labelled.name}{{{labels}}}"), "gauge", labelled.help]
 
 
 def _otel() -> list[list[str]]:

@@ -14,6 +14,8 @@ Ordered, grouped background jobs on Redis or Valkey: run them, push them, look a
 _EPILOGUE: Final = """
 An app is named as MODULE:APP, shop.jobs:app for the variable app in the module
 shop.jobs, or by LOWKIQ_APP, or as app in [tool.lowkiq] of pyproject.toml.
+--context NAME, or LOWKIQ_CONTEXT, takes app, redis_url, dashboard_url and env from
+[tool.lowkiq.contexts.NAME] of pyproject.toml, for any command.
 `lowkiq COMMAND --help` shows the options, the settings and the exit codes of a
 command.
 
@@ -98,6 +100,8 @@ COMMANDS: Final = {
         "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform no jobs."),
         "redis": Listed("embedded:redis", "Print the URL of the embedded server."),
         "reset": Listed("embedded:reset", "Remove a queue from the embedded server."),
+        "open": Listed("open_page:command", "Print and open the dashboard's page of a queue or a job."),
+        "alerts": Listed("alerts.command:command", "Print rules for Prometheus, or a board for Grafana."),
         "completion": Listed("completion:command", "Print the script by which a shell completes the words of lowkiq."),
     },
 }

@@ -18,9 +18,12 @@ Serve the dashboard of an app at HOST:PORT, or at PORT of this machine alone. No
 """
 _EPILOGUE: Final = """
 SETTINGS, from the environment
-  LOWKIQ_DASHBOARD_PASSWORD
-             the operators' password; without one the dashboard serves this
+  LOWKIQ_DASHBOARD_ACCOUNTS
+             a password for each person, name:role:password, by commas; the
+             role is operator or reader. Without one the dashboard serves this
              machine alone, with a password that is made up and printed
+  LOWKIQ_DASHBOARD_PASSWORD
+             a password that all operators share, who have no names then
   LOWKIQ_DASHBOARD_TRUSTED_PROXIES
              addresses of the proxies in front of it, whose headers name the
              caller
@@ -34,8 +37,8 @@ EXIT CODES
 EXAMPLES
   At http://127.0.0.1:8080/:
     lowkiq dashboard
-  For others, with a password of your own:
-    LOWKIQ_DASHBOARD_PASSWORD=... lowkiq dashboard 0.0.0.0:9000
+  For others, each with a password of their own:
+    LOWKIQ_DASHBOARD_ACCOUNTS=olga:operator:... lowkiq dashboard 0.0.0.0:9000
 """
 _DEFAULT: Final = "127.0.0.1:8080"
 

@@ -1,5 +1,6 @@
 """Output of commands, and questions to their users: tables and lines for people, JSON for programs."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.cli.contexts import CONTEXT
 from lowkiq_lambda.operate.presentation.formatting import visible
 
 NOTHING: Final = "Nothing was changed."
@@ -46,6 +48,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def agreed(question: str) -> bool:
     """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked."""
+    if context := os.environ.get(CONTEXT):
+        question = f"In the context {context}: {question}"
     if not sys.stdin.isatty():
         raise ConfigError(f"{question} There is no terminal to ask at: give --yes.")
     sys.stdout.write(f"{question} Only 'yes' will do: ")

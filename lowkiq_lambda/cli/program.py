@@ -31,6 +31,7 @@ from lowkiq_lambda.base.errors import (
 )
 from lowkiq_lambda.cli.catalog import LOWKIQ, lowkiq
 from lowkiq_lambda.cli.codes import AWAY, DONE, FAILED, INTERRUPTED, MISUSED, TERMINATED
+from lowkiq_lambda.cli.contexts import in_context
 from lowkiq_lambda.cli.terminating import Terminated
 
 _DAEMON: Final = "python -m lowkiq_lambda.local"
@@ -44,7 +45,14 @@ _SIMILAR: Final = 0.75
 
 def execute(program: str, words: Sequence[str]) -> int:
     """Run the command line of a program; returns the exit code."""
-    words = [*words]
+    try:
+        with in_context(words) as rest:
+            return _execute(program, rest)
+    except ConfigError as error:
+        return _refuse(str(error), code_of(error))
+
+
+def _execute(program: str, words: list[str]) -> int:
     if program == _DAEMON and words[:1] not in _EMBEDDED:
         app, words = _daemon(words)
     else:

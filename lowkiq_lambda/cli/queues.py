@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.errors import ConfigError, QueueMismatch
+from lowkiq_lambda.cli.contexts import CONTEXT, REDIS_URL
 from lowkiq_lambda.cli.output import remark
 from lowkiq_lambda.cli.parts import app_spec
 from lowkiq_lambda.declare.worker import Worker
@@ -54,6 +55,7 @@ class NamedQueue(NamedTuple):
 def app_of(spec: str | None) -> Lowkiq:
     """The app that is named, on the embedded server where it names none, as `lowkiq run` has it. Raises LowkiqError."""
     app = load_app(app_spec(spec, os.environ), Lowkiq)
+    _refuse_other_server(app)
     if not app.config.names_server:
         refuse_in_deployment("No Redis is named", os.environ)
         app.core.configure(redis_url=EMBEDDED)
@@ -64,6 +66,16 @@ def app_of(spec: str | None) -> Lowkiq:
         # The reader of the output knows which server it is.
         attach(app.config, os.environ, tell=False)
     return app
+
+
+def _refuse_other_server(app: Lowkiq) -> None:
+    """Raises ConfigError if the app's code names another server than the context: code wins over the environment."""
+    context, url = os.environ.get(CONTEXT), os.environ.get(REDIS_URL)
+    if context and url and app.config.redis_url != url:
+        raise ConfigError(
+            f"The app's code names its server itself, so the redis_url of the context {context!r} has no effect: "
+            "take redis_url out of the code, or out of the context."
+        )
 
 
 def worker_of(app: Lowkiq, name: str) -> type[Worker[Any]]:

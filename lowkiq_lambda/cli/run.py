@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -15,7 +15,7 @@ from msgspec import structs
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import EMBEDDED, is_embedded, parse_address, without_password
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.parts import app_spec, command_app, whole_number
+from lowkiq_lambda.cli.parts import app_spec, command_app, flag, whole_number
 from lowkiq_lambda.declare.misspelling import unknown_variables
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.dashboard_port import dashboard_at
@@ -26,7 +26,9 @@ from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.local.traces import TRACE_FILE
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import Config
+from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
+from lowkiq_lambda.settings.project import project_root
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +54,12 @@ called LOWKIQ_ and its name. The options above win over both.
                            false; unset: if the app's code declares any
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
   LOWKIQ_NODE_NUMBER       the number of this one, from 0
+  LOWKIQ_DASHBOARD_ACCOUNTS
+                           a password for each person, name:role:password;
+                           without one the dashboard serves this machine
+                           alone, with a password that is made up for the run
   LOWKIQ_DASHBOARD_PASSWORD
-                           the operators' password; without one the dashboard
-                           serves this machine alone, with a password that
-                           is made up for the run
+                           a password that all operators share
   LOWKIQ_DASHBOARD_TRUSTED_PROXIES
                            addresses of the proxies in front of the dashboard,
                            whose headers name the caller
@@ -133,6 +137,7 @@ class RunOptions:
             name="--dashboard", help="[HOST:]PORT to serve the dashboard at, such as 8080 on this machine alone."
         ),
     ] = None
+    reload: Annotated[bool, flag("Start anew when a file of the project changes, in development.")] = False
     log_level: Annotated[LogLevel, Parameter(help="The lowest level of logs to show.")] = "info"
     log_format: Annotated[LogFormat, Parameter(help="Lines for people, or a JSON object for each.")] = "text"
 
@@ -160,10 +165,24 @@ def run(
     if options.max_memory is not None and options.processes is None:
         raise ConfigError("--max-memory needs --processes: a process that has too much memory is replaced by another.")
     set_up_logs(options.log_level, options.log_format, sys.stderr)
+    if options.reload:
+        return _reload(app, require, options)
     # Before the app is looked for: its variable may be misspelt, too.
     for sentence in _unknown_variables():
         logger.warning(sentence)
     return _run_app(app_spec(require or app, os.environ), options)
+
+
+def _reload(app: str | None, require: str | None, options: RunOptions) -> int:
+    from lowkiq_lambda.local.reloading import Reloader  # noqa: PLC0415 - only in development
+
+    refuse_in_deployment("--reload is for development", os.environ)
+    words = ["--require", require] if require else [app] if app else []
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name != "reload" and value != field.default:
+            words += [f"--{field.name.replace('_', '-')}", str(value)]
+    return Reloader([sys.executable, "-m", "lowkiq_lambda", "run", *words], project_root()).run()
 
 
 def _run_app(spec: str, options: RunOptions) -> int:

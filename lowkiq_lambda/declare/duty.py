@@ -19,12 +19,17 @@ VERIFY: Final = "verify"
 """That of the duty that verifies a share of the queues' time."""
 WATCH: Final = "watch"
 """That of the duty that keeps how each minute was, and tells why a queue is late."""
+ALERTS: Final = "alerts"
+"""That of the duty that tells of what needs somebody."""
+ALERTS_EVERY: Final = 60.0
+"""Its period in seconds."""
 OWN: Final = {
     SCHEDULES: "fires schedule entries",
     TASKS: "looks after tasks",
     MOVES: "goes on with moves of queues",
     VERIFY: "verifies queues by their journals",
     WATCH: "watches how late queues are, and why",
+    ALERTS: "tells of what needs somebody",
 }
 """Names that no duty of a user has, and what those do."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

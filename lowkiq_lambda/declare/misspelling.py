@@ -41,7 +41,14 @@ _OF_OTHER_LIBRARIES: Final = {
     "retry_delay": "retry_in",
 }
 """Names of these options in other libraries."""
-_OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON", "LOWKIQ_TEST_REDIS_URL")
+_OTHER_VARIABLES: Final = (
+    "LOWKIQ_ENV",
+    "LOWKIQ_ALERT_URL",
+    "LOWKIQ_BUILD_PYTHON",
+    "LOWKIQ_CONTEXT",
+    "LOWKIQ_DASHBOARD_URL",
+    "LOWKIQ_TEST_REDIS_URL",
+)
 """Variables that are not a setting of an app, a function or a dashboard."""
 _SIMILAR: Final = 0.85
 """The least similarity of two names at which one counts as a misspelling of the other."""

@@ -262,6 +262,13 @@ class Daemon:
             verifier = verify_runner(self._app.core, self._clock)
             yield verifier.name, DutyThread(verifier, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
+        if self._app.core.housekeeping.alerts:
+            from lowkiq_lambda.local.threads import DutyThread  # noqa: PLC0415 - as above
+            from lowkiq_lambda.operate.alerts.duty import alert_runner  # noqa: PLC0415 - only if it is asked for
+
+            alerts = alert_runner(self._app.operate, self._clock)
+            yield alerts.name, DutyThread(alerts, outage, self._rng, stopping=self._lifecycle.is_quiet)
+
     def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         """Duties that are needed once a task takes pushes, or a queue moves or is late: no declaration shows that."""
         for runner in self._late_runners():

@@ -178,6 +178,10 @@ class Operations:
             from lowkiq_lambda.operate.lateness.duty import WatchDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((WatchDuty.name, WatchDuty.every))
+        if core.housekeeping.alerts:
+            from lowkiq_lambda.declare.duty import ALERTS, ALERTS_EVERY  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((ALERTS, ALERTS_EVERY))
         states = duty_states(core.backend, core.queues, periods, core.config.redis_retry_for)
         return [*states, *self.schedules.duty_states()] if core.housekeeping.fires_schedules else states
 

@@ -34,17 +34,20 @@ from lowkiq_lambda.settings.protocols import (
     MorgueLimits,
     Overflow,
     RedisPlug,
+    SendAlert,
     StartDrain,
     do_nothing,
 )
 
 logger = logging.getLogger(__name__)
 
+ALERT_URL: Final = "LOWKIQ_ALERT_URL"
+"""The variable of the webhook that `alert` is."""
 _FUNCTION_VERSION: Final = "AWS_LAMBDA_FUNCTION_VERSION"
 _EVENTS: Final = frozenset({"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat"})
 """Settings of which each may be several callables."""
 
-_SECRET: Final = ("password", "tokens")
+_SECRET: Final = ("accounts", "password", "tokens")
 """The last words of names of secret settings."""
 _MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
 """A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""
@@ -216,6 +219,9 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     last_words: LastWords = do_nothing
     """Called with an exception that came from outside a handler, or that ended a drain thread."""
 
+    alert: SendAlert | str | None = None
+    """A webhook's URL, or a callable, told when something begins or ends to need somebody; `LOWKIQ_ALERT_URL`."""
+
     loop_factory: LoopFactory | None = None
     """Makes the event loop of coroutine handlers, such as `uvloop.new_event_loop`; None is asyncio's own."""
 
@@ -235,6 +241,9 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
                 if hasattr(value, "execute_command"):
                     continue
                 raise _refused("redis", value, "expected a client of redis-py, or a function that makes one")
+            if field.name == "alert":
+                _check_webhook(value)
+                continue
             if field.name not in _EVENTS:
                 raise _refused(field.name, value, "expected something that can be called")
             if not isinstance(value, list | tuple) or not all(map(callable, value)):
@@ -268,6 +277,8 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         if url and "redis_url" not in overrides and not environ.get("LOWKIQ_REDIS_URL", "").strip():
             logger.info("Redis is that of REDIS_URL, as LOWKIQ_REDIS_URL is not set")
             overrides["redis_url"] = url
+        if webhook := environ.get(ALERT_URL, "").strip():
+            overrides.setdefault("alert", webhook)
         version = environ.get(_FUNCTION_VERSION, "")
         if version.isdecimal() and not environ.get("LOWKIQ_RELEASE", "").strip():
             overrides.setdefault("release", version)
@@ -305,6 +316,20 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     def codec_name(self) -> str:
         """What the drift guard compares: `codec`, else "json", or "custom" where `dump_payload` is given."""
         return self.codec or ("json" if self.dump_payload is None else "custom")
+
+
+def _check_webhook(value: object) -> None:
+    """Raises ConfigError, which does not have the address: it is the secret of a webhook."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only where there is one
+
+    try:
+        address = urlsplit(value) if isinstance(value, str) else urlsplit("")
+        _ = address.port
+        is_sound = address.scheme in {"http", "https"} and bool(address.hostname) and "@" not in address.netloc
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise ConfigError("alert is refused: expected an http(s) URL, or something that can be called", setting="alert")
 
 
 def variable_of(setting: str) -> str:
@@ -365,6 +390,8 @@ def _refused(name: str, value: object, why: str, shown_name: str | None = None) 
 def _shown(name: str, value: object) -> str:
     if name == "redis_url":
         return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
+    if name == "alert":
+        return "***"
     if name in {"credentials", "redis"}:
         return f"<{type(value).__name__}>"
     if name.endswith(_SECRET) or (isinstance(value, str) and _MAY_BE_SECRET.search(value)):

@@ -11,7 +11,7 @@ from lowkiq_lambda.base.errors import ConfigError
 
 _PYPROJECT: Final = "pyproject.toml"
 _MARKS: Final = (_PYPROJECT, ".git")
-_KNOWN: Final = ("app", "version", "fuzz")
+_KNOWN: Final = ("app", "version", "fuzz", "contexts")
 """The version is that of the library which wrote the stack's files: see lowkiq_lambda/scaffold."""
 
 
@@ -59,6 +59,15 @@ def fuzz_tables(start: Path | None = None) -> dict[str, Any]:
     tables = {} if folder is None else _table(folder / _PYPROJECT).get("fuzz", {})
     if not isinstance(tables, dict):
         raise ConfigError(f"{folder}/{_PYPROJECT}: [tool.lowkiq.fuzz] must have a table for each worker.")
+    return tables
+
+
+def contexts_tables(start: Path | None = None) -> dict[str, Any]:
+    """All of `[tool.lowkiq.contexts]`, by their names; empty if there are none. Raises ConfigError."""
+    folder = app_folder(start)
+    tables = {} if folder is None else _table(folder / _PYPROJECT).get("contexts", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise ConfigError(f"{folder}/{_PYPROJECT}: [tool.lowkiq.contexts] must have a table for each context.")
     return tables
 
 

@@ -203,6 +203,8 @@ Hook: TypeAlias = Callable[[], object]
 Hooks: TypeAlias = Hook | Sequence[Hook]
 """One callable for an event, or several in the order in which they are given."""
 LastWords: TypeAlias = Callable[[BaseException], object]
+SendAlert: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Given an alert, a JSON object with `text`: takes it, or raises, and is given it again."""
 LoopFactory: TypeAlias = Callable[[], Any]
 """Makes an `asyncio.AbstractEventLoop`."""
 StartDrain: TypeAlias = Callable[[str, int], object]

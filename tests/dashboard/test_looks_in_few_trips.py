@@ -32,7 +32,8 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "GET queues": (lambda _, browser: browser.get("/api/v1/queues"), 2),
     "GET errors": (lambda _, browser: browser.get("/api/v1/errors"), 6),
     "GET schedules": (lambda _, browser: browser.get("/api/v1/schedules"), 3),
-    "GET metrics": (lambda _, browser: browser.get("/metrics"), 1),
+    # One for all queues and servers; the others are of processes and duties.
+    "GET metrics": (lambda _, browser: browser.get("/metrics"), 6),
     "the search": (lambda _, browser: browser.get("/search?q=1"), 6),
     "the page of errors": (lambda _, browser: browser.get("/errors"), 6),
     "the page of schedules": (lambda _, browser: browser.get("/schedules"), 6),

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
+from lowkiq_lambda.dashboard.api.server_metrics import escaped, of_servers, of_work, times
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.engine.heartbeat import VERSION
-from lowkiq_lambda.operate.inspect.current_totals import current_totals
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics
 
@@ -130,7 +130,7 @@ def show(context: RequestContext) -> Response:
     """The metrics of all queues; without Redis only that it is away."""
     app = context.app
     try:
-        measured = [*lines(_measured(app))]
+        measured = [*_measured(app)]
     except BackendError:
         measured = []
     text = "".join(f"{line}\n" for line in (*_of_app(is_up=bool(measured)), *measured))
@@ -146,7 +146,7 @@ def _of_app(*, is_up: bool) -> Iterator[str]:
 
 def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
     """The lines of the text format; None stands for a queue with another declaration in Redis."""
-    labels = {name: f'{{queue="{_escaped(name)}"}}' for name in queues}
+    labels = {name: f'{{queue="{escaped(name)}"}}' for name in queues}
     yield from _head(_OF_QUEUES, MISMATCHED)
     for queue, metrics in queues.items():
         yield f"{_OF_QUEUES}_mismatched{labels[queue]} {int(metrics is None)}"
@@ -157,20 +157,17 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
                 yield f"{_OF_QUEUES}_{family.name}{labels[queue]} {getattr(metrics, family.field)!r}"
 
 
-def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
+def _measured(app: Lowkiq) -> Iterator[str]:
     """A mismatched queue must not hide the others."""
-    reader = ShardReader(app.core.backend, app.config.redis_retry_for)
-    with current_totals(reader, app.core.queues) as now:
-        return {
-            name: None if mismatch else metrics
-            for name, mismatch, metrics in zip(app.core.queues, now.mismatches, now.totals, strict=True)
-        }
+    with app.operate.overview() as overview:
+        queues = [*overview.queues]
+        yield from lines({queue.name: None if queue.mismatch else queue.now for queue in queues})
+        yield from times((queue.name, queue.history) for queue in queues if not queue.mismatch)
+        yield from of_servers(overview.servers)
+        now = overview.at
+    yield from of_work(app.operate, now)
 
 
 def _head(prefix: str, family: MetricFamily) -> Iterator[str]:
     yield f"# HELP {prefix}_{family.name} {family.help}"
     yield f"# TYPE {prefix}_{family.name} {family.kind}"
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

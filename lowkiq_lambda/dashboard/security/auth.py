@@ -104,7 +104,7 @@ class Auth:
         editors: Iterable[str] = (),
     ) -> None:
         if not (accounts or tokens or claims or trust):
-            raise ConfigError("The dashboard has no authentication: set LOWKIQ_DASHBOARD_PASSWORD, or pass an auth.")
+            raise ConfigError("The dashboard has no authentication: set LOWKIQ_DASHBOARD_ACCOUNTS, or pass an auth.")
         self.accounts: Mapping[str, Account] = {account.name: account for account in accounts}
         self.session_lifetime = session_lifetime
         self.loopback_only = loopback_only

@@ -17,10 +17,12 @@ from lowkiq_lambda.settings.config import EnvSettings, variable_of
 class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     """The variables `LOWKIQ_DASHBOARD_…`. Passwords are plain, or results of `hashed`."""
 
+    dashboard_accounts: str | None = None
+    """A password for each person: `name:role:password`, separated by commas; activity names who did what."""
     dashboard_password: str | None = None
-    """The password of operators."""
+    """The password that all operators share, so that activity names nobody."""
     dashboard_reader_password: str | None = None
-    """The password of readers."""
+    """The password that all readers share."""
     dashboard_tokens: str | None = None
     """Tokens of programs: `name:role:secret`, separated by commas."""
     dashboard_claims: Literal["jwt", "iam"] | None = None
@@ -63,7 +65,7 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
             ("reader", self.dashboard_reader_password, "reader"),
         )
         return Auth(
-            [Account(name, password, role) for name, password, role in people if password],
+            [*self._accounts(), *(Account(name, password, role) for name, password, role in people if password)],
             tokens=[*_tokens(self.dashboard_tokens or "")],
             claims=self._trusted_claims(),
             session_lifetime=self.dashboard_session_lifetime,
@@ -77,8 +79,22 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     def has_auth(self) -> bool:
         """Whether the settings configure any authentication."""
         return bool(
-            self.dashboard_password or self.dashboard_reader_password or self.dashboard_tokens or self.dashboard_claims
+            self.dashboard_accounts
+            or self.dashboard_password
+            or self.dashboard_reader_password
+            or self.dashboard_tokens
+            or self.dashboard_claims
         )
+
+    def _accounts(self) -> Iterator[Account]:
+        for name, role, password in _people(self.dashboard_accounts or "", "dashboard_accounts", "password"):
+            if name in {"operator", "reader"}:
+                raise ConfigError(
+                    f"{variable_of('dashboard_accounts')} names an account {name!r}: that is the one of the shared "
+                    "password. Give each person their own name.",
+                    setting="dashboard_accounts",
+                )
+            yield Account(name, password, role)
 
     def _trusted_claims(self) -> TrustedClaims | None:
         if self.dashboard_claims is None:
@@ -107,19 +123,27 @@ def _network(text: str) -> str:
 
 
 def _tokens(text: str) -> Iterator[Token]:
+    for name, role, secret in _people(text, "dashboard_tokens", "secret"):
+        yield Token(name, secret, role)
+
+
+def _people(text: str, setting: str, secret: str) -> Iterator[tuple[str, Role, str]]:
+    """Name, role and secret of each; a secret may have colons. Raises ConfigError, which has no secret."""
+    names: set[str] = set()
     for line in _listed(text):
         name, _, rest = line.partition(":")
-        role, _, secret = rest.partition(":")
-        if role == "operator" and name and secret:
-            yield Token(name, secret, "operator")
-        elif role == "reader" and name and secret:
-            yield Token(name, secret, "reader")
-        else:
+        word, _, own = rest.partition(":")
+        role: Role | None = "operator" if word == "operator" else "reader" if word == "reader" else None
+        if role is None or not (name and own):
             raise ConfigError(
-                "LOWKIQ_DASHBOARD_TOKENS is refused: expected name:operator:secret or name:reader:secret, "
+                f"{variable_of(setting)} is refused: expected name:operator:{secret} or name:reader:{secret}, "
                 "separated by commas.",
-                setting="dashboard_tokens",
+                setting=setting,
             )
+        if name in names and setting == "dashboard_accounts":
+            raise ConfigError(f"{variable_of(setting)} has two accounts {name!r}.", setting=setting)
+        names.add(name)
+        yield name, role, own
 
 
 class Entry(NamedTuple):
@@ -143,6 +167,6 @@ def entry_for(host: str, environ: Mapping[str, str]) -> Entry:
         return Entry(*generated(), settings.trusted_proxies())
     raise ConfigError(
         f"The dashboard would listen on {host}, which other machines can reach, without authentication: set "
-        "LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1.",
-        setting="dashboard_password",
+        "LOWKIQ_DASHBOARD_ACCOUNTS=name:operator:password, or listen on 127.0.0.1.",
+        setting="dashboard_accounts",
     )

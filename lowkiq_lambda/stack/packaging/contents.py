@@ -32,7 +32,7 @@ _NOT_IN_LAMBDA: Final = {
     "contrib": {"asgi.py"},
     "aws": {"drain_schedules"},
 }
-_PAGES: Final = {LIBRARY: {"dashboard"}, "operate": {"doctor", "presentation"}}
+_PAGES: Final = {LIBRARY: {"dashboard"}, "operate": {"alerts", "doctor", "presentation"}}
 # Folders that an earlier build may have left.
 _MADE_HERE: Final = {"dashboard": {"compiled"}}
 

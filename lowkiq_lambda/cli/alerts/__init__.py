@@ -1,0 +1,1 @@
+"""`lowkiq alerts`: rules for Prometheus and a board for Grafana."""
