@@ -44,12 +44,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
-def agreed(question: str) -> bool:
-    """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked."""
+def agreed(question: str, *, aside: bool = False) -> bool:
+    """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked.
+
+    `aside`: on the error output, as a program reads the output.
+    """
     if not sys.stdin.isatty():
         raise ConfigError(f"{question} There is no terminal to ask at: give --yes.")
-    sys.stdout.write(f"{question} Only 'yes' will do: ")
-    sys.stdout.flush()
+    stream = sys.stderr if aside else sys.stdout
+    stream.write(f"{question} Only 'yes' will do: ")
+    stream.flush()
     return sys.stdin.readline().strip() == "yes"
 
 
