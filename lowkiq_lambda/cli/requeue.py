@@ -86,8 +86,8 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     options: RequeueOptions = {"order": order, "rate": rate, "start": start}
     try:
         action = begin(runner, ids or None, id_filter, options)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
+    except ValueError as refusal:
+        raise ConfigError(str(refusal)) from refusal
     if dry_run:
         if json:
             sys.stdout.writelines(f"{msgspec.json.encode(one).decode()}\n" for one in previews(runner, action))

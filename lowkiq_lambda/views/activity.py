@@ -23,3 +23,9 @@ class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     session: str = ""
     reason: str = ""
+
+
+class ActivityView(msgspec.Struct, frozen=True, kw_only=True):
+    """The last actions, newest first."""
+
+    activity: list[ActivityEntry]
