@@ -14,8 +14,8 @@ An entry pushes a job at planned times: app.cron, app.every and app.at declare t
 time.
 """
 _EPILOGUE: Final = """
-ON THE SERVER of --app: list, run, on, off, put, remove. An entry is named by its
-queue and its name, as list prints them.
+ON THE SERVER of --app: list, run, on, off, put, remove. An entry is named by
+its queue and its name, as list prints them.
 WITHOUT A SERVER, of a source: next, load, diff, dump. A source is an app as
 MODULE:APP, a TOML file with entries, or a .json file that dump wrote. No entry
 fires.

@@ -40,7 +40,8 @@ EXAMPLES
   All entries of an app:
     lowkiq schedules list
   The names of those that are off, for a program:
-    lowkiq schedules list --json | jq --raw-output '.[] | select(.is_on | not) | .name'
+    lowkiq schedules list --json \\
+      | jq --raw-output '.[] | select(.is_on | not) | .name'
 """
 _HEAD: Final = ("QUEUE", "NAME", "TIMES", "ID", "LAST", "NEXT", "STATE")
 

@@ -26,7 +26,7 @@ EXIT CODES
   2  The command line cannot work, or an entry cannot; the others are printed.
 
 EXAMPLE
-  The night in which the clocks change, and a morning after it without a process:
+  The night in which the clocks change, and no process in the morning after it:
     lowkiq schedules next shop.jobs:app --from 2026-10-24T22:00 \\
       --outage 2026-10-25T01:00/2026-10-25T06:00
 """
