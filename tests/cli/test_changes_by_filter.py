@@ -137,6 +137,19 @@ def test_a_program_is_asked_beside_its_output(shop: ShopOfCommands, retried: typ
     assert question.startswith("Delete for good 1 job (fresh) waiting in ")
 
 
+def test_a_pause_and_its_end_have_reasons_too(shop: ShopOfCommands) -> None:
+    """And a program reads until when."""
+    paused = shop.run("pause", shop.queue, "--seconds", "60", "--reason", "the ERP is closed", "--yes", "--json")
+    resumed = shop.run("resume", shop.queue, "--reason", "it is open", "--yes", "--json")
+
+    until = msgspec.json.decode(paused[1])
+    assert (0, True, True) == (paused[0], until["paused"], until["until"] > 0)
+    assert (0, {"paused": False, "until": None}) == (resumed[0], msgspec.json.decode(resumed[1]))
+    assert [("resume", "it is open"), ("pause", "the ERP is closed")] == [
+        (one.action, one.reason) for one in past(shop, shop.queue)
+    ]
+
+
 def test_a_dry_run_of_a_requeue_is_a_line_of_json_for_each_id(shop: ShopOfCommands) -> None:
     """As the text has a line for each."""
     shop.worker.push_many(jobs_of(["bad 1", "bad 2"]))
