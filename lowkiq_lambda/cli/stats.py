@@ -21,7 +21,7 @@ _HELP: Final = """
 Count the waiting, running, failed and dead ids of each queue, and print how long the oldest due one waits.
 
 All counts are ids. The rates are of the last half minute. Queues in trouble come first, in red those that somebody \
-has to act on: most of what ended has failed in the last ten minutes, ids are blocked, nothing ends although ids are \
+has to act on: more than a quarter of the ids failed in the last ten minutes, ids are blocked, nothing ends although ids are \
 due, or the queue was made with another declaration. In yellow are those to look at.
 """
 _EPILOGUE: Final = """

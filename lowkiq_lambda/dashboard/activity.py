@@ -30,7 +30,7 @@ def note(context: RequestContext, action: str, queue: str, target: str, changed:
     # Outside text is quoted, so that it cannot forge a line.
     fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
     _log(context, "%r: %s, queue %r, %s: %d changed", fields, more)
-    of_action = {name: more[name] for name in ("state", "action_id") if name in more}
+    of_action = {name: more[name] for name in ("state", "action_id", "reason") if name in more}
     _record(context, action, queue, target, by_step=changed, changed=more.get("in_all", changed), **of_action)
 
 

@@ -84,7 +84,7 @@ class InFlightIds:
         return sum(self.evict_holder(shard, tokens[shard]) for shard in sorted({one.shard for one in positions}))
 
     def shards_with(self, criteria: Wanted) -> Sequence[int]:
-        """The numbers of the shards that have ids in flight that the filter wants."""
+        """The numbers of the shards that have ids in flight that the filter wants; private."""
         return sorted({one.shard for one in self._found(_checked(criteria))})
 
     def evict_holder(self, shard: ShardRef | int, token: int) -> bool:

@@ -45,11 +45,18 @@ def test_shares_and_what_stands_still_are_trouble_and_counts_are_not(shop: ShopO
     """One failure among forty successes is none; nor is what is due later, or a pause of a queue without jobs."""
     clock = ManualClock(1_700_000_000.0)
     with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url), clock=clock)) as app:
-        failing, well, late, still = (
+        failing, few, well, late, still = (
             declare(app, f"{shop.queue}-{name}", Notes(failing_ids(*ids)), max_retry_count=0)
-            for name, ids in {"failing": "a", "well": "b", "late": "", "still": ""}.items()
+            for name, ids in {
+                "failing": "abcdefghijklmnopqrst",
+                "few": "a",
+                "well": "b",
+                "late": "",
+                "still": "",
+            }.items()
         )
-        failing.push_many(jobs_of("a"))
+        failing.push_many(jobs_of("abcdefghijklmnopqrst"))
+        few.push_many(jobs_of("a"))
         well.push_many(jobs_of(["b", *map(str, range(40))]))
         app.drain()
         well.push_many([{"id": "later", "delay": 3_600}])
@@ -62,6 +69,7 @@ def test_shares_and_what_stands_still_are_trouble_and_counts_are_not(shop: ShopO
 
     assert {
         "failing": ("act", "100% fail"),
+        "few": ("look", "100% fail"),
         "well": ("quiet", ""),
         "late": ("look", "late by 1m 30s"),
         "still": ("act", "stands still for 5m 30s"),
