@@ -54,6 +54,19 @@ _STACK: Final = {
     ),
 }
 """In the order in which a project meets them."""
+_SCHEDULES: Final = {
+    "list": Listed("schedules.live:list_entries", "List the entries, their next times, and why one cannot fire."),
+    "run": Listed("schedules.live:run", "Push the job of an entry now."),
+    "on": Listed("schedules.live:on", "Switch entries on."),
+    "off": Listed("schedules.live:off", "Switch entries off, until they are switched on again."),
+    "put": Listed("schedules.put:command", "Make an entry at run time, or replace it."),
+    "remove": Listed("schedules.live:remove", "Remove an entry that was made at run time."),
+    "next": Listed("schedules.planned:upcoming", "Print the next planned times of each entry; without Redis."),
+    "load": Listed("schedules.planned:load", "Print how many jobs start in which minutes; without Redis."),
+    "diff": Listed("schedules.planned:diff", "Print what fires in one of two sources alone; without Redis."),
+    "dump": Listed("schedules.planned:dump", "Print the entries as JSON; without Redis."),
+}
+"""Those that ask the server first."""
 COMMANDS: Final = {
     "Your project": {
         "new": Listed("new:command", "Write a project: an app, its tests, and its stack on AWS."),
@@ -65,13 +78,11 @@ COMMANDS: Final = {
     "Perform jobs": {
         "run": Listed("run:command", "Run the daemon, which performs the jobs of an app."),
         "drain": Listed("drain:command", "Perform the due jobs once, and print the outcomes."),
-        "doctor": Listed("doctor:command", "Check the server, the queues and the processes, and print what to do."),
-        "processes": Listed(
-            "processes:command", "List the processes that drain and their work; quiet one, or stop it."
-        ),
     },
     "Jobs": {
         "push": Listed("push:command", "Push a job, or all jobs of a file."),
+        "ls": Listed("ls:command", "List jobs that wait, are in flight or are dead; all, or those that fit a search."),
+        "errors": Listed("errors:command", "Print the last errors, in groups of those that are alike."),
         "show": Listed("show:command", "Show a job: its place, its payloads and its failures."),
         "why": Listed("why:command", "Explain in a sentence why a job runs, or does not."),
         "requeue": Listed("requeue:command", "Requeue jobs of the morgue, at once or at a rate."),
@@ -86,15 +97,28 @@ COMMANDS: Final = {
         "stats": Listed("stats:command", "Count the waiting, failed and dead jobs of each queue."),
         "pause": Listed("pause:pause", "Pause a queue, for a time or until it is resumed."),
         "resume": Listed("pause:resume", "End a pause."),
+        "limits": Listed("limits:command", "Print what limits queues now, and set limits or take them back."),
+        "tenants": Listed("tenants:command", "List the tenants of a queue in the order in which they are served."),
+        "evict": Listed("evict:command", "Refuse all further writes of the process that holds a shard."),
         "reshard": Listed(
             "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."
         ),
         "runs": Listed("runs:command", "Print what a queue has run: which ids, when, and with which outcome."),
         "replay": Listed("replay:command", "Push the payloads of runs that are over again, at once or at a rate."),
         "verify": Listed("verify:command", "Verify the order of a queue by its journals, and that no payload is lost."),
+    },
+    "Tasks and schedules": {
+        "tasks": Listed("tasks:command", "List tasks, print how far one has come, or cancel it."),
         "schedules": Listed(
-            "schedules.command:command", "Print when schedule entries fire, without Redis: next, load, diff, dump."
+            "schedules.command:group", "List, switch, run and put schedule entries; print when they fire.", _SCHEDULES
         ),
+    },
+    "People and machines": {
+        "activity": Listed("activity:command", "Print who changed what, from where, and why."),
+        "processes": Listed(
+            "processes:command", "List the processes that drain and their work; quiet one, or stop it."
+        ),
+        "doctor": Listed("doctor:command", "Check the server, the queues and the processes, and print what to do."),
     },
     "This machine": {
         "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform no jobs."),

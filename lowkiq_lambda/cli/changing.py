@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
+import msgspec
 from cyclopts import App, Parameter
 
 from lowkiq_lambda.base.address import without_password
@@ -12,15 +13,19 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say
+from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import NamedQueue
+from lowkiq_lambda.jobs.job import NEVER_FAILED, JobView
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS, ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, steps
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, steps
 from lowkiq_lambda.operate.presentation.formatting import selected, visible
+from lowkiq_lambda.store.shard.nodes import FAR
 
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]
+DryRun: TypeAlias = Annotated[bool, flag("Print how many jobs it would change, and the first ids; change nothing.")]
+Json: TypeAlias = Annotated[bool, flag("Write act, queue, changed, examined, dry_run and the first ids as JSON.")]
 
 _ENDING: Final = """
 The command names the jobs and asks; with --yes it does not ask. Jobs in flight, and jobs that are pushed after the \
@@ -30,7 +35,7 @@ _CODES: Final = """
 EXIT CODES
   0    It is done.
   1    Nothing was changed, or not for all of the ids: some have no such job,
-       or the answer was not yes.
+       or the answer was not yes; or it was a dry run.
   2    The command line, the settings or the app cannot work; or there is no
        terminal to ask at, and no --yes.
   3    Redis cannot be reached: the error says how far it came.
@@ -41,6 +46,8 @@ _LOOKED_UP: Final = 100
 _COUNT_FOR: Final = 5.0
 """Seconds, at most, for counting what is to be changed."""
 _NAMED: Final = 5
+_LISTED: Final = 100
+"""Ids that a program is told of a dry run."""
 
 
 class JobChange(NamedTuple):
@@ -53,13 +60,35 @@ class JobChange(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What else the words say of a change: how its jobs were found (empty: by ids, or all), and its pace."""
+    """What else is said of a change: how its jobs were found (empty: by ids, or all), its pace, and why it is made.
+
+    `json`: it is told to a program.
+    """
 
     filter: str = ""
     pace: str = ""
+    reason: str | None = None
+    json: bool = False
 
 
-def change_app(name: str, help_: str, examples: str, *, usage: str = "(ID ... | --all)", more: str = "") -> App:
+class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A change as JSON: how many ids of the `queue` it has `changed`, of so many that it `examined`.
+
+    Of a dry run `changed` is what it would change, and `ids` are the first of these; `is_all`: no more were counted.
+    """
+
+    act: str
+    queue: str
+    changed: int
+    examined: int
+    dry_run: bool = False
+    is_all: bool = True
+    ids: list[str] = []
+
+
+def change_app(
+    name: str, help_: str, examples: str, *, usage: str = "(ID ... | --all | --filter NAME=VALUE ...)", more: str = ""
+) -> App:
     """The command of a change."""
     return command_app(
         name,
@@ -82,20 +111,71 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     until = SystemClock.monotonic() + _COUNT_FOR
     number, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
     if not number:
-        say(f"there are no jobs {words.where} {queue.name}")
+        if choice.json:
+            write_json(ChangeView(act=words.act, queue=queue.name, changed=0, examined=action.total))
+        else:
+            say(f"there are no jobs {words.where} {queue.name}")
         return DONE
     jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
     ids = action.chosen or ()
-    listed = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
+    listed = f" ({_listed(ids, len(ids))})" if ids else ""
     where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
     if action.beyond_undo:
         remark(f"only the last {UNDOABLE_IDS:,} jobs of a shard, or fewer, can be undone: export the others first")
     if not yes:
-        if not agreed(f"{words.asked} {jobs}{listed} {where}?"):
-            say(NOTHING)
+        if not agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json):
+            (remark if choice.json else say)(NOTHING)
             return NOT_APPLIED
         action = once_agreed(action)
     return _carry_out(queue, words, action, choice, yes=yes)
+
+
+def dry_run(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
+    """Tell what the change would touch, and change nothing; the exit code."""
+    until = SystemClock.monotonic() + _COUNT_FOR
+    runner = queue.operate.runner
+    if action.chosen is None:
+        number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
+        ids = first_ids(runner, action, _LISTED, lambda: SystemClock.monotonic() < until)
+    else:
+        touched = _touched(queue, words.act, action.chosen)
+        number, is_all, ids = len(touched), True, touched[:_LISTED]
+    if choice.json:
+        write_json(
+            ChangeView(
+                act=words.act,
+                queue=queue.name,
+                changed=number,
+                examined=action.total,
+                dry_run=True,
+                is_all=is_all,
+                ids=[*ids],
+            )
+        )
+        return NOT_APPLIED
+    more = "" if is_all else ", or more,"
+    listed = f": {_listed(ids, number)}" if ids else ""
+    say(f"{_jobs(number)}{more} {words.where} {queue.name} would be {words.told}{listed}; nothing was changed")
+    return NOT_APPLIED
+
+
+def _touched(queue: NamedQueue, act: ActionName, ids: Sequence[str]) -> list[str]:
+    """Those of the ids that the act would change, as far as one look tells."""
+    if act in {"delete_dead", "requeue"}:
+        return [job.id for job in queue.operate.morgue.fetch(ids)]
+    now = queue.app.core.backend.now(queue.shards[0])
+    fits: Callable[[JobView], bool] = {
+        "kill": lambda job: job.retry_count > NEVER_FAILED,
+        "run_now": lambda job: now < job.due_at < FAR,
+        "unblock": lambda job: job.due_at >= FAR,
+        "unblock_skipping": lambda job: job.due_at >= FAR,
+    }.get(act, lambda _job: True)
+    return [job.id for job in queue.operate.waiting.fetch(ids) if fits(job)]
+
+
+def _listed(ids: Sequence[str], number: int) -> str:
+    """The first of so many."""
+    return f"{', '.join(map(visible, ids[:_NAMED]))}{', ...' if number > _NAMED else ''}"
 
 
 def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice, *, yes: bool) -> int:
@@ -113,13 +193,28 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
         raise LowkiqError(str(error)) from error
     finally:
         target = selected(action.chosen) if action.chosen else f"found by: {choice.filter}" if choice.filter else "all"
-        note(queue.app, queue.name, words.act, f"{target}{choice.pace}", last.changed, action_id=last.action_id)
+        note(
+            queue.app,
+            queue.name,
+            words.act,
+            f"{target}{choice.pace}",
+            last.changed,
+            choice.reason,
+            action_id=last.action_id,
+        )
+    view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled)
     _tell_of_undo(last, asked=not yes)
     if action.chosen is not None and last.changed < action.total:
         others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"
+        if choice.json:
+            write_json(view)
+            return FAILED
         say(f"{words.told} {last.changed:,} of {_jobs(action.total)}: {others}")
         _remark_running(queue, words, action.chosen)
         return FAILED
+    if choice.json:
+        write_json(view)
+        return DONE
     examined = f", of {last.handled:,} that were examined" if choice.filter else ""
     say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last)}")
     return DONE

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError, JobError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note, user
+from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
@@ -76,7 +76,7 @@ def edit(  # noqa: PLR0913 - the options of a command line
     if not yes and not agreed(f"Replace in {named.name} {_line(old)}"):
         say(NOTHING)
         return NOT_APPLIED
-    how = {"keep_cursor": keep_cursor, "seen": old.digest, "by": user()}
+    how = {"keep_cursor": keep_cursor, "seen": old.digest, "by": person()}
     try:
         edited = named.operate.edit(job_id, arrival, value, reason=reason, **how)  # type: ignore[arg-type]
     except EditRefused as error:

@@ -1,33 +1,70 @@
 """What somebody changed by the command line is kept where the dashboard keeps what people do."""
 
 import getpass
+import os
+import socket
+import sys
 from contextlib import suppress
+from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry
 
+OPERATOR: Final = "LOWKIQ_OPERATOR"
+"""The environment variable with the name of the person, where the user of the process is somebody else."""
+_LONGEST: Final = 2_000
+"""Redis keeps so many characters of a target and of a reason."""
+_LONGEST_NAME: Final = 200
+_DEVICES: Final = "/dev/"
 
-def note(  # noqa: PLR0913 - the fields of a line
-    app: Lowkiq, queue: str, action: str, target: str, changed: int, *, action_id: str = ""
+
+def note(  # noqa: PLR0913, PLR0917 - a line of the log
+    app: Lowkiq,
+    queue: str,
+    action: str,
+    target: str,
+    changed: int,
+    reason: str | None = None,
+    *,
+    action_id: str = "",
 ) -> None:
-    """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
+    """Keep that this person did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),
-        who=f"{user()} (lowkiq)",
+        who=f"{person()} (lowkiq)",
         action=action,
         queue=queue,
-        target=target,
+        target=target[:_LONGEST],
         changed=changed,
         action_id=action_id,
+        address=_address(),
+        session=_session(),
+        reason=(reason or "")[:_LONGEST],
     )
     record_action(app.core.backend, past)
 
 
-def user() -> str:
-    """The user of this process."""
+def person() -> str:
+    """Who uses this process: the operator that the environment names, else the user of the process."""
+    if operator := os.environ.get(OPERATOR, "").strip():
+        return operator[:_LONGEST_NAME]
     # A container may have no name for its user.
     with suppress(OSError, KeyError, ImportError):
         return getpass.getuser()
     return "somebody"
+
+
+def _address() -> str:
+    """The host, and from where somebody came to it."""
+    host = socket.gethostname()
+    client = os.environ.get("SSH_CLIENT", "").partition(" ")[0]
+    return f"{host}, from {client[:_LONGEST_NAME]}" if client else host
+
+
+def _session() -> str:
+    """The terminal, or else the process: what the logs of the host have, too."""
+    with suppress(OSError, ValueError, AttributeError):
+        return os.ttyname(sys.stdin.fileno()).removeprefix(_DEVICES)
+    return f"process {os.getpid()}"

@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from datetime import datetime
+from typing import Final, Literal
 
 import msgspec
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.contexts import CONTEXT
-from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.formatting import utc, visible
 
+_COLOURS: Final = {"red": "31", "yellow": "33", "dim": "2"}
 NOTHING: Final = "Nothing was changed."
 """The line that a command prints if the answer is not yes."""
 
@@ -33,27 +35,47 @@ def write_json(value: object) -> None:
     say(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines with a column for each heading, the first to the left and the others to the right."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Container[int] = (0,)) -> list[str]:
+    """Lines with a column for each heading: those of these numbers to the left, and the others to the right."""
     cells = [[*map(visible, row)] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
+            cell.ljust(width) if place in left else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells
     ]
 
 
-def agreed(question: str) -> bool:
-    """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked."""
+def paint(line: str, colour: Literal["red", "yellow", "dim"]) -> str:
+    """The line in this colour, where the output is a terminal; NO_COLOR (no-color.org) and TERM=dumb want none."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty():
+        return line
+    return f"\x1b[{_COLOURS[colour]}m{line}\x1b[0m"
+
+
+def when(at: float) -> str:
+    """Unix seconds as a moment in UTC, and in the zone of this machine if that is another."""
+    try:
+        local = datetime.fromtimestamp(at).astimezone()
+    except (OverflowError, OSError, ValueError):
+        return utc(at)
+    return f"{utc(at)} ({local:%H:%M:%S %Z})" if local.utcoffset() else utc(at)
+
+
+def agreed(question: str, *, aside: bool = False) -> bool:
+    """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked.
+
+    `aside`: on the error output, as a program reads the output.
+    """
     if context := os.environ.get(CONTEXT):
         question = f"In the context {context}: {question}"
     if not sys.stdin.isatty():
         raise ConfigError(f"{question} There is no terminal to ask at: give --yes.")
-    sys.stdout.write(f"{question} Only 'yes' will do: ")
-    sys.stdout.flush()
+    stream = sys.stderr if aside else sys.stdout
+    stream.write(f"{question} Only 'yes' will do: ")
+    stream.flush()
     return sys.stdin.readline().strip() == "yes"
 
 

@@ -37,6 +37,10 @@ def flag(text: str, group: Group = OPTIONS) -> Parameter:
     return Parameter(help=text, group=group, negative="", show_default=False)
 
 
+Reason: TypeAlias = Annotated[
+    str | None, Parameter(help="Why: it stands in the activity, beside your name.", group=OPTIONS)
+]
+"""Of each command that changes what others work with."""
 Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
 """Of each command that changes what others work with: it says what it touches, and asks."""
 

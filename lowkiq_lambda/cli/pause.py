@@ -2,18 +2,20 @@
 
 from typing import Annotated, Final, TypeAlias
 
+import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, say
-from lowkiq_lambda.cli.parts import Yes, command_app, number
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, when, write_json
+from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
+from lowkiq_lambda.operate.presentation.formatting import duration, visible
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
+Json: TypeAlias = Annotated[bool, flag("Write paused and until (Unix seconds; null: no end) as JSON.")]
 
 _PAUSE_HELP: Final = """
 Pause QUEUE for --seconds, or until it is resumed: no job of it begins. Pushes go on, and jobs that run come to their \
@@ -50,8 +52,15 @@ resume: Final = command_app(
 )
 
 
+class Paused(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the queue or the tenant is paused now, and until when (Unix seconds; null: until it is resumed)."""
+
+    paused: bool
+    until: float | None
+
+
 @pause.default
-def pause_queue(
+def pause_queue(  # noqa: PLR0913 - the options of a command line
     queue: QueueName,
     /,
     *,
@@ -64,34 +73,51 @@ def pause_queue(
     ] = None,
     tenant: Tenant = None,
     app: AppOption = None,
+    reason: Reason = None,
     yes: Yes = False,
+    json: Json = False,
 ) -> int:
     """Pause; the exit code."""
     named_queue = queue_of(app_of(app), queue)
     until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
-    if not yes and not agreed(f"Pause {_named(named_queue, tenant)}, {until}?"):
-        return _nothing()
+    if not yes and not agreed(f"Pause {_named(named_queue, tenant)}, {until}?", aside=json):
+        return _nothing(json=json)
     try:
         end = named_queue.operate.pause(seconds, tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(named_queue.app, named_queue.name, "pause", f"{_target(tenant)}, {until}", len(named_queue.shards))
-    say(f"paused {until}" if seconds is None else f"paused {until}, to {utc(end)}")
+    note(named_queue.app, named_queue.name, "pause", f"{_target(tenant)}, {until}", len(named_queue.shards), reason)
+    if json:
+        write_json(Paused(paused=True, until=None if seconds is None else end))
+    else:
+        say(f"paused {until}" if seconds is None else f"paused {until}, to {when(end)}")
     return DONE
 
 
 @resume.default
-def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption = None, yes: Yes = False) -> int:
+def resume_queue(  # noqa: PLR0913 - the options of a command line
+    queue: QueueName,
+    /,
+    *,
+    tenant: Tenant = None,
+    app: AppOption = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> int:
     """Resume; the exit code."""
     named_queue = queue_of(app_of(app), queue)
-    if not yes and not agreed(f"Resume {_named(named_queue, tenant)}?"):
-        return _nothing()
+    if not yes and not agreed(f"Resume {_named(named_queue, tenant)}?", aside=json):
+        return _nothing(json=json)
     try:
         named_queue.operate.resume(tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(named_queue.app, named_queue.name, "resume", _target(tenant), len(named_queue.shards))
-    say("resumed")
+    note(named_queue.app, named_queue.name, "resume", _target(tenant), len(named_queue.shards), reason)
+    if json:
+        write_json(Paused(paused=False, until=None))
+    else:
+        say("resumed")
     return DONE
 
 
@@ -105,6 +131,6 @@ def _target(tenant: str | None) -> str:
     return "all shards" if tenant is None else f"tenant {tenant!r}"
 
 
-def _nothing() -> int:
-    say(NOTHING)
+def _nothing(*, json: bool) -> int:
+    (remark if json else say)(NOTHING)
     return NOT_APPLIED

@@ -14,7 +14,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed
-from lowkiq_lambda.cli.parts import Yes, command_app, flag
+from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
 from lowkiq_lambda.operate.inspect.processes import Processes
@@ -62,7 +62,7 @@ command: Final = command_app(
 
 
 @command.default
-def processes(
+def processes(  # noqa: PLR0913 - the options of a command line
     app: Annotated[
         str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
     ] = None,
@@ -70,6 +70,7 @@ def processes(
     *,
     quiet: Annotated[str | None, Parameter(help="The process that is to begin nothing new.")] = None,
     stop: Annotated[str | None, Parameter(help="The process that is to end.")] = None,
+    reason: Reason = None,
     yes: Yes = False,
     json: Annotated[bool, flag("List them as JSON; times are Unix seconds.")] = False,
 ) -> int:
@@ -79,9 +80,9 @@ def processes(
     loaded = app_of(app)
     listed = loaded.operate.processes()
     if quiet is not None:
-        return _order(loaded, listed, quiet, "quiet", yes=yes)
+        return _order(loaded, listed, quiet, "quiet", reason, yes=yes)
     if stop is not None:
-        return _order(loaded, listed, stop, "stop", yes=yes)
+        return _order(loaded, listed, stop, "stop", reason, yes=yes)
     if json:
         sys.stdout.write(
             msgspec.json.format(msgspec.json.encode([msgspec.to_builtins(one) for one in listed])).decode()
@@ -92,7 +93,9 @@ def processes(
     return DONE
 
 
-def _order(app: Lowkiq, listed: Processes, name: str, order: str, *, yes: bool) -> int:
+def _order(  # noqa: PLR0913 - an order, and how it is asked for
+    app: Lowkiq, listed: Processes, name: str, order: str, reason: str | None, *, yes: bool
+) -> int:
     matches = [process for process in listed if process.id == name] or [
         process for process in listed if process.id.startswith(name)
     ]
@@ -109,7 +112,7 @@ def _order(app: Lowkiq, listed: Processes, name: str, order: str, *, yes: bool) 
     if not is_known or process.is_gone:
         sys.stderr.write(f"error: {process.id} is gone: nobody hears the order.\n")
         return FAILED
-    note(app, OF_NO_QUEUE, order, f"process {process.id}", 1)
+    note(app, OF_NO_QUEUE, order, f"process {process.id}", 1, reason)
     what = "stops" if order == "stop" else "begins nothing new"
     sys.stdout.write(f"{process.id} {what} as soon as it has heard that, with its next heartbeat\n")
     return DONE

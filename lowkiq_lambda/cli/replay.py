@@ -11,7 +11,7 @@ from lowkiq_lambda.cli.changing import many
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
+from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.replaying import Replay, Replayed, replay_of
 from lowkiq_lambda.operate.presentation.formatting import utc
@@ -70,6 +70,7 @@ def replay(  # noqa: PLR0913 - the options of a command line
     dry_run: Annotated[bool, flag("Print what would be pushed, and push nothing.")] = False,
     json: Annotated[bool, flag("Write the numbers as JSON.")] = False,
     app: AppOption = None,
+    reason: Reason = None,
     yes: Yes = False,
 ) -> int:
     """Push them; the exit code."""
@@ -90,15 +91,16 @@ def replay(  # noqa: PLR0913 - the options of a command line
         )
     except ValueError as error:
         raise ConfigError(f"{str(error).removesuffix('.')}.") from None
-    return _carry_out(named_queue, planned, ReplayWindow(begin, end, rate), dry_run=dry_run, json=json, yes=yes)
+    return _carry_out(named_queue, planned, ReplayWindow(begin, end, rate, reason), dry_run=dry_run, json=json, yes=yes)
 
 
 class ReplayWindow(NamedTuple):
-    """The runs that were chosen, and the pace of their payloads."""
+    """The runs that were chosen, the pace of their payloads, and why they are pushed again."""
 
     begin: float
     end: float
     rate: float | None
+    reason: str | None
 
     @property
     def pace(self) -> str:
@@ -137,7 +139,8 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
         remark(f"{replayed.written:,} payloads were pushed; the same command goes on")
         return INTERRUPTED
     finally:
-        note(named_queue.app, named_queue.name, "replay", f"runs {between}{choice.pace}", replayed.written)
+        target = f"runs {between}{choice.pace}"
+        note(named_queue.app, named_queue.name, "replay", target, replayed.written, choice.reason)
     if json:
         write_json(replayed)
     else:

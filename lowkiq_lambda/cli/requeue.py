@@ -1,7 +1,7 @@
 """`lowkiq requeue`: jobs of the morgue wait again, all at once or so many a second."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import msgspec
@@ -10,23 +10,20 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import All, Choice, Id, JobChange, change, change_app, many, moment
 from lowkiq_lambda.cli.codes import NOT_APPLIED
-from lowkiq_lambda.cli.parts import Yes, flag, number
+from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
+from lowkiq_lambda.cli.parts import Reason, Yes, flag, number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
 from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, previews
 
-_ORDERS: Final = """
+_ORDERS: Final = f"""
 ORDERS
   score         each payload comes where its score belongs, as before it failed
   unless_newer  the same, but a payload stays in the morgue where a newer one
                 of its id waits or is in flight
   last          behind all payloads of its id
-
-FILTERS are NAME=VALUE, several are all to fit: fingerprint (of the last error,
-as the page of errors shows it), error (a part of it), prefix (of the id), least
-and most (when it died, Unix seconds).
-"""
+{FILTERS}"""
 _MOST: Final = 1_000_000
 _SKIPPED: Final = {"not in the morgue": "is not in the morgue", "newer": "stays: a newer payload waits or runs"}
 REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
@@ -41,12 +38,11 @@ process has to run meanwhile, and ids that are not due yet can be taken back (`w
     """  Two jobs:
     lowkiq requeue SyncOrder 17 18
   What would become of the jobs that failed by a timeout:
-    lowkiq requeue SyncOrder --filter error=timeout --dry-run
+    lowkiq requeue SyncOrder --error timeout --dry-run
   The same for good, 20 of them in a second, where nothing newer has come:
-    lowkiq requeue SyncOrder --filter error=timeout \\
+    lowkiq requeue SyncOrder --error timeout \\
       --order unless_newer --rate 20 --yes
 """,
-    usage="(ID ... | --all | --filter NAME=VALUE ...)",
     more=_ORDERS,
 )
 
@@ -57,10 +53,9 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     /,
     *ids: Id,
     all_: All = False,
-    filter_: Annotated[
-        list[str] | None,
-        Parameter(name="--filter", help="A condition, as NAME=VALUE; may be given again.", negative=""),
-    ] = None,
+    filter_: FilterOption = None,
+    error: ErrorOption = None,
+    payload: PayloadOption = None,
     rate: Annotated[
         float | None,
         Parameter(
@@ -75,20 +70,28 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     ] = None,
     dry_run: Annotated[bool, flag("Print what would become of each id, and change nothing.")] = False,
     app: AppOption = None,
+    reason: Reason = None,
     yes: Yes = False,
+    json: Annotated[
+        bool, flag("Write act, queue, changed and examined as JSON; of a dry run a line for each id.")
+    ] = False,
 ) -> int:
     """Requeue; the exit code."""
-    if sum((bool(ids), all_, bool(filter_))) != 1:
+    words = conditions(filter_, error, payload)
+    if sum((bool(ids), all_, bool(words))) != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
-    id_filter = None if ids else _filter(filter_ or ())
+    id_filter = None if ids else id_filter_of(words)
     named_queue = queue_of(app_of(app), queue)
     runner = named_queue.operate.runner
     options: RequeueOptions = {"order": order, "rate": rate, "start": start}
     try:
         action = begin(runner, ids or None, id_filter, options)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
+    except ValueError as refusal:
+        raise ConfigError(str(refusal)) from refusal
     if dry_run:
+        if json:
+            sys.stdout.writelines(f"{msgspec.json.encode(one).decode()}\n" for one in previews(runner, action))
+            return NOT_APPLIED
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
 
@@ -97,16 +100,9 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
 
-    choice = Choice(", ".join(filter_ or ()), "" if rate is None else f", {rate:g} a second")
+    pace = "" if rate is None else f", {rate:g} a second"
+    choice = Choice(", ".join(words), pace, reason=reason, json=json)
     return change(named_queue, REQUEUE, action, yes=yes, choice=choice, once_agreed=once_agreed)
-
-
-def _filter(words: Sequence[str]) -> Mapping[str, str]:
-    pairs = [word.partition("=") for word in words]
-    for word, (name, sign, value) in zip(words, pairs, strict=True):
-        if not (name and sign and value):
-            raise ConfigError(f"--filter {word} is refused: write NAME=VALUE, such as error=timeout.")
-    return {name: value for name, _, value in pairs}
 
 
 def _told(previews: Iterator[RequeuePreview]) -> Iterator[str]:

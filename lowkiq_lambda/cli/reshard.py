@@ -13,7 +13,7 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark
-from lowkiq_lambda.cli.parts import Yes, command_app, flag, whole_number
+from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.reshard.group import Moved, Postponed
 from lowkiq_lambda.reshard.resharding import Resharding
@@ -86,6 +86,7 @@ def reshard(  # noqa: PLR0913 - the options
         str | None,
         Parameter(help="The name of a deployed stack: AWS is asked, too, which shards would have no schedule in it."),
     ] = None,
+    reason: Reason = None,
     yes: Yes = False,
 ) -> int:
     """Do what the options say; the exit code."""
@@ -106,10 +107,14 @@ def reshard(  # noqa: PLR0913 - the options
         _say(NOTHING)
         return NOT_APPLIED
     if forget is not None:
-        return _tell(resharding.accept(forget, is_accepted=False))
+        layout = resharding.accept(forget, is_accepted=False)
+        note(loaded, worker.queue_name, "reshard", f"code may no longer declare {forget} shards", 0, reason)
+        return _tell(layout)
     if announce and to is not None:
-        return _tell(resharding.accept(to))
-    return _move(resharding, to, partial(note, loaded, worker.queue_name, "reshard"), turns=abort)
+        layout = resharding.accept(to)
+        note(loaded, worker.queue_name, "reshard", f"code may declare {to} shards", 0, reason)
+        return _tell(layout)
+    return _move(resharding, to, partial(note, loaded, worker.queue_name, "reshard", reason=reason), turns=abort)
 
 
 def _note_schedules(app: Lowkiq, queue_name: str, layout: Layout, to: int, stack: str | None) -> None:

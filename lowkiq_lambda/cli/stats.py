@@ -1,7 +1,7 @@
 """`lowkiq stats`: the queues of an app in a table."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import Event
 from typing import Annotated, Final
 
@@ -9,17 +9,20 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.output import say, table, write_json
+from lowkiq_lambda.cli.output import paint, say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.operate.presentation.formatting import duration, rate, short
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
+from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
 from lowkiq_lambda.views.queues import QueueOverview
 
 _HELP: Final = """
 Count the waiting, running, failed and dead ids of each queue, and print how long the oldest due one waits.
 
-All counts are ids. The rates are of the last half minute.
+All counts are ids. The rates are of the last half minute. Queues in trouble come first, in red those that somebody \
+has to act on: more than a quarter of the ids failed in the last ten minutes, ids are blocked, nothing ends although ids are \
+due, or the queue was made with another declaration. In yellow are those to look at.
 """
 _EPILOGUE: Final = """
 COLUMNS
@@ -30,6 +33,7 @@ COLUMNS
   MORGUE     ids whose retries are used up
   ENDED/S    how many ended in a second: done or refused
   FAIL/S     how many failed in a second
+  NO_COLOR=1 and TERM=dumb switch colours off; a pipe has none.
 
 EXIT CODES
   0  The table is printed; with --watch: Ctrl-C ended it.
@@ -39,6 +43,8 @@ EXIT CODES
 EXAMPLES
   All queues, every two seconds:
     lowkiq stats --watch
+  What needs somebody, and nothing else:
+    lowkiq stats --only-trouble
   The ids in all morgues:
     lowkiq stats --json | jq '[.queues[].morgue_length] | add'
 """
@@ -56,8 +62,11 @@ def stats(
     /,
     *,
     watch: Annotated[bool, flag("Print again every two seconds, until Ctrl-C.")] = False,
+    only_trouble: Annotated[bool, flag("Only queues that somebody has to look at.")] = False,
     app: AppOption = None,
-    json: Annotated[bool, flag("Write an object as GET /api/v1/queues does; with --watch one in each line.")] = False,
+    json: Annotated[
+        bool, flag("Write an object as GET /api/v1/queues does, by trouble; with --watch one in each line.")
+    ] = False,
 ) -> int:
     """Tell; the exit code."""
     loaded = app_of(app)
@@ -65,8 +74,8 @@ def stats(
     pause = Event()
     while True:
         with loaded.operate.overview(worker=only) as overview:
-            queues = [*overview.queues]
-        _tell(queues, watch=watch, json=json)
+            queues = _by_trouble(overview.queues, only_trouble=only_trouble)
+        _tell(queues, only_trouble=only_trouble, watch=watch, json=json)
         if not watch:
             return DONE
         try:
@@ -75,7 +84,15 @@ def stats(
             return DONE
 
 
-def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
+def _by_trouble(queues: Iterable[QueueOverview], *, only_trouble: bool) -> list[tuple[QueueOverview, Trouble]]:
+    """The worst first; those of one rank as the app declares them."""
+    rated = [(queue, trouble_of(queue)) for queue in queues]
+    wanted = [(queue, trouble) for queue, trouble in rated if trouble.words or not only_trouble]
+    return sorted(wanted, key=lambda pair: pair[1].rank)
+
+
+def _tell(rated: list[tuple[QueueOverview, Trouble]], *, only_trouble: bool, watch: bool, json: bool) -> None:
+    queues = [queue for queue, _ in rated]
     if json:
         answer = Queues(
             [queue_stats(queue.name, queue.shards_count, queue.now) for queue in queues if not queue.mismatch],
@@ -85,10 +102,18 @@ def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
         return
     if watch and sys.stdout.isatty():
         sys.stdout.write(_TO_THE_TOP)
-    say(*(table(_HEAD, map(_row, queues)) if queues else ["The app has no queue."]))
+    if not queues:
+        say("no queue is in trouble" if only_trouble else "The app has no queue.")
+        return
+    head, *rows = table(_HEAD, [_row(queue, trouble) for queue, trouble in rated], {0, len(_HEAD) - 1})
+    say(head, *(_painted(trouble, row) for (_, trouble), row in zip(rated, rows, strict=True)))
 
 
-def _row(queue: QueueOverview) -> tuple[str, ...]:
+def _painted(trouble: Trouble, row: str) -> str:
+    return paint(row, "red" if trouble.severity == "act" else "yellow") if trouble.words else row
+
+
+def _row(queue: QueueOverview, trouble: Trouble) -> tuple[str, ...]:
     now, history = queue.now, queue.history
     if queue.mismatch:
         # The counts are not those of the queue's jobs.
@@ -102,7 +127,7 @@ def _row(queue: QueueOverview) -> tuple[str, ...]:
         short(now.morgue_length),
         rate(history.ended_rate),
         rate(history.failed_rate),
-        ", ".join(_remarks(queue)),
+        ", ".join([*([trouble.words] if trouble.words and not queue.now.blocked else []), *_remarks(queue)]),
     )
 
 

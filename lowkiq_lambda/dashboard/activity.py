@@ -30,7 +30,7 @@ def note(context: RequestContext, action: str, queue: str, target: str, changed:
     # Outside text is quoted, so that it cannot forge a line.
     fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
     _log(context, "%r: %s, queue %r, %s: %d changed", fields, more)
-    of_action = {name: more[name] for name in ("state", "action_id") if name in more}
+    of_action = {name: more[name] for name in ("state", "action_id", "reason") if name in more}
     _record(context, action, queue, target, by_step=changed, changed=more.get("in_all", changed), **of_action)
 
 
@@ -92,10 +92,14 @@ def _log(
     level: int = logging.INFO,
 ) -> None:
     """Writes a line with these fields, and with the address and the session that they come from."""
-    signed_in = context.visitor.signed_in if context.visitor else None
-    place = _place(caller_of(context.request.scope), signed_in.session if signed_in else None)
+    place = _place_of(context)
     words = "".join(f", {name} {value!r}" for name, value in {**more, **place}.items())
     logger.log(level, "%s%s", sentence % (*fields.values(),), words, extra={**fields, **more, **place})
+
+
+def _place_of(context: RequestContext) -> dict[str, str]:
+    signed_in = context.visitor.signed_in if context.visitor else None
+    return _place(caller_of(context.request.scope), signed_in.session if signed_in else None)
 
 
 def _place(caller: Caller, session: Session | None) -> dict[str, str]:
@@ -112,12 +116,15 @@ def _record(
     by_step: int = 0,
     **more: Any,  # noqa: ANN401 - as ActivityEntry has them
 ) -> None:
+    place = _place_of(context)
     past = ActivityEntry(
         at=context.site.now(),
         who=context.visitor_name,
         action=action,
         queue=queue,
         target=target[:_LONGEST_TARGET],
+        address=place["address"],
+        session=place.get("session", ""),
         **more,
     )
     record_action(context.app.core.backend, past, by_step)

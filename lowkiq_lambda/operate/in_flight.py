@@ -1,7 +1,7 @@
 """The ids of a queue that are in flight, for operators."""
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -82,6 +82,10 @@ class InFlightIds:
             chosen_ids = {*id_texts(choice.ids)}
             positions = [position for position in positions if position.id in chosen_ids]
         return sum(self.evict_holder(shard, tokens[shard]) for shard in sorted({one.shard for one in positions}))
+
+    def shards_with(self, criteria: Wanted) -> Sequence[int]:
+        """The numbers of the shards that have ids in flight that the filter wants; private."""
+        return sorted({one.shard for one in self._found(_checked(criteria))})
 
     def evict_holder(self, shard: ShardRef | int, token: int) -> bool:
         """Refuse all further writes of the shard's holder, if it holds it under this token; whether it does.

@@ -6,10 +6,9 @@ from typing import Final, Literal, TypeAlias
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.bulk_actions import Changed
-from lowkiq_lambda.operate.acts.chosen_ids import act_on, carry_on, chosen, count_wanted
+from lowkiq_lambda.operate.acts.chosen_ids import act_on, carry_on, chosen, count_wanted, deletion
 from lowkiq_lambda.operate.acts.requeueing import begin_waiting
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
-from lowkiq_lambda.operate.inspect.id_ranges import Bound
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.store.shard.nodes import FAR
@@ -17,8 +16,6 @@ from lowkiq_lambda.views.queues import Page
 
 WaitingOrder: TypeAlias = Literal["due_at", "retry_count", "id"]
 Jobs: TypeAlias = list[JobView]
-
-_FAILED_LEAST: Final = Bound(0.0)
 
 
 class WaitingIds:
@@ -98,9 +95,7 @@ class WaitingIds:
     ) -> Changed:
         """Delete ids with all their payloads; how many were deleted."""
         choice = chosen(ids, filter, everything=everything)
-        # The script looks again whether such an id has failed: its last run may have ended since the filter saw it.
-        wants_failed = bool(choice.filter.least_count) and Bound.of(choice.filter.least_count) >= _FAILED_LEAST
-        return act_on(self._runner, "delete_failed" if wants_failed else "delete", choice)
+        return act_on(self._runner, deletion(choice.filter), choice)
 
     def run_now(
         self,

@@ -116,8 +116,8 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["drain", "--seconds", "-1"], "--seconds -1 is refused: give a number from 0 to 31622400."),
         (["push", "Greet", "1", "--header", "trace"], "--header trace is refused: write NAME=VALUE."),
         (["push", "Greet", "1", "--file", "jobs.jsonl"], "leave ID, JSON and their options out"),
-        (["delete", "Greet", "1", "--all"], "Give ids, or --all: one of the two."),
-        (["kill", "Greet"], "Give ids, or --all: one of the two."),
+        (["delete", "Greet", "1", "--all"], "Give ids, --all, or --filter: one of the three."),
+        (["kill", "Greet"], "Give ids, --all, or --filter: one of the three."),
         (
             ["dashboard", "nonsense", "--app", "lowkiq_lambda:Lowkiq"],
             "lowkiq_lambda:Lowkiq is of type type, not a Lowkiq",

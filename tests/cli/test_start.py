@@ -33,6 +33,18 @@ OTHER_ROOMS: Final = frozenset({"aws", "contrib", "dashboard", "providers.embedd
 MOST_OF_OURS: Final = 140
 """Three quarters of the package stay on the disk."""
 
+LOOKS_AND_ACTS: Final = (
+    "errors",
+    "ls greet --error late",
+    "kill greet --all --yes",
+    "limits greet",
+    "tenants greet",
+    "evict greet 0 --yes",
+    "tasks",
+    "activity",
+    "schedules list",
+)
+
 
 @pytest.mark.parametrize(
     ("words", "others"),
@@ -45,6 +57,7 @@ MOST_OF_OURS: Final = 140
         ("pause greet --yes", {"local", "operate.doctor", "operate.verify"}),
         ("verify greet", {"local", "operate.doctor"}),
         ("processes", {"local", "operate.doctor", "operate.verify"}),
+        *((words, {"local", "operate.doctor", "operate.verify"}) for words in LOOKS_AND_ACTS),
     ],
 )
 def test_a_command_asks_redis_before_it_imports_what_it_may_not_need(

@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
-from lowkiq_lambda.views.activity import ActivityEntry
+from lowkiq_lambda.views.activity import ActivityView
 from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
 
 
@@ -36,12 +36,6 @@ class ActivityParams(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of actions.")] = 100
 
 
-class Activity(msgspec.Struct, frozen=True, kw_only=True):
-    """The last actions, newest first."""
-
-    activity: list[ActivityEntry]
-
-
 def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
     """Last errors of jobs that are retried or dead, in groups.
 
@@ -58,11 +52,11 @@ def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
         ) from error
 
 
-def activity(context: RequestContext, params: ActivityParams) -> Activity:
+def activity(context: RequestContext, params: ActivityParams) -> ActivityView:
     """What people changed by the dashboard and its API, as far as it is kept: of each queue the last 500 actions."""
     app = context.app
     if isinstance(params.queue, UnsetType):
         names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE]
     else:
         names = [worker_named(context, params.queue).queue_name]
-    return Activity(activity=read_activity(app.core.backend, app.config.redis_retry_for, names, params.limit))
+    return ActivityView(activity=read_activity(app.core.backend, app.config.redis_retry_for, names, params.limit))

@@ -32,9 +32,11 @@ from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
 from lowkiq_lambda.operate.morgue import MorgueIds, MorgueOrder
 from lowkiq_lambda.operate.presentation.jobs import (
     DeadJob,
+    DeadJobs,
     JobDetails,
     JobResponse,
     WaitingJob,
+    WaitingJobs,
     job_details,
     no_job,
     serializer_for,
@@ -48,25 +50,6 @@ Serialized = TypeVar("Serialized", bound=JobResponse)
 View = TypeVar("View", bound=JobView | MorgueJob)
 
 _NO_CURSOR: Final = "The cursor is invalid: send the `next` of a page."
-
-
-class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of jobs.
-
-    `next`: the cursor of the next page, null at the end. `cut`: the search stopped before the end of the list.
-    """
-
-    jobs: list[WaitingJob]
-    next: str | None
-    cut: bool = False
-
-
-class DeadJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of jobs in the morgue; `next` and `cut` as in `WaitingJobs`."""
-
-    jobs: list[DeadJob]
-    next: str | None
-    cut: bool = False
 
 
 def waiting_by_id(context: RequestContext, params: IdRangeParams) -> WaitingJobs:

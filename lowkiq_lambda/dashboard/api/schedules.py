@@ -14,12 +14,13 @@ from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.entries import named_view, payload_of, problem_of, switch_all, target, upcoming, views
+from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.jobs import serializer_for
+from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
 from lowkiq_lambda.schedules.cron import LONGEST_TEXT
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
-from lowkiq_lambda.schedules.records import ScheduleView, Source
+from lowkiq_lambda.schedules.records import ScheduleView
 
 UNKNOWN: Final = "unknown_entry"
 EntryName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, description="The name of a schedule entry.")]
@@ -64,34 +65,6 @@ class FiringResponse(msgspec.Struct, frozen=True, kw_only=True):
     let_go: int
 
 
-class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule entry. Times are Unix seconds; null: never, or unknown.
-
-    `source`: the app's code, run time, or code that this app does not have; then its declaration, `id` to
-    `description`, is unknown and null. `last`: the newest planned time that was decided; `next`: the next one, null if
-    the entry is off. `seen_at`: when code last declared it. `problem`: why it does not fire.
-    """
-
-    queue: str
-    name: str
-    source: Source
-    is_on: bool
-    last: float | None
-    next: float | None
-    seen_at: float | None
-    problem: str | None
-    id: str | None = None
-    kind: str | None = None
-    times: str | None = None
-    tz: str | None = None
-    missed: str | None = None
-    grace: float | None = None
-    overlap: str | None = None
-    jitter: float | None = None
-    expires_in: float | None = None
-    description: str | None = None
-
-
 class OneEntryResponse(EntryResponse, frozen=True, kw_only=True):
     """The same, with its next ten planned times, its last ten decisions, newest first, and the payload of its job.
 
@@ -128,7 +101,7 @@ class Removed(msgspec.Struct, frozen=True):
 
 def schedules(context: RequestContext, params: SchedulesParams) -> list[EntryResponse]:
     """Get the schedule entries of a queue, or of all queues that agree with the app."""
-    return [EntryResponse(**_fields(context, view)) for view in _views(context, params)]
+    return [EntryResponse(**entry_fields(context.app.schedules, view)) for view in _views(context, params)]
 
 
 def schedule(context: RequestContext, params: EntryParams) -> OneEntryResponse:
@@ -178,7 +151,7 @@ def one_entry(context: RequestContext, worker: type[Worker[Any]], name: str) -> 
     if view is None:
         raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, f"The queue has no schedule entry {name!r}.")
     history = [FiringResponse(**msgspec.structs.asdict(one)) for one in view.history]
-    fields = _fields(context, view)
+    fields = entry_fields(context.app.schedules, view)
     if entry := view.entry:
         fields |= serializer_for(worker, context.mask).masked("payload", entry.id, payload_of(context, entry))
     return OneEntryResponse(**fields, upcoming=upcoming(view), history=history)
@@ -188,18 +161,6 @@ def _views(context: RequestContext, params: SchedulesParams) -> list[ScheduleVie
     if isinstance(params.queue, UnsetType):
         return views(context)
     return context.app.schedules.all(worker_named(context, params.queue))
-
-
-def _fields(context: RequestContext, view: ScheduleView) -> dict[str, Any]:
-    entry = view.entry
-    names = ("is_on", "last", "next", "seen_at", "source", "name")
-    fields = {"queue": view.queue_name, **{name: getattr(view, name) for name in names}}
-    fields["problem"] = problem_of(context, view)
-    if entry is None:
-        return fields
-    options = ("id", "tz", "missed", "grace", "overlap", "jitter", "expires_in", "description")
-    times = {"kind": entry.times.kind, "times": entry.times.text}
-    return {**fields, **times, **{name: getattr(entry, name) for name in options}}
 
 
 def _switch(context: RequestContext, params: OneEntry, *, on: bool) -> Switched:

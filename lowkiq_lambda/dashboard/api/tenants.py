@@ -12,7 +12,8 @@ from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.views.queues import TenantOrder, TenantView
+from lowkiq_lambda.operate.presentation.tenants import TenantsFound, tenants_response
+from lowkiq_lambda.views.queues import TenantOrder
 
 TenantName: TypeAlias = Annotated[
     str,
@@ -46,33 +47,12 @@ class OneTenant(WholeQueue, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tenant: TenantName
 
 
-class TenantStats(TenantView, frozen=True, kw_only=True):
-    """A tenant at the time `at`. Times are Unix seconds by the server's clock; null: none.
-
-    `waiting`: ids. `due_at`: when the first of them is due. `served_from`: from then on it can be served. `served_at`:
-    when ids of it were claimed last. `paused_until`: the end of the current or the last pause; null for one without an
-    end, too. `rests_until`: when its rate lets the next id begin.
-    """
-
-    paused: Annotated[
-        bool, Meta(description="Whether the tenant is paused; without a `paused_until` the pause has no end.")
-    ]
-
-
-class TenantsFound(msgspec.Struct, frozen=True):
-    """Tenants with waiting ids, or that are remembered. `cut`: there are more."""
-
-    tenants: list[TenantStats]
-    cut: bool
-
-
 def tenants(context: RequestContext, params: TenantsParams) -> TenantsFound:
     """The tenants of a queue, in their fair order."""
     worker = _worker_with_tenants(context, params.queue)
     name = None if isinstance(params.tenant, UnsetType) else params.tenant
     page = context.app.operate(worker).tenants(params.limit, order=params.order, tenant=name)
-    views = [TenantStats(**msgspec.structs.asdict(view), paused=view.is_paused) for view in page.tenants]
-    return TenantsFound(views, page.cut)
+    return tenants_response(page)
 
 
 def pause(context: RequestContext, params: TenantPause) -> Paused:

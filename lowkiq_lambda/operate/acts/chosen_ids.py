@@ -1,7 +1,7 @@
 """Acts on the ids that an operator chooses: by name, by a filter, or all of a list."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -10,6 +10,9 @@ from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Changed, count, prepare, steps
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, Wanted, filter_by
+from lowkiq_lambda.operate.inspect.id_ranges import Bound
+
+_FAILED_LEAST: Final = Bound(0.0)
 
 
 class Chosen(NamedTuple):
@@ -54,6 +57,13 @@ def carry_on(runner: ActionRunner, action: BulkAction) -> Changed:
         failure.add_note(f"{last.changed:,} ids were changed before; call the action again to go on.")
         raise
     return last.result
+
+
+def deletion(id_filter: IdFilter) -> ActionName:
+    """The act that deletes waiting ids that the filter wants."""
+    # The script looks again whether such an id has failed: its last run may have ended since the filter saw it.
+    wants_failed = bool(id_filter.least_count) and Bound.of(id_filter.least_count) >= _FAILED_LEAST
+    return "delete_failed" if wants_failed else "delete"
 
 
 def count_wanted(runner: ActionRunner, act: ActionName, id_filter: Wanted | None) -> int:

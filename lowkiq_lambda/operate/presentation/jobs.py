@@ -101,6 +101,25 @@ class DeadJob(JobResponse, frozen=True, kw_only=True):
     updated_at: float
 
 
+class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of jobs.
+
+    `next`: the cursor of the next page, null at the end. `cut`: the search stopped before the end of the list.
+    """
+
+    jobs: list[WaitingJob]
+    next: str | None
+    cut: bool = False
+
+
+class DeadJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of jobs in the morgue; `next` and `cut` as in `WaitingJobs`."""
+
+    jobs: list[DeadJob]
+    next: str | None
+    cut: bool = False
+
+
 class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
     """One job. It may wait, be in flight and lie in the morgue at once, with different payloads.
 

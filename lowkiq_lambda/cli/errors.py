@@ -1,0 +1,122 @@
+"""`lowkiq errors`: the last errors of jobs that are retried or dead, in groups of those that are alike."""
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.cli.codes import DONE
+from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
+from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.operate.presentation.errors import ErrorsView, SharedError, errors_view
+from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
+from lowkiq_lambda.operate.presentation.moments import seconds_of
+from lowkiq_lambda.views.errors import ErrorGrouping
+
+_HELP: Final = """
+Print the last errors of jobs that are retried or dead, of QUEUE or of all queues, in groups of those that are alike; \
+the largest group first.
+
+Errors of one fingerprint differ in numbers and other values that differ each time. One call reads some 50,000 errors.
+"""
+_EPILOGUE: Final = """
+COLUMNS
+  FINGERPRINT  by which a filter finds the jobs of the group
+  SHARE        of all errors that were read
+  JOBS         how many jobs have the error; DEAD: those of them in the morgue
+  FIRST, LAST  the oldest and the newest failure: five of each job are kept
+  RELEASE      the newest one when the first failure happened
+
+EXIT CODES
+  0  The errors are printed, be there none.
+  2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
+
+EXAMPLES
+  What has failed within the last hour:
+    lowkiq errors --since 1h
+  The jobs of a group, and their requeue:
+    lowkiq ls SyncOrder --in morgue --filter fingerprint=1f0c9b7a52e3d846
+    lowkiq requeue SyncOrder --filter fingerprint=1f0c9b7a52e3d846
+  The fingerprint of the most frequent error, for a program:
+    lowkiq errors SyncOrder --json | jq --raw-output '.groups[0].fingerprint'
+"""
+_HEAD: Final = ("FINGERPRINT", "SHARE", "JOBS", "DEAD", "FIRST", "LAST", "RELEASE", "QUEUE", "ERROR")
+_LEFT: Final = frozenset({0, 6, 7, 8})
+_LARGE: Final = 0.5
+"""The share of a group that is marked."""
+
+command: Final = command_app("errors", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq errors [OPTIONS] [QUEUE]")
+
+
+@command.default
+def errors(  # noqa: PLR0913 - the options of a command line
+    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    /,
+    *,
+    since: Annotated[
+        str | None, Parameter(help="A length of time, such as 10m or 1h: groups that have failed within it.")
+    ] = None,
+    by: Annotated[ErrorGrouping, Parameter(help="What the errors of a group have in common.")] = "fingerprint",
+    limit: Annotated[int, Parameter(help="The largest number of groups.", converter=whole_number(1, 1_000))] = 100,
+    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write an object as GET /api/v1/errors does, with share and since_release.")] = False,
+) -> int:
+    """Print them; the exit code."""
+    loaded = app_of(app)
+    only = None if queue is None else worker_of(loaded, queue)
+    operate = loaded.operate
+    try:
+        begin = None if since is None else seconds_of(since)
+        found = operate.errors(only, by=by, limit=limit, after=after)
+    except ValueError as error:
+        raise ConfigError(f"{str(error).removesuffix('.')}.") from None
+    view = errors_view(found, operate.releases())
+    now = loaded.core.backend.clock.time()
+    if begin is not None:
+        recent = [group for group in view.groups if group.last_at is not None and group.last_at >= now - begin]
+        view = msgspec.structs.replace(view, groups=recent)
+    if json:
+        write_json(view)
+        return DONE
+    if view.groups:
+        head, *rows = table(_HEAD, [_row(group, now) for group in view.groups], _LEFT)
+        say(head, *(_marked(group, row) for group, row in zip(view.groups, rows, strict=True)))
+    for line in _remarks(view):
+        remark(line)
+    return DONE
+
+
+def _row(group: SharedError, now: float) -> tuple[str, ...]:
+    return (
+        group.fingerprint or "-",
+        f"{group.share:.0%}",
+        exact(group.count),
+        exact(group.dead),
+        "-" if group.first_at is None else ago(group.first_at - now),
+        "-" if group.last_at is None else ago(group.last_at - now),
+        group.since_release or "-",
+        group.queue,
+        group.line,
+    )
+
+
+def _marked(group: SharedError, row: str) -> str:
+    return paint(row, "red") if group.share >= _LARGE else row
+
+
+def _remarks(view: ErrorsView) -> Iterator[str]:
+    """What is to be known of the list, beside it."""
+    number = f"{view.counted:,} error{'s' if view.counted != 1 else ''}"
+    if view.next is None:
+        yield f"{number} read, all that there are" if view.counted else "there are no errors"
+    else:
+        yield f"{number} of about {view.total:,} read; more: --after {view.next}"
+    if view.others:
+        yield f"{view.others:,} more groups: a larger --limit prints them"
+    for queue, sentence in view.skipped.items():
+        yield visible(f"{queue} is left out: {sentence}")

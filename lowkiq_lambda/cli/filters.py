@@ -1,0 +1,57 @@
+"""Searches on the command line: the same words on each command that lists jobs, or acts on those that fit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Final, TypeAlias
+
+from cyclopts import Parameter
+
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.operate.inspect.id_filter import IdFilter, filter_by
+
+FilterOption: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(name="--filter", help="A condition, as NAME=VALUE; may be given again.", negative=""),
+]
+ErrorOption: TypeAlias = Annotated[str | None, Parameter(name="--error", help="The same as --filter error=TEXT.")]
+PayloadOption: TypeAlias = Annotated[
+    str | None, Parameter(name="--payload", help="The same as --filter payload=QUERY.")
+]
+FILTERS: Final = """
+FILTERS are NAME=VALUE, several are all to fit: fingerprint (of the last error,
+as lowkiq errors prints it), error (a part of it), prefix (of the id), least_id
+and most_id ("[" or "(" and an id), least and most (when it is due, or when it
+died, Unix seconds), least_count and most_count (retries; 0 after the first
+failure, -1 before it).
+"""
+
+
+def conditions(filter_: Sequence[str] | None, error: str | None = None, payload: str | None = None) -> tuple[str, ...]:
+    """What was given, all as NAME=VALUE."""
+    short = (f"{name}={value}" for name, value in (("error", error), ("payload", payload)) if value is not None)
+    return *(filter_ or ()), *short
+
+
+def criteria_of(words: Sequence[str]) -> Mapping[str, str]:
+    """The fields of a filter, by name. Raises ConfigError for a word that is no condition, or a field given twice."""
+    fields: dict[str, str] = {}
+    for word, (name, value) in zip(words, _pairs(words), strict=True):
+        if name in fields:
+            raise ConfigError(f"--filter {word} is refused: there is another condition on {name} already.")
+        fields[name] = value
+    return fields
+
+
+def id_filter_of(words: Sequence[str]) -> IdFilter:
+    """The filter. Raises ConfigError for what is none."""
+    try:
+        return filter_by(criteria_of(words))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not (name and sign and value):
+            raise ConfigError(f"--filter {word} is refused: write NAME=VALUE, such as error=timeout.")
+        yield name, value

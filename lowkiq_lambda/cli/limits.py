@@ -1,0 +1,181 @@
+"""`lowkiq limits`: what limits queues now, and limits that operators set."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import without_password
+from lowkiq_lambda.base.errors import ConfigError, DeclarationError
+from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, write_json
+from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
+from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.jobs.rate import Rate
+from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
+from lowkiq_lambda.operate.presentation.limit_words import change_words, rate_words
+from lowkiq_lambda.operate.presentation.limits import LimitsResponse, RateResponse, limits_response
+from lowkiq_lambda.operate.presentation.moments import seconds_of
+
+_HELP: Final = """
+Print the limits that count for QUEUE, or for each queue: how many shards may be visited at once, how many ids may \
+begin in a time, and how much of that is used.
+
+With --set they are changed from now on, in place of those that code declares, until --reset. A limit that is not \
+named stays as it is. The command names the queue and asks; with --yes it does not ask.
+"""
+_EPILOGUE: Final = """
+LIMITS
+  rate=100/s        at most 100 ids begin in any second; also 20/10s, 500/m, 5/h
+  max_running=3     at most three shards are visited at once
+  rate=none, max_running=none
+                    no such limit
+
+EXIT CODES
+  0  The limits are printed, or changed.
+  1  Nothing was changed: the answer was not yes.
+  2  The command line, the settings or the app cannot work; or there is no
+     terminal to ask at, and no --yes.
+  3  Redis cannot be reached: run the command again.
+
+EXAMPLES
+  What limits a queue, and what it waits for:
+    lowkiq limits SyncOrder
+  Half of the pace for as long as the ERP is slow:
+    lowkiq limits SyncOrder --set rate=50/s --reason "the ERP is slow"
+  As code declares them again, in a script:
+    lowkiq limits SyncOrder --reset --yes
+"""
+_RATE: Final = re.compile(r"(?P<ids>[0-9]{1,16})/(?P<per>[0-9.]*)(?P<unit>ms|s|m|min|h|d)", re.ASCII)
+_NONE: Final = "none"
+
+command: Final = command_app("limits", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq limits [OPTIONS] [QUEUE]")
+
+
+class LimitsOfQueues(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of each queue. `skipped`: queues that were made with another declaration, each with a sentence."""
+
+    queues: list[LimitsResponse]
+    skipped: dict[str, str]
+
+
+@command.default
+def limits(  # noqa: PLR0913 - the options of a command line
+    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    /,
+    *,
+    set_: Annotated[
+        list[str] | None, Parameter(name="--set", help="A limit, as NAME=VALUE; may be given again.", negative="")
+    ] = None,
+    reset: Annotated[bool, flag("Let the limits count again that code declares.")] = False,
+    app: AppOption = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    json: Annotated[bool, flag("Write an object as GET /api/v1/limits does; without QUEUE one with a list.")] = False,
+) -> int:
+    """Print or change them; the exit code."""
+    changes = _changes(set_ or ())
+    if changes and reset:
+        raise ConfigError("--set and --reset are two changes: give one of them.")
+    if queue is None and (changes or reset):
+        raise ConfigError("QUEUE is missing: limits are changed of one queue.")
+    loaded = app_of(app)
+    if queue is None:
+        return _tell_all(loaded, json=json)
+    worker = worker_of(loaded, queue)
+    if (changes or reset) and not _changed(loaded, worker, changes, reason, yes=yes, json=json):
+        (remark if json else say)(NOTHING)
+        return NOT_APPLIED
+    view = limits_response(loaded.operate(worker).limits.explain())
+    if json:
+        write_json(view)
+    else:
+        say(*_lines(view))
+    return DONE
+
+
+def _changes(words: Sequence[str]) -> dict[str, Any]:
+    """What `QueueLimits.set` takes. Raises ConfigError."""
+    changes: dict[str, Any] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if name not in {"rate", "max_running"} or not value or name in changes:
+            raise ConfigError(f"--set {word} is refused: write rate=100/s, max_running=3, or =none, each once.")
+        changes[name] = None if value == _NONE else _limit(name, value)
+    return changes
+
+
+def _limit(name: str, value: str) -> int | Rate:
+    try:
+        if name == "max_running":
+            return int(value)
+        if match := _RATE.fullmatch(value):
+            return Rate(int(match["ids"]), per=seconds_of(f"{match['per'] or '1'}{match['unit']}"))
+    except (ValueError, DeclarationError) as error:
+        raise ConfigError(f"--set {name}={value} is refused: {str(error).removesuffix('.')}.") from error
+    raise ConfigError(f"--set {name}={value} is refused: write a number of ids in a time, such as 100/s or 20/10s.")
+
+
+def _changed(  # noqa: PLR0913 - a change, and how it is asked for
+    app: Lowkiq, worker: type[Worker[Any]], changes: dict[str, Any], reason: str | None, *, yes: bool, json: bool
+) -> bool:
+    """Ask, and change them; whether they were changed."""
+    name, url = worker.queue_name, without_password(app.core.connections.url)
+    what = f"Set {change_words(changes)} as limits of" if changes else "Let the limits of code count again for"
+    if not yes and not agreed(f"{what} {name} at {url}?", aside=json):
+        return False
+    queue = app.operate(worker)
+    try:
+        if changes:
+            queue.limits.set(**changes)
+        else:
+            queue.limits.reset()
+    except (DeclarationError, ValueError) as error:
+        raise ConfigError(str(error)) from error
+    act, target = ("set limits", change_words(changes)) if changes else ("reset limits", "all shards")
+    note(app, name, act, target, len(queue.reader.shards), reason)
+    return True
+
+
+def _tell_all(app: Lowkiq, *, json: bool) -> int:
+    queues, skipped = app.core.queues.all_current()
+    views = [limits_response(app.operate(queue.worker).limits.explain()) for queue in queues.values()]
+    if json:
+        write_json(LimitsOfQueues(queues=views, skipped=skipped))
+        return DONE
+    for view in views:
+        say(*_lines(view))
+    for name, sentence in skipped.items():
+        remark(visible(f"{name} is left out: {sentence}"))
+    return DONE
+
+
+def _lines(view: LimitsResponse) -> Iterator[str]:
+    source = ", set by an operator" if view.is_set else ""
+    is_limited = view.max_running is not None or view.rate is not None
+    yield visible(f"{view.queue}: {'limited' if is_limited else 'no limit'}{source}")
+    if view.max_running is not None:
+        used = len(view.permits) + len(view.offered)
+        line = f"  at most {exact(view.max_running)} shards visited at once: {exact(used)} are"
+        waits = f", {exact(len(view.wait_list))} wait" if view.wait_list else ""
+        yield paint(f"{line}{waits}", "yellow") if used >= view.max_running else f"{line}{waits}"
+    if view.rate is not None:
+        yield _rate(view, view.rate)
+    for wait in view.waits_for:
+        yield visible(f"  waits for {wait.queue}, of which {exact(wait.running)} shards are visited now")
+    if view.undone:
+        shards = ", ".join(map(str, view.undone))
+        yield paint(f"  the last change has not reached the shards {shards}: make it again", "red")
+
+
+def _rate(view: LimitsResponse, rate: RateResponse) -> str:
+    words = rate_words(Rate(rate.ids, per=rate.per))
+    if view.ids_left:
+        return f"  at most {words}: {exact(view.ids_left)} may begin now"
+    following = "" if view.next_id_at is None else f", the next {ago(view.next_id_at - view.at)}"
+    return paint(f"  at most {words}: none may begin now{following}", "yellow")

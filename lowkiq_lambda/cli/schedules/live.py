@@ -1,0 +1,295 @@
+"""`lowkiq schedules list`, `run`, `on`, `off` and `remove`: the entries of an app on its server."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from cyclopts import App, Parameter
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.base.address import without_password
+from lowkiq_lambda.base.errors import ConfigError, NoSuchEntry
+from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, write_json
+from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
+from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.presentation.formatting import ago, utc, visible
+from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+
+_CODES: Final = """
+EXIT CODES
+  0  It is done.
+  1  Nothing was changed: the answer was not yes.
+  2  The queue has no such entry; or the command line, the settings or the app
+     cannot work; or there is no terminal to ask at, and no --yes.
+  3  Redis cannot be reached: run the command again.
+"""
+_LIST_HELP: Final = """
+List the schedule entries of QUEUE, or of all queues: those of code, and those made at run time; when each fired last \
+and fires next, and why it does not fire.
+"""
+_LIST_EPILOGUE: Final = """
+EXIT CODES
+  0  The entries are printed, be there none.
+  2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
+
+EXAMPLES
+  All entries of an app:
+    lowkiq schedules list
+  The names of those that are off, for a program:
+    lowkiq schedules list --json \\
+      | jq --raw-output '.[] | select(.is_on | not) | .name'
+"""
+_HEAD: Final = ("QUEUE", "NAME", "TIMES", "ID", "LAST", "NEXT", "STATE")
+
+Queue: TypeAlias = Annotated[str, Parameter(name="QUEUE", help="The queue, by its name or its worker's.")]
+Name: TypeAlias = Annotated[str, Parameter(name="NAME", help="The name of the entry.")]
+Names: TypeAlias = Annotated[str, Parameter(name="NAME", help="The names of entries.", negative="")]
+AllEntries: TypeAlias = Annotated[bool, flag("All entries of the queue, in place of names.")]
+Json: TypeAlias = Annotated[bool, flag("Write the entries as GET /api/v1/schedules does; times are Unix seconds.")]
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """The job that was pushed. `merged`: the id was waiting already; `due_at`: when it is due, in Unix seconds."""
+
+    id: str
+    merged: bool
+    due_at: float
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the entry was removed."""
+
+    removed: bool
+
+
+def print_entries(
+    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    /,
+    *,
+    app: AppOption = None,
+    json: Json = False,
+) -> int:
+    """Print them; the exit code."""
+    loaded = app_of(app)
+    tell_entries(loaded, _entries(loaded, None if queue is None else worker_of(loaded, queue)), json=json)
+    return DONE
+
+
+def run_entry(  # noqa: PLR0913 - the options of a command line
+    queue: Queue,
+    name: Name,
+    /,
+    *,
+    app: AppOption = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    json: Annotated[bool, flag("Write id, merged and due_at (Unix seconds) as JSON.")] = False,
+) -> int:
+    """Push its job; the exit code."""
+    loaded = app_of(app)
+    worker = worker_of(loaded, queue)
+    if not _is_agreed(loaded, worker, f"Push the job of {_entry(name)} of", yes=yes, json=json):
+        return NOT_APPLIED
+    try:
+        pushed = loaded.schedules.run_now(worker, name)
+    except NoSuchEntry as error:
+        raise ConfigError(str(error)) from error
+    note(loaded, worker.queue_name, "run now", _entry(name), 1, reason)
+    if json:
+        write_json(Ran(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at))
+    else:
+        merged = ", which waited already" if pushed.merged else ""
+        say(visible(f"pushed {pushed.id}{merged}, due at {utc(pushed.due_at)}"))
+    return DONE
+
+
+def remove_entry(  # noqa: PLR0913 - the options of a command line
+    queue: Queue,
+    name: Name,
+    /,
+    *,
+    app: AppOption = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    json: Annotated[bool, flag("Write removed as JSON.")] = False,
+) -> int:
+    """Remove it; the exit code."""
+    loaded = app_of(app)
+    worker = worker_of(loaded, queue)
+    if not _is_agreed(loaded, worker, f"Remove {_entry(name)}, with its history, of", yes=yes, json=json):
+        return NOT_APPLIED
+    try:
+        loaded.schedules.remove(worker, name)
+    except NoSuchEntry as error:
+        raise ConfigError(str(error)) from error
+    note(loaded, worker.queue_name, "remove", _entry(name), 1, reason)
+    if json:
+        write_json(Removed(removed=True))
+    else:
+        say(visible(f"removed {_entry(name)}"))
+    return DONE
+
+
+def switch_on(  # noqa: PLR0913 - the options of a command line
+    queue: Queue,
+    /,
+    *names: Names,
+    all_: AllEntries = False,
+    app: AppOption = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> int:
+    """Switch them on; the exit code."""
+    return _switch(queue, None if all_ else names, (app, reason), on=True, yes=yes, json=json)
+
+
+def switch_off(  # noqa: PLR0913 - the options of a command line
+    queue: Queue,
+    /,
+    *names: Names,
+    all_: AllEntries = False,
+    app: AppOption = None,
+    reason: Reason = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> int:
+    """Switch them off; the exit code."""
+    return _switch(queue, None if all_ else names, (app, reason), on=False, yes=yes, json=json)
+
+
+def _switch(  # noqa: PLR0913 - what the commands are given
+    queue: str,
+    names: Sequence[str] | None,
+    given: tuple[str | None, str | None],
+    *,
+    on: bool,
+    yes: bool,
+    json: bool,
+) -> int:
+    if names is not None and not names:
+        raise ConfigError("Give names of entries, or --all: one of the two.")
+    loaded, reason = app_of(given[0]), given[1]
+    worker = worker_of(loaded, queue)
+    changing = sum(entry.is_on != on for entry in _entries(loaded, worker) if names is None or entry.name in names)
+    target = _targets(names)
+    question = f"Switch {'on' if on else 'off'} {target}, of which {changing:,} would change, of"
+    if not _is_agreed(loaded, worker, question, yes=yes, json=json):
+        return NOT_APPLIED
+    schedules = loaded.schedules
+    try:
+        (schedules.enable_all if on else schedules.disable_all)(worker, names)
+    except NoSuchEntry as error:
+        raise ConfigError(str(error)) from error
+    note(loaded, worker.queue_name, "enable" if on else "disable", target, changing, reason)
+    entries = [entry for entry in _entries(loaded, worker) if names is None or entry.name in names]
+    if json:
+        write_json(entries)
+    else:
+        say(f"switched {'on' if on else 'off'} {changing:,} of {len(entries):,} entries")
+    return DONE
+
+
+def _entries(app: Lowkiq, worker: type[Worker[Any]] | None) -> list[EntryResponse]:
+    if worker is None:
+        queues, skipped = app.core.queues.all_current()
+        for name, sentence in skipped.items():
+            remark(visible(f"{name} is left out: {sentence}"))
+        views = app.schedules.all(*(queue.worker for queue in queues.values())) if queues else []
+    else:
+        views = app.schedules.all(worker)
+    return [EntryResponse(**entry_fields(app.schedules, view)) for view in views]
+
+
+def tell_entries(app: Lowkiq, entries: Sequence[EntryResponse], *, json: bool) -> None:
+    """Print them."""
+    if json:
+        write_json(entries)
+        return
+    now = app.core.backend.clock.time()
+    if entries:
+        head, *rows = table(_HEAD, [[*_row(entry, now)] for entry in entries], range(len(_HEAD)))
+        say(head, *(_marked(entry, row) for entry, row in zip(entries, rows, strict=True)))
+    remark(f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'}")
+
+
+def _row(entry: EntryResponse, now: float) -> Iterator[str]:
+    yield entry.queue
+    yield entry.name
+    yield " ".join(part for part in (entry.times, entry.tz) if part) or "-"
+    yield entry.id or "-"
+    yield "-" if entry.last is None else ago(entry.last - now)
+    yield "-" if entry.next is None else f"{ago(entry.next - now)}, {utc(entry.next)}"
+    yield entry.problem or ("" if entry.is_on else "off")
+
+
+def _marked(entry: EntryResponse, row: str) -> str:
+    if entry.problem:
+        return paint(row, "red")
+    return row if entry.is_on else paint(row, "dim")
+
+
+def _is_agreed(app: Lowkiq, worker: type[Worker[Any]], question: str, *, yes: bool, json: bool) -> bool:
+    name, url = worker.queue_name, without_password(app.core.connections.url)
+    if yes or agreed(visible(f"{question} {name} at {url}?"), aside=json):
+        return True
+    (remark if json else say)(NOTHING)
+    return False
+
+
+def _entry(name: str) -> str:
+    return f"schedule entry {name!r}"
+
+
+def _targets(names: Sequence[str] | None) -> str:
+    if names is None:
+        return "all schedule entries"
+    return f"schedule {'entry' if len(names) == 1 else 'entries'} {', '.join(map(repr, names))}"
+
+
+def _changing(name: str, help_: str, example: str, arguments: str) -> App:
+    asks = "The command names the queue and asks; with --yes it does not ask."
+    return command_app(
+        name,
+        help_=f"\n{help_}\n\n{asks}\n",
+        epilogue=f"{_CODES}\nEXAMPLE\n    {example}\n",
+        usage=f"lowkiq schedules {name} [OPTIONS] {arguments}",
+    )
+
+
+list_entries: Final = command_app(
+    "list", help_=_LIST_HELP, epilogue=_LIST_EPILOGUE, usage="lowkiq schedules list [OPTIONS] [QUEUE]"
+)
+list_entries.default(print_entries)
+run: Final = _changing(
+    "run",
+    "Push the job of an entry of QUEUE now. Its planned times do not change.",
+    "lowkiq schedules run SyncOrder nightly",
+    "QUEUE NAME",
+)
+run.default(run_entry)
+on: Final = _changing(
+    "on",
+    "Switch entries of QUEUE on. Planned times that came while an entry was off never fire.",
+    "lowkiq schedules on SyncOrder nightly",
+    "QUEUE (NAME ... | --all)",
+)
+on.default(switch_on)
+off: Final = _changing(
+    "off",
+    "Switch entries of QUEUE off: none fires until it is switched on again, and a job that was pushed stays.",
+    'lowkiq schedules off SyncOrder --all --reason "the ERP is closed"',
+    "QUEUE (NAME ... | --all)",
+)
+off.default(switch_off)
+remove: Final = _changing(
+    "remove",
+    "Remove an entry of QUEUE that was made at run time, with its history. Entries of code can only be switched off.",
+    "lowkiq schedules remove SyncOrder nightly",
+    "QUEUE NAME",
+)
+remove.default(remove_entry)

@@ -1,0 +1,49 @@
+"""Schedule entries as JSON, for the API and for the command line."""
+
+from typing import Any
+
+import msgspec
+
+from lowkiq_lambda.schedules.records import ScheduleView, Source
+from lowkiq_lambda.schedules.schedules import Schedules
+
+
+class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule entry. Times are Unix seconds; null: never, or unknown.
+
+    `source`: the app's code, run time, or code that this app does not have; then its declaration, `id` to
+    `description`, is unknown and null. `last`: the newest planned time that was decided; `next`: the next one, null if
+    the entry is off. `seen_at`: when code last declared it. `problem`: why it does not fire.
+    """
+
+    queue: str
+    name: str
+    source: Source
+    is_on: bool
+    last: float | None
+    next: float | None
+    seen_at: float | None
+    problem: str | None
+    id: str | None = None
+    kind: str | None = None
+    times: str | None = None
+    tz: str | None = None
+    missed: str | None = None
+    grace: float | None = None
+    overlap: str | None = None
+    jitter: float | None = None
+    expires_in: float | None = None
+    description: str | None = None
+
+
+def entry_fields(schedules: Schedules, view: ScheduleView) -> dict[str, Any]:
+    """The fields of an EntryResponse."""
+    entry = view.entry
+    names = ("is_on", "last", "next", "seen_at", "source", "name")
+    fields = {"queue": view.queue_name, **{name: getattr(view, name) for name in names}}
+    fields["problem"] = view.problem or (schedules.problem_of(entry) if entry else None)
+    if entry is None:
+        return fields
+    options = ("id", "tz", "missed", "grace", "overlap", "jitter", "expires_in", "description")
+    times = {"kind": entry.times.kind, "times": entry.times.text}
+    return {**fields, **times, **{name: getattr(entry, name) for name in options}}

@@ -1,0 +1,61 @@
+"""Which queues somebody has to look at: worst first, by shares and by what stands still, never by a count alone."""
+
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lowkiq_lambda.operate.presentation.formatting import duration, exact
+from lowkiq_lambda.views.queues import QueueOverview
+
+Severity: TypeAlias = Literal["act", "look", "quiet"]
+
+LATE: Final = 60.0
+"""Seconds for which an id that is due may wait before somebody has to look."""
+_STANDS_FOR: Final = 300.0
+"""Seconds for which a queue with due ids may end none before somebody has to act."""
+_FAILING: Final = 0.25
+"""The share of failures that is trouble, as `lowkiq doctor` has it, and of how many ids, at least:"""
+_FEWEST: Final = 20
+
+
+class Trouble(NamedTuple):
+    """How bad it is, and why, in words; "quiet" with no words where all is well."""
+
+    severity: Severity
+    words: str = ""
+
+    @property
+    def rank(self) -> int:
+        """Smaller is worse."""
+        return ("act", "look", "quiet").index(self.severity)
+
+
+def trouble_of(queue: QueueOverview) -> Trouble:
+    """The worst of a queue.
+
+    A share of failures counts over the stretch of the overview. A pause alone is no trouble; one with due ids is.
+    """
+    return min(_troubles(queue), key=lambda trouble: trouble.rank, default=Trouble("quiet"))
+
+
+def _troubles(queue: QueueOverview) -> Iterator[Trouble]:
+    if queue.mismatch:
+        # The counts are not those of the queue's jobs.
+        yield Trouble("act", "declared otherwise")
+        return
+    now, series = queue.now, queue.history.series
+    ended, failed = sum(series.ended), sum(series.failed)
+    share = failed / (ended + failed) if failed else 0.0
+    if now.blocked:
+        yield Trouble("act", f"{exact(now.blocked)} blocked")
+    if share > _FAILING:
+        yield Trouble("act" if ended + failed >= _FEWEST else "look", f"{share:.0%} fail")
+    if now.lag >= _STANDS_FOR and not ended:
+        yield Trouble("act", f"stands still for {duration(now.lag)}")
+    elif now.lag >= LATE:
+        yield Trouble("look", f"late by {duration(now.lag)}")
+    if now.paused_lag >= LATE:
+        yield Trouble("look", f"paused, with ids due for {duration(now.paused_lag)}")
+    if now.limited_lag >= LATE:
+        yield Trouble("look", f"limited, with ids due for {duration(now.limited_lag)}")
+    if now.damaged:
+        yield Trouble("look", f"{exact(now.damaged)} damaged records")
