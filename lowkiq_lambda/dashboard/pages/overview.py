@@ -16,6 +16,8 @@ from lowkiq_lambda.views.queues import Metrics, Overview, Quantiles, QueueOvervi
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.doctor.findings import Need
 
+FEW: Final = 10
+"""So many queues stand as they are declared; of more those in trouble come first."""
 MOST_ROWS: Final = 60
 """Queues on one page."""
 MOST_NEEDS: Final = 30
@@ -99,7 +101,7 @@ def show(context: RequestContext) -> Response:
     span, sort = span_of(context), sort_of(context.query, _COLUMNS)
     looked = context.site.needs.latest(context.app.operate, is_refresh=context.is_partial)
     part = Part(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
-    is_whole = not (sort.by or part.fields) and len(context.app.core.queues) <= MOST_ROWS
+    is_whole = not (sort.by or part.fields) and len(context.app.core.queues) <= FEW
     queues: list[QueueOverview] = []
 
     def rows(overview: Overview) -> Iterator[QueueRow]:
@@ -132,7 +134,7 @@ def show(context: RequestContext) -> Response:
         heads=sort.heads(context, "", _COLUMNS, span=span, **({"find": part.find} if part.find else {})),
         here=context.link("", **here),
         part=part,
-        is_part=len(queues) > MOST_ROWS or bool(part.find),
+        is_part=len(queues) > FEW or bool(part.find),
         count=len(queues),
         is_sorted=bool(sort.by),
         first=context.link("", **{**here, "begin": "0"}) if part.begin else None,
