@@ -1,5 +1,6 @@
 """How much one call of an action's script changes, and what it answers."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from lowkiq_lambda.store.shard.scripts import ReplyShape
@@ -15,9 +16,12 @@ class ActionReply(ReplyShape, frozen=True):
     scripts = (
         *("delete", "delete_morgue", "run_now", "kill", "unblock"),
         *("requeue", "requeue_waiting", "task_cancel"),
+        *("cancel", "pause_jobs", "resume_jobs"),
     )
     status: bytes
     changed: int
     finished: int
     resume: bytes
     is_sooner: int
+    words: Sequence[bytes] = ()
+    """Ids, each with the word of the action for it behind it."""

@@ -6,6 +6,7 @@
 --! with headers new_headers
 --! with expiry new_expiries
 --! with journalling journalling
+--! with requests pauses
 --! with marks marks comes_before
 --! rarely join_payloads payloads
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
@@ -108,6 +109,7 @@ for i = 1, count do
   else
     local place = place_of[id]
     if not place and not waiting[i] then
+      if has_requests then planned_at = held_back(id, planned_at or default_due) end
       records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
       times[written + 1], times[written + 2] = planned_at or default_due_text, id
       written = written + 2
