@@ -133,6 +133,8 @@ class IterationRun:
             return "lease lost"
         if reason := self._budget.against_next(shard.settings.timing) or shard.requested():
             return reason
+        if wanted := shard.session.requests.get(self.job_id):
+            return "cancelled" if wanted == "cancel" else "job paused"
         if self._items_left <= 0:
             return "run items over"
         if self._item_began_at - self._began_at >= self._max_run_time:

@@ -109,6 +109,8 @@ class LeasedShard:
         """Whether a claim of this visit had a payload with an expiry."""
         self._took: list[float] = []
         self._waited: list[float] = []
+        self._cancelled: set[str] = set()
+        """The ids that the calls of this settling have cancelled."""
 
     def requested(self) -> StopReason | None:
         """Why an operator wants the visit to end, or None."""
@@ -174,6 +176,9 @@ class LeasedShard:
         kept = None if self.runs is None else self.runs.ended(outcomes, is_last=True)
         begins = pending.begins_expiry
         claim = self._write(Settlement(outcomes, next_step, pace, pending.payloads, left, kept, begins), limits)
+        if self._cancelled:
+            pending.cancel(self._cancelled)
+            self._cancelled = set()
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:
@@ -185,6 +190,7 @@ class LeasedShard:
         started = Moment.now(self.settings.clock)
         claim = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
         self.lease.renewed(started)
+        self._cancelled.update(self.session.cancelled)
         return claim
 
     def warn_of_trimmed(self) -> None:

@@ -71,7 +71,8 @@ class ActionRunner:
         if done.is_sooner:
             shard = snapshot.shard
             self.reader.backend.publish(shard.channel, str(shard.number))
-        return ActionProgress(done.changed, done.finished, done.resume)
+        words = {job_id.decode(): word.decode() for job_id, word in zip(done.words[::2], done.words[1::2], strict=True)}
+        return ActionProgress(done.changed, done.finished, done.resume, words)
 
     def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
         shape = SnapshotReply.of(reply)

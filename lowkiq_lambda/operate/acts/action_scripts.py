@@ -21,11 +21,15 @@ ActionName: TypeAlias = Literal[
     "delete_dead",
     "unblock",
     "unblock_skipping",
+    "cancel",
+    "pause_jobs",
+    "resume_jobs",
 ]
 """`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that
 are not due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
 `requeue`: dead ids wait again. `requeue_waiting`: ids that are due wait for a later time. `delete_dead`: dead ids are
-deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them."""
+deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them.
+`cancel`, `pause_jobs`, `resume_jobs`: requests for single ids, in flight too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class ActionProgress(NamedTuple):
     changed: int
     finished: int
     resume: bytes
+    words: Mapping[str, str] = {}
+    """What the action says of ids: `paused` of one that it left, as it is paused; of requests their effects."""
 
 
 class SnapshotReply(ReplyShape, frozen=True):
@@ -101,6 +107,9 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_death]),
         "requeue_waiting": ActionScript("requeue_waiting", lambda snapshot, _changed: [snapshot.at]),
         "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
+        "cancel": ActionScript("cancel", lambda _snapshot, _changed: [*morgue_limits]),
+        "pause_jobs": ActionScript("pause_jobs", lambda _snapshot, _changed: ()),
+        "resume_jobs": ActionScript("resume_jobs", lambda _snapshot, _changed: ()),
     }
 
 

@@ -236,9 +236,7 @@ def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str], co
     """`rarely()`: defines these functions when it is called first, and returns those that are asked for."""
     if not late:
         return []
-    # Of a feature that the shard does not use there is nothing to be reached.
-    gives = {name for part in parts for name in part.marks.get("gives", ())}
-    names = sorted(gives & {name for part in parts for name in _RARELY.findall(part.text)})
+    names = sorted({name for part in parts for name in _RARELY.findall(part.text)})
     exports = ", ".join(f"{name} = {name}" for name in names)
     return [
         "local library",

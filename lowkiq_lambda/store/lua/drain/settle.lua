@@ -8,7 +8,7 @@
 --! with journalling journalling
 --! with marks mark_done
 --! with runs keep_runs
---! with requests add_requests
+--! with requests forget_cancels add_requests
 -- Writes what became of the ids in flight, renews the lease, and makes the next claim or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       token
@@ -52,7 +52,8 @@ local has_room = has_runs and room_for_runs()
 free_memory_first()
 local limits = cmsgpack.unpack(ARGV[9])
 local outcomes = cmsgpack.unpack(packed_outcomes)
-local trimmed = #outcomes > 0 and rarely().settle_named(merge, token, n, outcomes, MORGUE_LIMITS) or 0
+local trimmed, cancelled = 0, {}
+if #outcomes > 0 then trimmed, cancelled = rarely().settle_named(merge, token, n, outcomes, MORGUE_LIMITS) end
 if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
@@ -61,7 +62,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
     if has_headers or has_expiry then drop_flown() end
     if has_marks then mark_done(call('HGETALL', flight)) end
-    if has_requests then rarely().forget_cancels(call('HKEYS', flight)) end
+    if has_requests then forget_cancels(call('HKEYS', flight)) end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
     if has_journalling then trace('done', {}) end
@@ -80,7 +81,7 @@ if next_step == 'more' then
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
   local reply = {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}
-  if has_requests then add_requests(reply, n, #outcomes > 0 and rarely().honoured_ids() or {}) end
+  if has_requests then add_requests(reply, n, cancelled) end
   return reply
 end
 local claimed_jobs
@@ -88,5 +89,5 @@ if next_step == 'claim' and stop_request(token) == '' then claimed_jobs = claim(
 if has_journalling then write_trace(token, n) end
 if claimed_jobs or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
 local reply = {'OK', claimed_jobs or '', claimed_jobs and '' or earliest_due(), claimed_jobs and '' or stop_request(token), ended, trimmed}
-if has_requests then add_requests(reply, n, #outcomes > 0 and rarely().honoured_ids() or {}) end
+if has_requests then add_requests(reply, n, cancelled) end
 return reply

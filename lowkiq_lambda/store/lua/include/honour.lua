@@ -1,9 +1,10 @@
---! keys retry groups requests
+--! keys retry groups
 --! needs requests records trouble flight retry_counts put_back suspicion forget_errors morgue journal shard
 --! with tracking mark_items end_items
 --! with headers drop_beside
 --! with expiry drop_beside
---! gives honour forget_cancels honoured_ids killed_by_request
+--! with journalling journalling
+--! gives honour honoured_ids killed_by_request
 -- Cancels of ids in flight, when their runs end in any way but well, or their holder has died.
 local honoured, killed = {}, 0
 
@@ -36,6 +37,7 @@ local function go_on(merge, id, left)
   drop_suspect(id)
   keep_counts(id, t, false)
   if #left > 0 then put_back(merge, id, t, left, now, -1) end
+  if has_journalling and #left > 0 then trace('returned', {id}) end
   if not t.retry_counts and not call('ZSCORE', retry, id) then forget_errors({id}) end
   write_trouble(id, {retry_counts = t.retry_counts})
 end
@@ -62,16 +64,4 @@ local function honour(merge, id, record)
   go_on(merge, id, left)
   honoured[#honoured + 1] = id
   return true
-end
-
--- Of ids that are done.
-local function forget_cancels(ids)
-  if call('EXISTS', requests) == 0 then return end
-  for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    local request = packed and cmsgpack.unpack(packed)
-    if request and request.c then
-      request.c = nil
-      write_request(ids[i], request)
-    end
-  end
 end

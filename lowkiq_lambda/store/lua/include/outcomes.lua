@@ -6,7 +6,7 @@
 --! with expiry drop_beside expiries
 --! with journalling journalling
 --! with marks mark_done
---! with requests honour rest_paused
+--! with requests honour rest_paused forget_cancels
 --! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
@@ -364,7 +364,7 @@ local function flown_of(ids)
   return claimed_jobs
 end
 
--- Returns how many payloads the morgue had no room for.
+-- Returns how many payloads the morgue had no room for, and the ids that were cancelled.
 local function settle_named(merge, token, n, outcomes, morgue_limits_at)
   local groups_of_call, counts, done = token .. ':' .. n, {}, {}
   for _, outcome in ipairs(outcomes) do
@@ -400,5 +400,5 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
   local dead = (counts.dead or 0) + followers() + kept + (has_requests and killed_by_request() or 0)
   local trimmed = dead > 0 and trim_morgue(morgue_limits_at, dead) or 0
   write_journal(token, n)
-  return trimmed
+  return trimmed, has_requests and honoured_ids() or {}
 end

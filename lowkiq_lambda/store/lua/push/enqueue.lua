@@ -109,7 +109,11 @@ for i = 1, count do
   else
     local place = place_of[id]
     if not place and not waiting[i] then
-      if has_requests then planned_at = held_back(id, planned_at or default_due) end
+      if has_requests then
+        local own = planned_at or default_due
+        local held = tonumber(held_back(id, own))
+        if held ~= own then planned_at = held end
+      end
       records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
       times[written + 1], times[written + 2] = planned_at or default_due_text, id
       written = written + 2
