@@ -213,8 +213,10 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
         A cancel that comes while the batch runs is seen within a third of `lease_ttl`, in a daemon at once.
         """
-        wanted = self._context.requests
-        return frozenset([job_id for job_id in self._payloads if wanted.get(job_id) == "cancel"]) if wanted else _NONE
+        requests = self._context.requests
+        return (
+            frozenset([job_id for job_id in self._payloads if requests.get(job_id) == "cancel"]) if requests else _NONE
+        )
 
     @property
     def failed(self) -> dict[str, BaseException | str]:

@@ -156,9 +156,9 @@ class QueueOperations:
 
     def requests(self) -> "list[JobRequest]":
         """The requests for single ids that the queue keeps, the oldest first."""
-        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+        from lowkiq_lambda.operate.inspect.requests import requests_of  # noqa: PLC0415 - for people
 
-        return requesting.requests_of(self.reader)
+        return requests_of(self.reader)
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.

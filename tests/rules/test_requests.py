@@ -76,7 +76,7 @@ def test_a_paused_id_waits_until_the_end_and_merges_pushes(app: Lowkiq, clock: M
 def test_a_pause_without_an_end_is_ended_by_a_resume(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """The id has the time that it had; the later end of two pauses wins."""
     worker = declare(app, queue_name, Notes())
-    worker.push("a", 1, perform_in=app.core.backend.now(shard_of(app, worker, "x")) + 100)
+    worker.push("a", 1, due_at=app.core.backend.now(shard_of(app, worker, "x")) + 100)
     before = look(app, worker, "a")
 
     ops(app, worker).pause_jobs(["a"])

@@ -67,12 +67,12 @@ def exits(_batch: Batch) -> None:
 def test_any_end_but_done_becomes_cancelled(
     app: Lowkiq, queue_name: str, end: Callable[[Batch], object], *, kill: bool
 ) -> None:
-    """Its payloads go, no failure counts, and the worker is told of no death; what is pushed meanwhile is a fresh id."""
+    """Its payloads go, no failure counts, and the worker is told of no death; a push meanwhile is a fresh id."""
     desk: list[Any] = []
 
     def cancel() -> None:
         desk.append(app.operate(worker).cancel(["a"], kill=kill))
-        worker.push("a", 2, perform_in=app.core.backend.now(shard_of(app, worker, "a")) + 60)
+        worker.push("a", 2, due_at=app.core.backend.now(shard_of(app, worker, "a")) + 60)
 
     interfered, notes = Interfered(cancel, end), Notes()
     worker = declare(app, queue_name, interfered, retries_exhausted=lambda _self, jobs: notes.exhausted.append([*jobs]))

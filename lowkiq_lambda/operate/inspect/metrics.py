@@ -50,6 +50,7 @@ class ShardCounts(ReplyShape, frozen=True):
     damaged: int
     discarded: int
     expired: int
+    cancelled: int
     blocked: int
     due_at: _Time
     since: _Time
@@ -167,6 +168,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
         reply.discarded,
         reply.expired,
+        reply.cancelled,
     )
 
 

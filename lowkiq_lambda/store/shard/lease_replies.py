@@ -27,7 +27,7 @@ Request: TypeAlias = Literal["cancel", "pause"]
 Requests: TypeAlias = Mapping[str, Request]
 """Those of a shard, by id."""
 NO_REQUESTS: Final[Requests] = MappingProxyType({})
-_WANTED: Final[dict[bytes, Request]] = {b"c": "cancel", b"p": "pause"}
+_REQUESTS: Final[dict[bytes, Request]] = {b"c": "cancel", b"p": "pause"}
 
 _OBSTACLES: Final[dict[bytes, Obstacle]] = {b"HELD": "held", b"PAUSED": "paused", b"LIMITED": "limited"}
 _HEAD: Final = struct.Struct(">dd")
@@ -222,8 +222,8 @@ def read_checkpoint(reply: Reply) -> Checkpoint:
 
 
 def read_requests(flat: Sequence[bytes]) -> Requests:
-    """What operators want of ids in flight, as include/in_flight_requests.lua has it. Raises what a broken reply does."""
-    return {job_id.decode(): _WANTED[wanted] for job_id, wanted in pairs(flat)} if flat else NO_REQUESTS
+    """What operators want of ids in flight, in a reply. Raises the errors of a reader if it is broken."""
+    return {job_id.decode(): _REQUESTS[kind] for job_id, kind in pairs(flat)} if flat else NO_REQUESTS
 
 
 def read_claim(reply: Reply | bytes) -> StoredClaim | None:

@@ -123,9 +123,8 @@ class Notifications:
         if kind != b"message" or channel not in self._shards:
             return Heard([])
         numbers = body[0].removeprefix(_OFFER)
-        wanted = body[0].removeprefix(REQUEST.encode())
-        if wanted != body[0]:
-            return Heard(list(self._named(channel, wanted)), is_request=True)
+        if (ids := body[0].removeprefix(REQUEST.encode())) != body[0]:
+            return Heard(list(self._named(channel, ids)), is_request=True)
         return Heard(list(self._named(channel, numbers)), is_offer=numbers != body[0])
 
     def _named(self, channel: bytes, numbers: bytes) -> Iterator[ShardRef]:

@@ -3,7 +3,7 @@
 -- Counters that go with a shard's jobs, so that the sums over a queue stay.
 local MOVED_COUNTERS = {
   'done', 'retried', 'dead', 'rejected', 'returned', 'checkpointed', 'suspected', 'recovered', 'trimmed', 'payloads',
-  'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired',
+  'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'cancelled',
 }
 
 -- {name, count, ...}

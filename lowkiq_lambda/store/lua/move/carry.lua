@@ -1,6 +1,7 @@
 --! keys due jobs box seen since retry errors trouble suspects groups morgue morgue_payloads morgue_errors meta failures texts
 --! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd expiries
 --! needs mover cargo free_memory_first
+--! with requests carry_requests
 --! rarely carry_waiting carry_dead carry_beside moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
 -- what is read stays until it is dropped.
@@ -20,6 +21,7 @@ local DROP = {
   entry = rarely().drop_entry,
   lane = rarely().drop_lane,
   mark = rarely().drop_mark,
+  request = has_requests and drop_request or nil,
   counters = rarely().drop_counters,
 }
 for i = 8, #ARGV, 3 do DROP[ARGV[i]](ARGV[i + 1], ARGV[i + 2]) end
@@ -28,6 +30,8 @@ if receipts then rarely().carry_receipts() end
 if timetable and not is_full() then rarely().carry_timetable() end
 if served and not is_full() then rarely().carry_lanes() end
 if marks_even and not is_full() then rarely().carry_marks() end
+-- Before the ids: their times go by it.
+if has_requests and not is_full() then carry_requests() end
 if not is_full() then rarely().carry_waiting() end
 if not is_full() then rarely().carry_dead() end
 if rows and not is_full() then rarely().carry_rows() end
