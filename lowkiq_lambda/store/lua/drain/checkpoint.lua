@@ -1,6 +1,6 @@
 --! keys due flight meta lanes
 --! needs shard turn free_memory_first trouble progress lease stop_request
---! with requests in_flight_requests
+--! with requests requests
 --! rarely next_served
 -- Saves how far a job in flight has come, and prolongs the lease.
 -- ARGV[4]   nonce
@@ -13,7 +13,7 @@
 --   from now on, and earlier counted crashes are forgotten
 -- ARGV[11]  the oldest due_at of what else is in flight, absent if the caller does not know it
 -- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''} and, where ids in flight have requests,
---   these as include/in_flight_requests.lua has them, {'LOST'}, or a refusal.
+--   these as include/requests.lua has them, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local token, n, id = ARGV[5], ARGV[6], ARGV[8]
@@ -37,7 +37,7 @@ if verdict == 'NEXT' then
   end
   hold(token, tonumber(ARGV[7]), held_until)
 end
-local wanted = has_requests and in_flight_requests() or nil
+local wanted = has_requests and requested.in_flight() or nil
 if lanes then return {'OK', rarely().next_served({[id] = true}, 1), stop_request(token), wanted} end
 local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''
 for i = #listed - 1, 1, -2 do

@@ -8,7 +8,7 @@
 --! with journalling journalling
 --! with marks mark_done
 --! with runs keep_runs
---! with requests forget_cancels add_requests
+--! with requests requests
 -- Writes what became of the ids in flight, renews the lease, and makes the next claim or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       token
@@ -44,7 +44,7 @@ if verdict == 'AGAIN' then
   local claimed_jobs = held and (next_step == 'claim' or next_step == 'more') and rarely().claim_again() or ''
   local next_due = next_step == 'more' and rarely().next_beside() or earliest_due()
   local reply = {'OK', claimed_jobs, next_due, stop_request(token)}
-  if has_requests then add_requests(reply, n) end
+  if has_requests then requested.tell(reply, n) end
   return reply
 end
 
@@ -62,7 +62,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
     if has_headers or has_expiry then drop_flown() end
     if has_marks then mark_done(call('HGETALL', flight)) end
-    if has_requests then forget_cancels(call('HKEYS', flight)) end
+    if has_requests then requested.forget_cancels(call('HKEYS', flight)) end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
     if has_journalling then trace('done', {}) end
@@ -81,7 +81,7 @@ if next_step == 'more' then
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
   local reply = {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}
-  if has_requests then add_requests(reply, n, cancelled) end
+  if has_requests then requested.tell(reply, n, cancelled) end
   return reply
 end
 local claimed_jobs
@@ -89,5 +89,5 @@ if next_step == 'claim' and stop_request(token) == '' then claimed_jobs = claim(
 if has_journalling then write_trace(token, n) end
 if claimed_jobs or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
 local reply = {'OK', claimed_jobs or '', claimed_jobs and '' or earliest_due(), claimed_jobs and '' or stop_request(token), ended, trimmed}
-if has_requests then add_requests(reply, n, cancelled) end
+if has_requests then requested.tell(reply, n, cancelled) end
 return reply

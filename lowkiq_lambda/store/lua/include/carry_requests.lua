@@ -17,4 +17,4 @@ local function carry_requests()
   until cursor == '0' or is_full()
 end
 
-local function drop_request(_, id) write_request(id, {}) end
+local function drop_request(_, id) requested.write(id, {}) end

@@ -45,11 +45,11 @@ end
 -- Takes the payloads out of the way that the id was handed and that had come when the cancel was asked for. Returns whether
 -- there was one; the caller takes the id out of the flight.
 local function honour(merge, id, record)
-  local request = request_of(id)
+  local request = requested.of(id)
   local cancel = request and request.c
   if not cancel then return false end
   request.c = nil
-  write_request(id, request)
+  requested.write(id, request)
   local _, _, entries, progress = read_flight(record)
   local gone, left = {}, {}
   for _, entry in ipairs(entries) do

@@ -6,7 +6,7 @@
 --! with expiry drop_beside expiries
 --! with journalling journalling
 --! with marks mark_done
---! with requests honour rest_paused forget_cancels
+--! with requests honour rest_paused requests
 --! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
@@ -390,7 +390,7 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
     if has_tracking and is_tracked() then finish_items(arrivals_flown(flown_of(done)), 'd') end
     if has_marks then mark_done(flown_of(done)) end
     if has_headers or has_expiry then drop_flown(done) end
-    if has_requests then forget_cancels(done) end
+    if has_requests then requested.forget_cancels(done) end
     counts.done = call('HDEL', flight, unpack(done))
     for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end
   end

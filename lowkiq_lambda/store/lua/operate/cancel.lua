@@ -23,11 +23,11 @@ local function take(id, place, payload, progress)
 end
 
 local function ask(id)
-  local request = request_of(id) or {}
+  local request = requested.of(id) or {}
   if not is_room_for(request) then return 'full' end
   local upto = math.max(looked, request.c and request.c.upto or 0)
   request.c = {at = now, by = by, upto = upto, error = error or nil}
-  write_request(id, request)
+  requested.write(id, request)
   return 'asked'
 end
 

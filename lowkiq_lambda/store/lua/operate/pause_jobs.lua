@@ -9,11 +9,11 @@ if refused then return refused end
 local ends, by = tonumber(ARGV[10]), ARGV[11]
 
 return act_on_each(12, function(id)
-  local request = request_of(id) or {}
+  local request = requested.of(id) or {}
   if not is_room_for(request) then return false, nil, 'full' end
   local before = request.p or {ends = 0}
   request.p = {at = now, by = by, ends = math.max(ends, before.ends), due = before.due, suspect = before.suspect}
-  write_request(id, request)
+  requested.write(id, request)
   local waits = rest_paused(id)
   if call('HEXISTS', flight, id) == 1 then return true, nil, 'asked' end
   return true, nil, waits and 'done' or 'gone'

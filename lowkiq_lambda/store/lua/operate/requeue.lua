@@ -2,7 +2,7 @@
 --! needs shard action texts records payloads keep_error morgue make_due started journal retry_counts
 --! rarely requeue_order
 --! with tracking mark_items revive_items
---! with requests pauses
+--! with requests requests
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that died since stays),
@@ -30,7 +30,7 @@ local reply = act_on_each(14, function(id, after, again)
   local dead_since, kept = call('ZSCORE', morgue, id), call('HMGET', morgue_errors, id, PROGRESS .. id)
   local error = text_of(morgue_errors, kept[1])
   if not dead_since or tonumber(dead_since) > looked_at then return false end
-  if has_requests and pause_of(id) then return false, nil, 'paused' end
+  if has_requests and requested.pause_of(id) then return false, nil, 'paused' end
   local old, more = old_entries(morgue_payloads, id, after)
   if order == 'unless_newer' or has_marks then old = rarely().not_overtaken(id, old) end
   if #old == 0 then return false, more end

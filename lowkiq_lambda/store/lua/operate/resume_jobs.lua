@@ -7,11 +7,11 @@ local refused = refusal(ARGV[5])
 if refused then return refused end
 
 return act_on_each(10, function(id)
-  local request = request_of(id) or {}
+  local request = requested.of(id) or {}
   local pause = request.p
   if not pause then return false, nil, 'gone' end
   request.p = nil
-  write_request(id, request)
+  requested.write(id, request)
   if call('ZSCORE', due, id) then
     -- No lag appears that nobody waited for.
     local at = math.max(now, pause.due or now)

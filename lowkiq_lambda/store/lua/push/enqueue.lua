@@ -6,7 +6,7 @@
 --! with headers new_headers
 --! with expiry new_expiries
 --! with journalling journalling
---! with requests pauses
+--! with requests requests
 --! with marks marks comes_before
 --! rarely join_payloads payloads
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
@@ -111,7 +111,7 @@ for i = 1, count do
     if not place and not waiting[i] then
       if has_requests then
         local own = planned_at or default_due
-        local held = tonumber(held_back(id, own))
+        local held = tonumber(requested.held_back(id, own))
         if held ~= own then planned_at = held end
       end
       records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload

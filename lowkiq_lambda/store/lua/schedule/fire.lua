@@ -2,7 +2,7 @@
 --! needs shard timetable put_payloads
 --! with journalling journalling
 --! with expiry expiries
---! with requests pauses
+--! with requests requests
 --! rarely join_payloads
 -- Decides one planned time of an entry, once and for all: its job is pushed, or the time is let go. A call that
 -- comes again with this time, or with an earlier one, changes nothing.
@@ -44,7 +44,7 @@ if outcome == 'push' then
   -- HAS_EXPIRY, as push/enqueue.lua has it.
   local expires = bit.band(packed_job:byte(1), 64) ~= 0
   expiry, payload = expires and packed_job:sub(18, 25), packed_job:sub(expires and 26 or 18)
-  if has_requests and pause_of(id) then
+  if has_requests and requested.pause_of(id) then
     outcome = 'paused'
   elseif skips == '1' and (record or call('HEXISTS', flight, id) == 1) then
     outcome = 'busy'
