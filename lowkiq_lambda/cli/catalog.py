@@ -76,11 +76,12 @@ COMMANDS: Final = {
         "run-now": Listed("change:run_now", "Make waiting jobs due now."),
         "kill": Listed("change:kill", "Send waiting jobs that have failed to the morgue, the list of dead jobs."),
         "unblock": Listed("change:unblock", "Unblock jobs: their oldest payload is tried again."),
+        "cancel": Listed("requesting:cancel", "Stop jobs for good, in flight too."),
         "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
     },
     "Queues": {
         "stats": Listed("stats:command", "Count the waiting, failed and dead jobs of each queue."),
-        "pause": Listed("pause:pause", "Pause a queue, for a time or until it is resumed."),
+        "pause": Listed("pause:pause", "Pause a queue, or a job of it, for a time or until it is resumed."),
         "resume": Listed("pause:resume", "End a pause."),
         "reshard": Listed(
             "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."

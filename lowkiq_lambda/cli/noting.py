@@ -13,13 +13,18 @@ def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> Non
     """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),
-        who=f"{_user()} (lowkiq)",
+        who=user_name(),
         action=action,
         queue=queue,
         target=target,
         changed=changed,
     )
     record_action(app.core.backend, past)
+
+
+def user_name() -> str:
+    """Who does this, for people."""
+    return f"{_user()} (lowkiq)"
 
 
 def _user() -> str:

@@ -1,5 +1,6 @@
 """`lowkiq pause` and `lowkiq resume`: whether jobs of a queue may begin."""
 
+from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
@@ -11,9 +12,11 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, say
 from lowkiq_lambda.cli.parts import Yes, command_app, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.requesting import pause_one, resume_one
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
+JobId: TypeAlias = Annotated[str | None, Parameter(name="--id", help="This job alone, in whatever state it is.")]
 
 _PAUSE_HELP: Final = """
 Pause QUEUE for --seconds, or until it is resumed: no job of it begins. Pushes go on, and jobs that run come to their \
@@ -35,6 +38,7 @@ EXIT CODES
   3  Redis cannot be reached: run the command again.
 """
 _LONGEST: Final = 1e9
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 pause: Final = command_app(
     "pause",
@@ -51,7 +55,7 @@ resume: Final = command_app(
 
 
 @pause.default
-def pause_queue(
+def pause_queue(  # noqa: PLR0913 - what the command is given
     queue: QueueName,
     /,
     *,
@@ -62,12 +66,17 @@ def pause_queue(
             help="Seconds of the pause; else until it is resumed.",
         ),
     ] = None,
+    for_: Annotated[str | None, Parameter(name="--for", help="The same with a unit: 90s, 30m, 2h or 1d.")] = None,
+    id_: JobId = None,
     tenant: Tenant = None,
     app: AppOption = None,
     yes: Yes = False,
 ) -> int:
     """Pause; the exit code."""
     named_queue = queue_of(app_of(app), queue)
+    seconds = _length(seconds, for_)
+    if id_ is not None:
+        return _of_one(tenant, lambda: pause_one(named_queue, id_, seconds, yes=yes))
     until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
     if not yes and not agreed(f"Pause {_named(named_queue, tenant)}, {until}?"):
         return _nothing()
@@ -81,9 +90,13 @@ def pause_queue(
 
 
 @resume.default
-def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption = None, yes: Yes = False) -> int:
+def resume_queue(
+    queue: QueueName, /, *, id_: JobId = None, tenant: Tenant = None, app: AppOption = None, yes: Yes = False
+) -> int:
     """Resume; the exit code."""
     named_queue = queue_of(app_of(app), queue)
+    if id_ is not None:
+        return _of_one(tenant, lambda: resume_one(named_queue, id_, yes=yes))
     if not yes and not agreed(f"Resume {_named(named_queue, tenant)}?"):
         return _nothing()
     try:
@@ -93,6 +106,22 @@ def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption =
     note(named_queue.app, named_queue.name, "resume", _target(tenant), len(named_queue.shards))
     say("resumed")
     return DONE
+
+
+def _length(seconds: float | None, text: str | None) -> float | None:
+    if text is None:
+        return seconds
+    number, unit = text[:-1], text[-1:]
+    is_length = unit in _UNITS and number.isascii() and number.isdecimal() and int(number[:10]) > 0
+    if seconds is not None or not is_length:
+        raise ConfigError("Give --seconds, or --for with a whole number and its unit, such as 90s, 30m, 2h or 1d.")
+    return min(int(number[:10]) * _UNITS[unit], _LONGEST)
+
+
+def _of_one(tenant: str | None, act: Callable[[], int]) -> int:
+    if tenant is not None:
+        raise ConfigError("Give --id, or --tenant: one of the two.")
+    return act()
 
 
 def _named(queue: NamedQueue, tenant: str | None) -> str:

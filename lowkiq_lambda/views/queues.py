@@ -39,7 +39,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `rejected` (ended with `Rejected`, which is not a failure, or lost a payload that a rule `discarded`),
     `checkpointed` (runs that ended before their job, with progress; the job goes on later), `payloads` (handed to the
     handler and done), `superseded` (payloads that a newer one of their id replaced), `expired` (payloads whose time was
-    over), `cancelled` (ids that an operator has stopped for good), and `trimmed` (payloads that a bound of the morgue removed: they are gone). `damaged`: records that were set
+    over), `cancelled` (ids that an operator has stopped for good), and `trimmed` (payloads that a bound of the morgue
+    removed: they are gone). `damaged`: records that were set
     aside.
     """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Cancelled, Lowkiq, Worker
 from lowkiq_lambda.engine.batch import running
 from lowkiq_lambda.store.shard.keys import REQUESTS
 from lowkiq_lambda.testing import ManualClock
@@ -89,6 +89,27 @@ def test_any_end_but_done_becomes_cancelled(
     assert ([2], -1, None) == ([payload for payload, _ in waiting.payloads], waiting.retry_count, waiting.error)
     assert [["a"]] * kill == [[job.id] for job in app.operate(worker).morgue.list()]
     assert (0, 1, []) == (requests_left(app, worker), counters(app, worker)["cancelled"], notes.exhausted)
+
+
+def test_a_handler_that_stops_raises_cancelled(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Ids that were cancelled go, and the others go on later; nothing has failed."""
+
+    def stops(batch: Batch) -> None:
+        if batch.cancelled or len(interfered.ran) == 1:
+            raise Cancelled
+
+    def act() -> None:
+        app.operate(worker).cancel(["a"])
+        renew(app)
+
+    interfered = Interfered(act, stops)
+    worker = declare(app, queue_name, interfered, batch_size=2)
+    worker.push_many(jobs_of("ab"))
+
+    assert {"cancelled": 1, "later": 1} == app.drain()
+    clock.advance(2)
+    assert {"done": 1} == app.drain()
+    assert [["a", "b"], ["b"]] == interfered.ran
 
 
 def test_done_stays_done(app: Lowkiq, queue_name: str) -> None:
