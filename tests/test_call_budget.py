@@ -225,6 +225,27 @@ def test_expiry_costs_no_round_trip_and_others_nothing(app: Lowkiq, clock: Manua
     assert before.round_trips + 9 == over.round_trips
 
 
+def test_requests_cost_those_that_have_some_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """A queue without requests asks what it asked; one with a request looks within its calls, once for each fresh id."""
+    workers = [warm_worker(app, nothing, name, shards_count=1, batch_size=100) for name in ("requested", "other")]
+
+    def push_and_visit(number: int = 0) -> Cost:
+        def call() -> None:
+            workers[number].push_many(jobs())
+            app.core.drains.drainer.visit(app.core.drains.drainer.shards()[number], Budget(clock))
+
+        return cost_of(call)
+
+    before = push_and_visit()
+    app.operate(workers[0]).pause_jobs(["paused"])
+    push_and_visit()
+    after, other = push_and_visit(), push_and_visit(1)
+
+    assert before.commands == other.commands
+    assert (before.round_trips, before.scripts) == (after.round_trips, after.scripts)
+    assert after.commands.total() - before.commands.total() <= 1_050
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_p8_marks_of_payloads_cost_no_call(app: Lowkiq, clock: ManualClock, cost_of: CostOf, *, fails: bool) -> None:
     """P8: nothing if ids end well; two reads and a write for each id that fails, within the call that there is."""

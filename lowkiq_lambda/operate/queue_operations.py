@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.views.journal import Biography, Recovered
     from lowkiq_lambda.views.lateness import HourDigest, Lateness
     from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
+    from lowkiq_lambda.views.requests import JobRequest, Requested
     from lowkiq_lambda.views.runs import RunPage
     from lowkiq_lambda.views.verification import Verified
 
@@ -183,6 +184,41 @@ class QueueOperations:
         return editing.edit(
             parts.runner, parts.jobs, job_id, arrival, dumped, seen=seen, keep_cursor=keep_cursor, by=by
         )
+
+    def cancel(self, ids: Iterable[object], *, kill: bool = False, by: str = "") -> "Requested":
+        """Stop ids for good, wherever they are: their payloads go, or to the morgue with `kill`.
+
+        What waits goes at once. The holder of an id in flight is asked: a job with a cursor stops at its next yield, a
+        coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`. A run that ends
+        well all the same is done; of any other its payloads go. Payloads that are pushed later stay. `by`: who asks.
+        Raises JobError for an invalid id, and RequestsFull.
+        """
+        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+
+        return requesting.cancel(self.runner, ids, by, kill=kill)
+
+    def pause_jobs(self, ids: Iterable[object], seconds: float | None = None, *, by: str = "") -> "Requested":
+        """Pause ids, each by itself, for so many seconds (None: until `resume_jobs`); the later end wins.
+
+        What waits under them, or is pushed, is due no sooner than the end. An id in flight is put back when its run
+        ends and is not done, at the next yield of a job with a cursor. `by`: who asks. Raises JobError for an invalid
+        id, ValueError if `seconds` is not above 0, and RequestsFull.
+        """
+        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+
+        return requesting.pause_jobs(self.runner, ids, pause_ends(seconds), by)
+
+    def resume_jobs(self, ids: Iterable[object]) -> "Requested":
+        """End the pauses of ids: they are due when they would have been, or now. Raises JobError."""
+        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+
+        return requesting.resume_jobs(self.runner, ids)
+
+    def requests(self) -> "list[JobRequest]":
+        """The requests for single ids that the queue keeps, the oldest first."""
+        from lowkiq_lambda.operate.inspect.requests import requests_of  # noqa: PLC0415 - for people
+
+        return requests_of(self.reader)
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.

@@ -2,9 +2,11 @@
 --! needs shard action texts trouble blocked_head withdraw morgue records payloads put started flight page retry_counts make_due far journal
 --! with tracking mark_items
 --! with undo undo_rows undo_waiting known_of_id
+--! with requests requests
 -- Unblocks ids whose head is blocked: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
---   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. Or a refusal.
+--   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. The word of an id that stays, as it
+--   is paused, is 'paused'. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local skips, dead = ARGV[10] == 'skip', 0
@@ -43,6 +45,7 @@ local reply = act_on_each(14, function(id)
   local t, at = read_trouble(id), call('ZSCORE', due, id)
   -- Its note may have been set aside as damaged: then its head is unknown, and the id goes on as it is.
   if not t.blocked_since and not (at and tonumber(at) >= FAR) then return false end
+  if has_requests and requested.pause_of(id) then return false, nil, 'paused' end
   local head = head_of(id, t)
   if head and newer(head) then return false end
   enter('unblocked', {id})
