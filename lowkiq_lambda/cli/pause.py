@@ -2,7 +2,6 @@
 
 from typing import Annotated, Final, TypeAlias
 
-import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.address import without_password
@@ -13,6 +12,7 @@ from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, when, write_j
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
+from lowkiq_lambda.operate.presentation.queues import Paused
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
 Json: TypeAlias = Annotated[bool, flag("Write paused and until (Unix seconds; null: no end) as JSON.")]
@@ -50,13 +50,6 @@ resume: Final = command_app(
     epilogue=f"{_CODES}\nEXAMPLE\n    lowkiq resume SyncOrder\n",
     usage="lowkiq resume [OPTIONS] QUEUE",
 )
-
-
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the queue or the tenant is paused now, and until when (Unix seconds; null: until it is resumed)."""
-
-    paused: bool
-    until: float | None
 
 
 @pause.default

@@ -13,6 +13,7 @@ from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.processes import Process
 
@@ -48,13 +49,6 @@ class Changed(msgspec.Struct, frozen=True):
     """The number of changed ids. Jobs that were pushed after the call do not change."""
 
     changed: int
-
-
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
-
-    paused: bool
-    until: float | None
 
 
 class Evicted(msgspec.Struct, frozen=True):
