@@ -60,7 +60,7 @@ class JobChange(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What else is said of a change: how its jobs were found (empty: by ids, or all), its pace, and why it is made.
+    """The circumstances of a change: how its jobs were found (empty: by ids, or all), its pace, and why it is made.
 
     `json`: it is told to a program.
     """

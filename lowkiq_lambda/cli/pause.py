@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias
 
-import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.address import without_password
@@ -15,6 +14,7 @@ from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.requesting import pause_one, resume_one
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
+from lowkiq_lambda.operate.presentation.queues import Paused
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
 Json: TypeAlias = Annotated[
@@ -56,13 +56,6 @@ resume: Final = command_app(
     epilogue=f"{_CODES}\nEXAMPLE\n    lowkiq resume SyncOrder\n",
     usage="lowkiq resume [OPTIONS] QUEUE",
 )
-
-
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the queue or the tenant is paused now, and until when (Unix seconds; null: until it is resumed)."""
-
-    paused: bool
-    until: float | None
 
 
 @pause.default

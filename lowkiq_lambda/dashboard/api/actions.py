@@ -16,6 +16,7 @@ from lowkiq_lambda.dashboard.undoing import undo_action
 from lowkiq_lambda.operate.acts.bulk_actions import Changed as ChangedIds
 from lowkiq_lambda.operate.acts.undoing import UndoableAction
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.processes import Process
 
@@ -81,13 +82,6 @@ class UndoableActions(msgspec.Struct, frozen=True, kw_only=True):
     """The actions of the last ten minutes that can be undone, by queue, the newest first."""
 
     actions: dict[str, list[UndoableAction]]
-
-
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
-
-    paused: bool
-    until: float | None
 
 
 class Evicted(msgspec.Struct, frozen=True):
