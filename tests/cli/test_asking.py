@@ -38,6 +38,7 @@ ASK_ELSEWHERE: Final = {"replay", "reset", "stack schedules"}
 """As these: tests of their own have what they need, kept runs, an embedded server and an AWS."""
 LOOK: Final = {
     *("doctor", "show", "why", "stats", "verify", "runs", "dashboard", "redis", "completion", "schedules", "stack"),
+    *("alerts", "open"),
     "stack costs",
 }
 ARE_THE_ACT: Final = {
