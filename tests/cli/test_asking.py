@@ -45,7 +45,7 @@ ASK_ELSEWHERE: Final = {"replay", "reset", "stack schedules", "undo", "edit", "e
 LOOK: Final = {
     *("doctor", "show", "why", "stats", "verify", "runs", "dashboard", "redis", "completion", "schedules", "stack"),
     *("ls", "errors", "tenants", "activity", "schedules list", "schedules next", "schedules load", "schedules diff"),
-    *("schedules dump", "stack costs"),
+    *("schedules dump", "stack costs", "alerts", "open"),
 }
 ARE_THE_ACT: Final = {
     "run",
