@@ -23,7 +23,7 @@ def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> Non
 
 
 def user_name() -> str:
-    """Who does this, for people."""
+    """The name of the user of this process, for people."""
     return f"{_user()} (lowkiq)"
 
 
