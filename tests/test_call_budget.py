@@ -227,7 +227,7 @@ def test_expiry_costs_no_round_trip_and_others_nothing(app: Lowkiq, clock: Manua
 
 
 def test_requests_cost_those_that_have_some_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
-    """A queue without requests asks what it asked; one with a request looks within its calls, once for each fresh id."""
+    """A queue without requests asks what it asked; one with a request looks within its calls, once a fresh id."""
     workers = [warm_worker(app, nothing, name, shards_count=1, batch_size=100) for name in ("requested", "other")]
 
     def push_and_visit(number: int = 0) -> Cost:

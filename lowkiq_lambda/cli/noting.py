@@ -47,7 +47,7 @@ def note(  # noqa: PLR0913, PLR0917 - a line of the log
 
 
 def user_name() -> str:
-    """Who does this, for people."""
+    """The name of the user of this process, for people."""
     return f"{person()} (lowkiq)"
 
 

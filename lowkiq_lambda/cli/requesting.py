@@ -1,4 +1,4 @@
-"""`lowkiq cancel`, and `lowkiq pause` and `resume` of single jobs: whatever state they are in."""
+"""`lowkiq cancel`, and `lowkiq pause` and `resume` of single jobs, in any state."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Final

@@ -209,7 +209,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     @property
     def cancelled(self) -> frozenset[str]:
-        """The ids of the batch that an operator has cancelled: whatever they come to, unless they are done, they go.
+        """The ids of the batch that an operator has cancelled: they go, unless they are done.
 
         A cancel that comes while the batch runs is seen within a third of `lease_ttl`, in a daemon at once.
         """

@@ -96,7 +96,7 @@ class PendingOutcomes:
         self._records += [(delivery.id, "returned") for delivery in deliveries]
 
     def cancel(self, ids: Collection[str]) -> None:
-        """The store has cancelled these, whatever has become of them here."""
+        """The store has cancelled these, in place of their outcomes here."""
         self._records = [(record[0], "cancelled") if record[0] in ids else record for record in self._records]
         self.dead = [death for death in self.dead if death.id not in ids]
 

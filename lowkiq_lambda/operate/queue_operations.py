@@ -186,12 +186,12 @@ class QueueOperations:
         )
 
     def cancel(self, ids: Iterable[object], *, kill: bool = False, by: str = "") -> "Requested":
-        """Stop ids for good, wherever they are: their payloads go, or to the morgue with `kill`.
+        """Stop ids for good, in any state: their payloads go, or to the morgue with `kill`.
 
-        What waits goes at once. The holder of an id in flight is asked: a job with a cursor stops at its next yield, a
-        coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`. A run that ends
-        well all the same is done; of any other its payloads go. Payloads that are pushed later stay. `by`: who asks.
-        Raises JobError for an invalid id, and RequestsFull.
+        Payloads that wait go at once. The holder of an id in flight is asked: a job with a cursor stops at its next
+        yield, a coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`. A run
+        that ends well all the same is done; of any other its payloads go. Payloads that are pushed later stay. `by`:
+        the operator's name. Raises JobError for an invalid id, and RequestsFull.
         """
         from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
 
@@ -200,9 +200,9 @@ class QueueOperations:
     def pause_jobs(self, ids: Iterable[object], seconds: float | None = None, *, by: str = "") -> "Requested":
         """Pause ids, each by itself, for so many seconds (None: until `resume_jobs`); the later end wins.
 
-        What waits under them, or is pushed, is due no sooner than the end. An id in flight is put back when its run
-        ends and is not done, at the next yield of a job with a cursor. `by`: who asks. Raises JobError for an invalid
-        id, ValueError if `seconds` is not above 0, and RequestsFull.
+        Payloads that wait under them, or are pushed, are due no sooner than the end. An id in flight is put back when
+        its run ends and is not done, at the next yield of a job with a cursor. `by`: the operator's name. Raises
+        JobError for an invalid id, ValueError if `seconds` is not above 0, and RequestsFull.
         """
         from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
 

@@ -10,9 +10,9 @@ RequestKind: TypeAlias = Literal["cancel", "pause"]
 class Requested(msgspec.Struct, frozen=True):
     """The answer to a cancel, a pause or a resume of ids, each in one of the lists.
 
-    `at_once`: nothing of it runs, so it is done. `in_flight`: it runs, and its holder is asked: a job with a cursor
+    `at_once`: it does not run, so it is done. `in_flight`: it runs, and its holder is asked: a job with a cursor
     stops at its next checkpoint, another one ends by itself, and then is stopped unless it has ended well. `gone`: the
-    id has nothing that waits or runs; a pause of it holds for what is pushed.
+    id neither waits nor runs; its pause holds for later pushes.
     """
 
     at_once: list[str]
@@ -23,8 +23,8 @@ class Requested(msgspec.Struct, frozen=True):
 class JobRequest(msgspec.Struct, frozen=True):
     """A request that a shard keeps: a cancel until the run of the id has ended, a pause until its end.
 
-    `at`: when it was made; `by`: who made it, or ""; `until`: when the pause ends, None without an end and of a cancel
-    (all in Unix seconds). `in_flight`: whether the id runs, so that its holder has still to hear, or to end it.
+    `at`: when it was made; `by`: the operator's name, or ""; `until`: when the pause ends, None without an end and of a
+    cancel (all in Unix seconds). `in_flight`: whether the id runs, so that its holder has still to hear, or to end it.
     """
 
     id: str

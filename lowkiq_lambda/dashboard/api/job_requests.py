@@ -1,4 +1,4 @@
-"""Operations that cancel, pause and resume single jobs, wherever they are; and the requests that are kept."""
+"""Operations that cancel, pause and resume single jobs in any state; and the requests that are kept."""
 
 from collections.abc import Callable
 from http import HTTPStatus

@@ -53,12 +53,11 @@ def act(context: RequestContext) -> Response:
         return context.redirect("actions/job", queue=worker.queue_name, do=do, id=job_id, **again)
     try:
         changed = _act(context, context.app.operate(worker), do, id_text(job_id))
-    except JobError as error:
-        return context.refuse(400, f"Invalid id: {error}.")
-    except ValueError:
-        return context.refuse(400, durations.WRONG_SECONDS)
     except RequestsFull as error:
         return context.refuse(HTTPStatus.CONFLICT, str(error))
+    except ValueError as error:
+        wrong = f"Invalid id: {error}." if isinstance(error, JobError) else durations.WRONG_SECONDS
+        return context.refuse(400, wrong)
     action = do if do == "cancel" else f"{do}_job"
     activity.note(context, action, worker.queue_name, selected([job_id]), changed)
     return context.redirect("job", queue=worker.queue_name, id=job_id)

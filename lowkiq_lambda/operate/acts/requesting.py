@@ -13,7 +13,7 @@ from lowkiq_lambda.store.shard.scripts import Argument
 from lowkiq_lambda.views.requests import Requested
 
 LONGEST_NAME: Final = 200
-"""Characters of the name of who asks that are kept."""
+"""Characters of an operator's name that are kept."""
 _WORDS: Final = ("done", "asked", "gone", "full")
 """Those of the scripts."""
 _CANCELLED: Final = "cancelled by an operator"

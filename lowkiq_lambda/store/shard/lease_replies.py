@@ -130,7 +130,7 @@ class SettleReply(ReplyShape, frozen=True):
     requests: Sequence[bytes] = ()
     """As `read_requests` reads them."""
     cancelled: Sequence[bytes] = ()
-    """The ids that the call has cancelled, whatever their outcomes would have been."""
+    """The ids that the call has cancelled, in place of their outcomes."""
 
 
 class RenewReply(ReplyShape, frozen=True):

@@ -115,7 +115,7 @@ class LeaseSession:
         self.requests: Requests = NO_REQUESTS
         """What operators want of ids in flight, as the last call said that tells it."""
         self.cancelled: Collection[str] = ()
-        """The ids that the last settling has cancelled, whatever their outcomes would have been."""
+        """The ids that the last settling has cancelled, in place of their outcomes."""
 
     @property
     def crashed(self) -> bytes:

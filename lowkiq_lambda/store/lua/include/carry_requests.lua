@@ -1,7 +1,7 @@
 --! keys requests
 --! needs cargo requests
 --! gives carry_requests drop_request
--- What operators want of single ids: {id, request}, with the arrival number of a cancel as it is there.
+-- Requests of operators for single ids: {id, request}, with the arrival number of a cancel as it is there.
 local STEP = 500
 
 local function carry_requests()

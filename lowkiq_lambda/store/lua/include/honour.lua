@@ -29,7 +29,7 @@ local function kill_cancelled(merge, id, entries, error, progress)
   killed = killed + #entries
 end
 
--- What is left of the id starts anew, as if it had been pushed now.
+-- The rest of the id starts anew, as if it had been pushed now.
 local function go_on(merge, id, left)
   local t = read_trouble(id)
   -- One that did not fail is not like the rest of its group.

@@ -86,7 +86,7 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
     local record, t = left[2 * i], stored[i] and cmsgpack.unpack(stored[i]) or {}
     if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
     if has_requests and honour(merge, id, record) then
-      -- Nobody wants it to run again, so its death is none of its own.
+      -- It was cancelled and does not run again, so the death is not held against it.
     elseif kind == 'LONE' and t.at_risk and not abandoned then
       crash_counted[#crash_counted + 1] = id
       local entry = count_crash(merge, id, record, t, crashed, holder, dead_head)

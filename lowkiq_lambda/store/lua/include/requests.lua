@@ -1,11 +1,11 @@
 --! keys requests flight suspects meta
 --! needs in_use shard
 --! gives requested
--- What operators want of single ids: id to a msgpack map of `c`, a cancel, while the id is in flight: {at, by, upto, error},
+-- Requests of operators for single ids: id to a msgpack map of `c`, a cancel, while the id is in flight: {at, by, upto, error},
 -- for payloads with arrival numbers up to `upto`, which go to the morgue where there is an `error`; and of `p`, a pause: {at,
 -- by, ends, due, suspect}: until `ends` the id is due no sooner, `due` is the time that it would have, and `suspect` says that
 -- it is to run alone.
--- An id that is paused waits until the end of that, whoever writes its time (wait.lua).
+-- A paused id waits until the end of its pause, as wait.lua asks here for each time that is written.
 local requested = {}
 
 function requested.of(id)
@@ -32,7 +32,7 @@ function requested.held_back(id, at)
   local request = requested.pause_of(id)
   if not request then return at end
   local ends, own = request.p.ends, tonumber(at)
-  -- Who knows only the end writes that once more.
+  -- A caller that knows only the end writes that once more.
   if own ~= ends and own ~= request.p.due then
     request.p.due = own
     requested.write(id, request)
@@ -40,7 +40,7 @@ function requested.held_back(id, at)
   return own < ends and string.format('%.17g', ends) or at
 end
 
--- Ids that are about to be claimed are paused no more. Returns whether any of them is to run alone: then it comes first.
+-- Ends the pauses of ids that are about to be claimed. Returns whether any of them is to run alone: then it comes first.
 function requested.end_pauses(ids)
   local any = false
   if call('EXISTS', requests) == 0 then return any end
@@ -61,7 +61,7 @@ function requested.end_pauses(ids)
   return any
 end
 
--- {id, what is wanted of it, ...} of what is in flight, as its holder is told it: 'c' or 'p'; nil if there is nothing.
+-- {id, 'c' or 'p', ...}: the requests of ids in flight, for their holder; nil if there are none.
 function requested.in_flight()
   if call('EXISTS', requests) == 0 then return nil end
   local ids, wanted = call('HKEYS', flight), {}
@@ -72,7 +72,7 @@ function requested.in_flight()
   return #wanted > 0 and wanted or nil
 end
 
--- What is done cannot be cancelled any more: ids in flight that are.
+-- Forgets the cancels of ids that are done.
 function requested.forget_cancels(ids)
   if call('EXISTS', requests) == 0 then return end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
@@ -84,7 +84,7 @@ function requested.forget_cancels(ids)
   end
 end
 
--- What a holder is told of requests with the reply to its call `n`, which has two parts before them. `cancelled`: the ids that
+-- Adds the requests to the reply to the holder's call `n`, which has two parts before them. `cancelled`: the ids that
 -- the call has cancelled; nil for a repeat, as these were noted.
 function requested.tell(reply, n, cancelled)
   local wanted = requested.in_flight()

@@ -1,7 +1,7 @@
 --! keys due since suspects flight
 --! needs requests wait suspicion
 --! gives rest_paused
--- What waits under an id that is paused is held back: no claim of what is due finds it, nor one of suspects, which go first
+-- Holds back a paused id that waits: neither a claim of due ids finds it, nor one of suspects, which go first
 -- whenever they are due. In flight a suspect stays one until it is settled.
 local function rest_paused(id)
   local request, due_at = requested.pause_of(id), call('ZSCORE', due, id)

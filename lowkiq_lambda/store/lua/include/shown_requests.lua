@@ -1,6 +1,6 @@
 --! keys flight
 --! gives shown_requests
--- What operators want of an id, for people: {{id, 'c' or 'p', when it was asked for, by whom, the end of a pause or '', '1' where
+-- The requests of operators for an id, for people: {{id, 'c' or 'p', time, name of the operator, the end of a pause or '', '1' where
 -- the id is in flight, else ''}, ...}. `packed`: as it is kept, or false.
 local function shown_requests(id, packed)
   local request, shown = packed and cmsgpack.unpack(packed) or {}, {}

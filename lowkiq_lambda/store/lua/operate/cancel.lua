@@ -4,7 +4,7 @@
 -- Stops ids for good: what waits under them goes, to the morgue if there is an error; of what is in flight the holder is asked
 -- to end it (include/honour.lua).
 -- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13] the error, or '', [14]
---   who asks, [15..] ids. The word of an id: 'done', 'asked', 'gone', where nothing was there, or 'full', where the shard has
+--   the operator's name, [15..] ids. The word of an id: 'done', 'asked', 'gone', where it has no payload there, or 'full', where the shard has
 --   as many requests as it may have. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

@@ -1,8 +1,8 @@
 --! keys flight
 --! needs shard action requests request_room rest_paused
--- Pauses ids, each by itself: what waits under them, or will, is due no sooner than the end of the pause. What is in flight is
--- put back then if it does not end well. The later end wins.
--- ARGV[4..9] and what it returns: include/action.lua; [10] the end, [11] who asks, [12..] ids. The word of an id: 'done',
+-- Pauses ids, each by itself: payloads that wait under them, or will, are due no sooner than the end of the pause. Those in
+-- flight are put back then if they do not end well. The later end wins.
+-- ARGV[4..9] and what it returns: include/action.lua; [10] the end, [11] the operator's name, [12..] ids. The word of an id: 'done',
 --   'asked', where it is in flight, 'gone', where it has nothing yet, or 'full', as in cancel.lua. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
