@@ -10,7 +10,7 @@ from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, edit_payload, is_seen
+from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, PayloadEdit, edit_payload, is_seen
 from lowkiq_lambda.operate.acts.editing import LONGEST_REASON, EditRefused
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
 
@@ -87,17 +87,9 @@ def edit(context: RequestContext, params: Edit) -> EditResult:
     if context.visitor is None or not context.visitor.may_edit:
         raise ApiError(HTTPStatus.FORBIDDEN, "forbidden", NOT_ALLOWED)
     try:
-        edited = edit_payload(
-            context,
-            params.queue,
-            context.app.operate(worker),
-            params.id,
-            params.arrival,
-            params.payload,
-            reason=params.reason,
-            seen=None if isinstance(params.seen, msgspec.UnsetType) else params.seen,
-            keep_cursor=params.keep_cursor,
-        )
+        seen = None if isinstance(params.seen, msgspec.UnsetType) else params.seen
+        how = PayloadEdit(params.id, params.arrival, params.payload, params.reason, seen, params.keep_cursor)
+        edited = edit_payload(context, worker, how)
     except NotSeen as error:
         raise ApiError(HTTPStatus.FORBIDDEN, "forbidden", str(error)) from error
     except EditRefused as error:

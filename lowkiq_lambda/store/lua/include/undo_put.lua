@@ -1,5 +1,5 @@
---! keys due jobs box retry since errors suspects failures meta flight refs rows
---! needs records payloads put flight started keep_error trouble retry_counts wait shard action journal untouched comes_before in_use
+--! keys due jobs box retry since errors suspects failures meta flight refs rows morgue
+--! needs records payloads put flight started keep_error failures morgue_bytes trouble retry_counts wait shard action journal untouched comes_before in_use
 --! with marks put_latest marks
 --! with expiry expiries
 --! with tracking items mark_items
@@ -44,6 +44,13 @@ local function put_all(id, row, counts)
   return put_entries, merged
 end
 
+-- What lies in the morgue under the id has them, too.
+local function keep_failures(id, noted)
+  local is_dead, before = call('ZSCORE', morgue, id), failures_size(failures_of(id))
+  call('HSET', failures, id, cmsgpack.pack(noted))
+  if is_dead then count_dead(failures_size(noted) - before) end
+end
+
 local function due_again(row, record, is_flown, keeps_own)
   local at = call('ZSCORE', due, row.id)
   if is_flown then return at or now_text end
@@ -62,6 +69,7 @@ local function put_again(row, word)
   for _, entry in ipairs(handed_over) do enter(word, {id, entry:sub(1, PLACE)}) end
   for _, entry in ipairs(row.entries) do enter(word, {id, entry:sub(1, PLACE)}) end
   local inverse = {id = id, entries = {}, was = record and touched_of(record) or UNTOUCHED, more = row.more}
+  inverse.due_before = record and call('ZSCORE', due, id) or nil
   local counts = counts_of(id, here, record)
   for i = 1, row.counts and #row.counts or 0, 2 do
     counts[row.counts[i]] = math.max(counts[row.counts[i]] or -1, row.counts[i + 1])
@@ -79,11 +87,12 @@ local function put_again(row, word)
   inverse.entries, merged = put_all(id, row, counts)
   local t = keeps_own and here or row.trouble or here
   wait(id, due_again(row, record, is_flown, keeps_own))
+  inverse.due = call('ZSCORE', due, id)
   if not keeps_own then
     if row.since then call('ZADD', since, row.since, id) end
     if row.suspect then call('ZADD', suspects, row.suspect, id) end
     if row.error then keep_error(errors, id, row.error) end
-    if row.failures then call('HSET', failures, id, cmsgpack.pack(row.failures)) end
+    if row.failures then keep_failures(id, row.failures) end
     if t.blocked_since then call('HSETNX', meta, 'blocked', 0) end
   elseif row.error and next(counts) and call('HEXISTS', errors, id) == 0 then
     keep_error(errors, id, row.error)

@@ -1,4 +1,4 @@
---! keys due flight suspects since errors failures undo refs expiries
+--! keys due flight suspects since undo refs expiries
 --! needs shard action records put flight started retry_counts trouble wait blocked_head morgue journal in_use
 --! needs undo_rows undo_put undo_take undo_morgue untouched replace_payload
 --! with tracking mark_items end_items revive_items
@@ -50,9 +50,7 @@ function UNDO.raise(row)
   local reason, inverse = put_again(row, 'requeued')
   if reason then return reason end
   for i, entry in ipairs(lies) do members[i] = prefix .. entry end
-  local failures_kept = row.failures
   forget(id, members)
-  if failures_kept and call('HEXISTS', errors, id) == 1 then call('HSET', failures, id, cmsgpack.pack(failures_kept)) end
   if not inverse then return end
   inverse.lies = row.lies
   for _, name in ipairs({'at', 'error', 'failures', 'dead_progress', 'refs', 'expiries'}) do inverse[name] = again[name] end
