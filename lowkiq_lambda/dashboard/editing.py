@@ -10,7 +10,7 @@ from lowkiq_lambda.operate.acts.editing import Edited, EditRefused, StoredPayloa
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 
-NOT_ALLOWED = "You may not edit payloads: LOWKIQ_DASHBOARD_EDITORS does not name you."
+NOT_ALLOWED = "You may not edit payloads: that is a right of its own, which editors have."
 
 
 class NotSeen(ValueError):
@@ -28,13 +28,13 @@ def is_seen(context: RequestContext, queue_name: str, job_id: str, payload: obje
 
 
 class PayloadEdit(NamedTuple):
-    """What a visitor wants: which payload of which id, the new one, and why. `seen`: the digest of what they saw."""
+    """An edit as a visitor asks for it. `digest`: that of the payload that they saw."""
 
     job_id: str
     arrival: int
     payload: object
     reason: str
-    seen: str | None
+    digest: str | None
     keep_cursor: bool
 
 
@@ -53,7 +53,7 @@ def edit_payload(context: RequestContext, worker: type[Worker[Any]], edit: Paylo
         edit.payload,
         reason=reason,
         keep_cursor=edit.keep_cursor,
-        seen=edit.seen or old.digest,
+        digest=edit.digest or old.digest,
         by=context.visitor_name,
     )
     more = {"action_id": edited.action_id} if edited.action_id else {}

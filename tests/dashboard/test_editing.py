@@ -10,6 +10,7 @@ from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.dashboard.security.auth import Account, Auth, Token
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import OPERATOR
+from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
@@ -92,7 +93,7 @@ def test_what_cannot_be_a_payload_is_refused(
 def test_what_a_mask_hides_cannot_be_edited(make_app: Any, queue_name: str, clock: ManualClock) -> None:
     """Neither by the form nor by the API: what is not seen cannot be edited."""
     app = make_app(mask=lambda _queue, _id, payload: {**payload, "card": "***"} if "card" in payload else payload)
-    work = declare(app, queue_name)
+    work = declare(app, queue_name, Notes())
     work.push_many([{"id": "a", "payload": {"card": "4111"}}, {"id": "b", "payload": {"x": 1}}])
     browser = browser_of(app, clock, "olga", "robot")
     operate = app.operate(work)

@@ -77,7 +77,7 @@ def act(context: RequestContext) -> Response:
 
 
 def _edit_of(form: Mapping[str, str], job_id: str) -> PayloadEdit:
-    """What the form says. Raises ValueError."""
+    """The edit that the form asks for. Raises ValueError."""
     arrival = form.get("arrival", "")
     if not (arrival.isascii() and arrival.isdigit()):
         raise ValueError("The form has no arrival number.")
@@ -85,5 +85,5 @@ def _edit_of(form: Mapping[str, str], job_id: str) -> PayloadEdit:
         payload = msgspec.json.decode(form.get("payload", "").encode())
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ValueError(f"The payload is not JSON: {error}.") from error
-    keeps_cursor, seen = form.get("keep_cursor") == "1", form.get("seen") or None
-    return PayloadEdit(job_id, int(arrival), payload, form.get("reason", ""), seen, keeps_cursor)
+    keeps_cursor, digest = form.get("keep_cursor") == "1", form.get("seen") or None
+    return PayloadEdit(job_id, int(arrival), payload, form.get("reason", ""), digest, keeps_cursor)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -14,6 +14,10 @@ from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.settings.config import EnvSettings, variable_of
 
 
+_ROLES: Final[Mapping[str, Role]] = {"operator": "operator", "reader": "reader", "editor": "operator"}
+"""What is said of a token, and its role: an editor is an operator who may edit payloads."""
+
+
 class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     """The variables `LOWKIQ_DASHBOARD_…`. Passwords are plain, or results of `hashed`."""
 
@@ -22,16 +26,13 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     dashboard_reader_password: str | None = None
     """The password of readers."""
     dashboard_tokens: str | None = None
-    """Tokens of programs: `name:role:secret`, separated by commas."""
+    """Tokens of programs: `name:role:secret` of a reader, operator or editor, separated by commas."""
     dashboard_claims: Literal["jwt", "iam"] | None = None
     """The kind of API Gateway's authorizer whose claims are trusted; `…_operators` and `…_readers` have the rules."""
     dashboard_operators: str | None = None
     """Rules `claim=value`, or `a=b&c=d` where both must hold, separated by commas, on the claims of operators."""
     dashboard_readers: str | None = None
     """The same on those of readers."""
-    dashboard_editors: str | None = None
-    """The names of operators who may edit payloads, of accounts, tokens or callers, separated by commas; by default
-    nobody may."""
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
     """Seconds without a request for a page, after which a session ends."""
     dashboard_trusted_proxies: str = ""
@@ -67,7 +68,7 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
             tokens=[*_tokens(self.dashboard_tokens or "")],
             claims=self._trusted_claims(),
             session_lifetime=self.dashboard_session_lifetime,
-            editors=_listed(self.dashboard_editors or ""),
+            editors=[token.name for token in _tokens(self.dashboard_tokens or "", only="editor")],
         )
 
     def trusted_proxies(self) -> list[str]:
@@ -106,20 +107,19 @@ def _network(text: str) -> str:
     return str(network)
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str, only: str | None = None) -> Iterator[Token]:
+    """The tokens; with `only` those of this role alone."""
     for line in _listed(text):
         name, _, rest = line.partition(":")
         role, _, secret = rest.partition(":")
-        if role == "operator" and name and secret:
-            yield Token(name, secret, "operator")
-        elif role == "reader" and name and secret:
-            yield Token(name, secret, "reader")
-        else:
+        if role not in _ROLES or not (name and secret):
             raise ConfigError(
-                "LOWKIQ_DASHBOARD_TOKENS is refused: expected name:operator:secret or name:reader:secret, "
-                "separated by commas.",
+                "LOWKIQ_DASHBOARD_TOKENS is refused: expected name:operator:secret, name:reader:secret or "
+                "name:editor:secret, separated by commas.",
                 setting="dashboard_tokens",
             )
+        if only in {None, role}:
+            yield Token(name, secret, _ROLES[role])
 
 
 class Entry(NamedTuple):

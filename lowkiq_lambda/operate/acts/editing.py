@@ -81,7 +81,7 @@ def edit(  # noqa: PLR0913 - what is edited, and how
     arrival: int,
     dumped: bytes,
     *,
-    seen: str | None,
+    digest: str | None,
     keep_cursor: bool,
     by: str,
 ) -> Edited:
@@ -94,7 +94,7 @@ def edit(  # noqa: PLR0913 - what is edited, and how
     old, action_id = there.get(arrival, b""), new_action_id()
     snapshot = ShardSnapshot(runner.reader.shards.home_of(text), 0.0, ANY_ARRIVAL, 0.0, 0, 0, 0)
     beginning = old[:_KEPT].decode(errors="replace")
-    more = (arrival, seen or digest_of(old), dumped, "1" if keep_cursor else "", by, beginning)
+    more = (arrival, digest or digest_of(old), dumped, "1" if keep_cursor else "", by, beginning)
     done = runner.call_once("edit", snapshot, [text], 0, b"", *more, action_id=action_id)
     words = [word.decode() for word in done.skipped]
     if not done.changed:

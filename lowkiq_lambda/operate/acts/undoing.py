@@ -95,7 +95,7 @@ def undo(runner: ActionRunner, action_id: str) -> Undone:
 def _undo_in(
     runner: ActionRunner, shard: ShardRef, action_id: str, own_id: str
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """What each call has changed, how many ids of the undo can be undone, and why rows were skipped."""
+    """Of each call: how many ids it has changed, how many of the undo can be undone, and why rows were skipped."""
     snapshot = ShardSnapshot(shard, 0.0, ANY_ARRIVAL, 0.0, 0, 0, 0)
     for numbers in _numbers(runner.reader, shard, action_id):
         left = numbers

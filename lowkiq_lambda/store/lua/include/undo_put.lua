@@ -1,5 +1,5 @@
 --! keys due jobs box retry since errors suspects failures meta flight refs rows morgue
---! needs records payloads put flight started keep_error failures morgue_bytes trouble retry_counts wait shard action journal untouched comes_before in_use
+--! needs records payloads put flight started keep_error failures morgue_bytes trouble retry_counts wait shard action journal touched untouched comes_before in_use
 --! with marks put_latest marks
 --! with expiry expiries
 --! with tracking items mark_items
@@ -33,7 +33,7 @@ local function is_superseded(id, entries)
   return mark and #entries > 0 and comes_before(entries[#entries]:sub(1, 8), mark)
 end
 
--- Where a payload joins an equal one that came since, its place may be another then.
+-- A payload may join an equal one that came since: its place may be another then.
 local function put_all(id, row, counts)
   local put_entries, merged = {}, false
   for _, entry in ipairs(row.entries) do
@@ -44,7 +44,7 @@ local function put_all(id, row, counts)
   return put_entries, merged
 end
 
--- What lies in the morgue under the id has them, too.
+-- The dead payloads of the id have them, too.
 local function keep_failures(id, noted)
   local is_dead, before = call('ZSCORE', morgue, id), failures_size(failures_of(id))
   call('HSET', failures, id, cmsgpack.pack(noted))
@@ -103,8 +103,8 @@ local function put_again(row, word)
   local longest = tonumber(call('HGET', meta, 'max_len') or 0)
   for _, entry in ipairs(row.entries) do longest = math.max(longest, #entry - PLACE) end
   call('HSET', meta, 'max_len', longest)
-  set_touched(id, stamp())
-  inverse.stamp, inverse.counts, inverse.abandoned = stamp(), row.counts, t.abandoned and 1 or nil
-  -- What joined a later push is one with that.
+  marking.set_touched(id, marking.stamp())
+  inverse.stamp, inverse.counts, inverse.abandoned = marking.stamp(), row.counts, t.abandoned and 1 or nil
+  -- A payload that joined a later push is one with that.
   if not merged then return nil, inverse end
 end
