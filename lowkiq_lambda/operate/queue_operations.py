@@ -133,7 +133,7 @@ class QueueOperations:
     def undo(self, action_id: str) -> "Undone":
         """Take back an action on ids of the last ten minutes, by its id (`Changed.action_id`).
 
-        It can be undone itself. What has run or changed since is skipped. Raises ValueError if the queue has no such
+        It can be undone itself. Ids that have run or changed since are skipped. Raises ValueError if the queue has no such
         action, for a bad id as well.
         """
         from lowkiq_lambda.operate.acts.undoing import undo  # noqa: PLC0415 - for those that undo alone
@@ -163,14 +163,14 @@ class QueueOperations:
         *,
         reason: str,
         keep_cursor: bool = False,
-        seen: str | None = None,
+        digest: str | None = None,
         by: str = "",
     ) -> "Edited":
         """Put another payload in the place of one that waits or is dead; `payloads` has the arrival numbers.
 
         Place, score, time and retry_count stay. An equal payload of the id that waits too becomes one with it, by
         `merge`. A started job begins again unless `keep_cursor`. The journal keeps the beginning of the old payload
-        with `by`; `undo` takes the edit back. `seen`: the `digest` of the payload that somebody saw (default: as the
+        with `by`; `undo` takes the edit back. `digest`: that of the payload that somebody saw (default: as the
         call itself finds it). `reason`: 1 to 200 characters.
 
         Raises JobError if the payload is too large or not of the type that the worker declares, EditRefused, a
@@ -182,7 +182,7 @@ class QueueOperations:
         dumped = editing.dumped_payload(self._declared, payload, self._core.config)
         parts = self._parts
         return editing.edit(
-            parts.runner, parts.jobs, job_id, arrival, dumped, seen=seen, keep_cursor=keep_cursor, by=by
+            parts.runner, parts.jobs, job_id, arrival, dumped, digest=digest, keep_cursor=keep_cursor, by=by
         )
 
     def cancel(self, ids: Iterable[object], *, kill: bool = False, by: str = "") -> "Requested":

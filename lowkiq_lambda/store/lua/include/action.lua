@@ -47,7 +47,7 @@ local function act_on_each(first, act)
   last = last and cmsgpack.unpack(last)
   if last and last[1] == token then return last[2] end
 
-  if has_undo then begin_rows() end
+  if has_undo then undo_log.begin() end
   free_memory_first()
   local head, changed, finished, resume, words = earliest_due(), 0, 0, ARGV[9], nil
   for i = first, #ARGV do
@@ -67,7 +67,7 @@ local function act_on_each(first, act)
   local earliest = earliest_due()
   local sooner = earliest ~= '' and (head == '' or tonumber(earliest) < tonumber(head))
   local reply = {'OK', changed, finished, resume, sooner and 1 or 0}
-  if has_undo then reply[6], reply[7] = end_rows(), skipped end
+  if has_undo then reply[6], reply[7] = undo_log.finish(), skipped end
   if words then reply[6], reply[7], reply[8] = reply[6] or 0, skipped, words end
   call('HSET', meta, 'now', latest_now, 'action', cmsgpack.pack({token, reply}))
   return reply

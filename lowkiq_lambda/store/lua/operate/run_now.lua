@@ -28,6 +28,6 @@ return act_on_each(13, function(id)
   at = at + tick
   wait(id, at)
   call('ZADD', suspects, 'XX', at, id)
-  if has_undo then keep_row('time', {id = id, at = due_at, due = call('ZSCORE', due, id)}) end
+  if has_undo then undo_log.keep('time', {id = id, at = due_at, due = call('ZSCORE', due, id)}) end
   return true
 end)

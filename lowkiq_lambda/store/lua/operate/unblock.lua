@@ -1,7 +1,7 @@
 --! keys due jobs box errors
 --! needs shard action texts trouble blocked_head withdraw morgue records payloads put started flight page retry_counts make_due far journal
 --! with tracking mark_items
---! with undo undo_rows undo_waiting known_of_id
+--! with undo undo_rows undo_beside known_of_id
 --! with requests requests
 -- Unblocks ids whose head is blocked: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
@@ -60,7 +60,7 @@ local reply = act_on_each(14, function(id)
       local given = started_of(id)
       what_entries_have(row, {head})
       if given and #read_handed(given, 1) == 1 then row.started = given else row.entries = {head} end
-      keep_row('raise', row)
+      undo_log.keep('raise', row)
     end
     if skips and kill_head(id, head) then return true end
     note_counts(id, t, counts)
@@ -70,7 +70,7 @@ local reply = act_on_each(14, function(id)
   make_due(id)
   if row and not (skips and head) then
     row.due = call('ZSCORE', due, id)
-    keep_row('time', {id = id, at = at, due = row.due, trouble = row.trouble, counts = row.counts, since = row.since})
+    undo_log.keep('time', {id = id, at = at, due = row.due, trouble = row.trouble, counts = row.counts, since = row.since})
   end
   return true
 end)
