@@ -13,7 +13,6 @@ from lowkiq_lambda.dashboard.security.caller import is_loopback
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.settings.config import EnvSettings, variable_of
 
-
 _ROLES: Final[Mapping[str, Role]] = {"operator": "operator", "reader": "reader", "editor": "operator"}
 """The word for an account or a token, and its role: an editor is an operator who may edit payloads."""
 
@@ -99,7 +98,9 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
 
     def _editors(self) -> Iterator[str]:
         for setting in ("dashboard_accounts", "dashboard_tokens"):
-            yield from (name for name, word, _ in _people(getattr(self, setting) or "", setting, "") if word == "editor")
+            yield from (
+                name for name, word, _ in _people(getattr(self, setting) or "", setting, "") if word == "editor"
+            )
 
     def _trusted_claims(self) -> TrustedClaims | None:
         if self.dashboard_claims is None:
@@ -133,7 +134,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _people(text: str, setting: str, secret: str) -> Iterator[tuple[str, str, str]]:
-    """Name, a word of `_ROLES` and secret of each; a secret may have colons. Raises ConfigError, which has no secret."""
+    """Name, word and secret of each; a secret may have colons. Raises ConfigError, which has no secret."""
     names: set[str] = set()
     for line in _listed(text):
         name, _, rest = line.partition(":")
