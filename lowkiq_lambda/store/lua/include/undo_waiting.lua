@@ -1,5 +1,5 @@
 --! keys due jobs
---! needs flight known_of_id undo_rows undo_beside
+--! needs flight known_of_id undo_rows
 --! gives keep_waiting
 -- The rows of what leaves the waiting list: as carry_waiting.lua has them, of what goes alone. `refs` and `expiries` are {arrival
 -- number, value, ...} of what is no longer kept once the payloads are gone.
@@ -17,6 +17,6 @@ local function keep_waiting(id, entries, given, again, kind, lies)
   -- The payloads behind a started job are due by the time that it has now.
   before[id] = before[id] or row
   for _, name in ipairs({'at', 'since', 'suspect', 'error', 'failures', 'trouble'}) do row[name] = before[id][name] end
-  what_entries_have(row, all)
+  undo_log.beside(row, all)
   undo_log.keep(kind or KIND, row)
 end
