@@ -1,7 +1,7 @@
 --! keys meta
 --! needs page put free_memory_first earliest_due shard
 --! with undo undo_rows
---! gives token merge looked payloads_left bytes_left newer charge old_entries members_of skipped act_on_each
+--! gives token merge looked payloads_left bytes_left newer charge old_entries members_of act_on_each
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
 -- when the operator looked: payloads with a larger arrival number came later.
 -- ARGV[4]  token of the call; of an action that can be undone 12 bytes, then what undo_rows.lua has
@@ -15,7 +15,7 @@
 --   others were skipped, {reason, ...}. Where the action has a word for any id, these two, or 0 and {}, and {id, word, ...}.
 --   A call that comes twice in a row is answered as the first time.
 local token, merge, looked = ARGV[4], ARGV[5], tonumber(ARGV[6])
-local payloads_left, bytes_left, skipped = tonumber(ARGV[7]), tonumber(ARGV[8]), {}
+local payloads_left, bytes_left = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local function newer(place) return struct.unpack('>I6', place, 9) > looked end
 
@@ -67,8 +67,8 @@ local function act_on_each(first, act)
   local earliest = earliest_due()
   local sooner = earliest ~= '' and (head == '' or tonumber(earliest) < tonumber(head))
   local reply = {'OK', changed, finished, resume, sooner and 1 or 0}
-  if has_undo then reply[6], reply[7] = undo_log.finish(), skipped end
-  if words then reply[6], reply[7], reply[8] = reply[6] or 0, skipped, words end
+  if has_undo then reply[6], reply[7] = undo_log.finish(), undo_log.skipped end
+  if words then reply[6], reply[7], reply[8] = reply[6] or 0, reply[7] or {}, words end
   call('HSET', meta, 'now', latest_now, 'action', cmsgpack.pack({token, reply}))
   return reply
 end

@@ -1,5 +1,5 @@
 --! keys morgue morgue_errors
---! needs texts failures morgue undo_beside
+--! needs texts failures morgue undo_rows
 --! gives dead_row
 -- The rows of what leaves the morgue, as carry_dead.lua has them: `at`, when the last of it died; `started`, place and progress
 -- of a started job. Kinds: 'lay', what was requeued leaves the waiting list, and is dead again; 'bury', what was
@@ -10,6 +10,6 @@ local function dead_row(id, entries)
   local noted = failures_of(id)
   row.error, row.failures = error_of(morgue_errors, id) or nil, #noted > 0 and noted or nil
   row.dead_progress = error_of(morgue_errors, PROGRESS .. id) or nil
-  what_entries_have(row, entries)
+  undo_log.beside(row, entries)
   return row
 end

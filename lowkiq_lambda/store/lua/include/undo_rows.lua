@@ -1,12 +1,14 @@
---! keys undo undo_notes meta
---! needs shard
+--! keys undo undo_notes meta expiries due jobs
+--! needs shard records flight known_of_id
+--! with tracking items mark_items
 --! gives undo_log
 -- The rows by which the actions of the last ten minutes can be undone, one for each id that an action has changed: a
 -- stream of `run`, the action's id; `act`, its name; `kind`, how it is undone (undo.lua); and `row`. Beside it a hash has
 -- `bytes` of all rows; `last`, the number of the newest; and behind 'a' of each action {act, time, ids, of}, as msgpack:
 -- of so many ids that it has changed these can be undone. Numbers are times in milliseconds, and never go back.
 -- ARGV[4]  behind the 12 bytes of the token the id of the action (16 bytes), and its name
-local undo_log, KEPT_FOR, MOST_ROW_BYTES, OF_ENTRY, READ = {seconds = 600}, 660, 4 * 1024 * 1024, 100, 10
+local undo_log = {seconds = 600, skipped = {}}
+local KEPT_FOR, MOST_ROW_BYTES, OF_ENTRY, READ = 660, 4 * 1024 * 1024, 100, 10
 local run, act_name, undo_books, has_room = ARGV[4]:sub(13, 28), ARGV[4]:sub(29), nil, false
 
 function undo_log.note_of(other)
@@ -97,4 +99,40 @@ function undo_log.finish()
   end
   local own = undo_books.actions[run]
   return own and own[3] or 0
+end
+
+-- Into a row: what is no longer kept once its payloads are gone.
+function undo_log.beside(row, entries)
+  local arrivals = {}
+  for i, entry in ipairs(entries) do arrivals[i] = entry:sub(PLACE - 5, PLACE) end
+  local function keep_in(name, arrival, value)
+    if not value then return end
+    local kept = row[name] or {}
+    kept[#kept + 1], kept[#kept + 2], row[name] = arrival, value, kept
+  end
+  if has_tracking and is_tracked() then
+    for i, kept in ipairs(refs_at(arrivals)) do keep_in('refs', arrivals[i], kept) end
+  end
+  if not has_expiry then return end
+  for _, arrival in ipairs(arrivals) do keep_in('expiries', arrival, call('HGET', expiries, arrival)) end
+end
+
+-- The rows of what leaves the waiting list: as carry_waiting.lua has them, of what goes alone. `refs` and `expiries` are {arrival
+-- number, value, ...} of what is no longer kept once the payloads are gone.
+-- Kinds: 'put', what was deleted waits again; 'raise', what was killed leaves the morgue, and waits again.
+local before, KIND = {}, ARGV[4]:sub(29, 32) == 'kill' and 'raise' or 'put'
+
+-- `given`: what a started job was handed, where it goes. `again`: another row of the id comes before, nil: if this call has one.
+-- `lies`: where they lie in the morgue, if that is elsewhere.
+function undo_log.keep_waiting(id, entries, given, again, kind, lies)
+  if again == nil then again = before[id] ~= nil end
+  local row = {id = id, entries = entries, started = given, more = again or nil, lies = lies}
+  local all = given and read_handed(given, 1) or entries
+  note_what_is_known(row, id, call('HGET', jobs, id), all, 0)
+  row.at = call('ZSCORE', due, id) or nil
+  -- The payloads behind a started job are due by the time that it has now.
+  before[id] = before[id] or row
+  for _, name in ipairs({'at', 'since', 'suspect', 'error', 'failures', 'trouble'}) do row[name] = before[id][name] end
+  undo_log.beside(row, all)
+  undo_log.keep(kind or KIND, row)
 end

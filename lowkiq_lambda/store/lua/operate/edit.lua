@@ -1,6 +1,5 @@
 --! keys jobs flight
---! needs shard action records flight started journal replace_payload touched untouched retry_counts trouble
---! with undo undo_rows
+--! needs shard action records flight started journal undo_rows replace_payload touched untouched retry_counts trouble
 -- Puts another payload in the place of one that waits or is dead, if that is as it was seen.
 -- ARGV[4..9]: include/action.lua; [10] arrival number, [11] SHA-1 of the payload as it was seen, [12] the payload, [13] '1' to
 --   keep the cursor of a started job, else '', [14] who wants it, [15] the beginning of the old payload, as a text, [16] id.
@@ -12,7 +11,7 @@ local number, seen_digest, payload, keeps_cursor, by, beginning = tonumber(ARGV[
 keeps_cursor = keeps_cursor == '1'
 
 local function told(...)
-  for _, word in ipairs({...}) do skipped[#skipped + 1] = word end
+  for _, word in ipairs({...}) do undo_log.skipped[#undo_log.skipped + 1] = word end
 end
 
 local function is_in_flight(id)

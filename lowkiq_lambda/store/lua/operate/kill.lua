@@ -7,9 +7,9 @@
 --   remains of an id starts anew. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local of_failed, dead = ARGV[13] == 'failed', 0
+local dead = 0
 local reply = act_on_each(15, function(id, after, again)
-  local at = tonumber(call('ZSCORE', due, id) or now)
+  local of_failed, at = ARGV[13] == 'failed', tonumber(call('ZSCORE', due, id) or now)
   -- A blocked id does not wait for a time, but until an operator unblocks it.
   if not of_failed and (at <= now or at >= FAR) then return false end
   local error = of_failed and (error_of(errors, id) or '') or ARGV[14]
