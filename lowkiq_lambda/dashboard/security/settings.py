@@ -13,7 +13,6 @@ from lowkiq_lambda.dashboard.security.caller import is_loopback
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.settings.config import EnvSettings, variable_of
 
-
 _ROLES: Final[Mapping[str, Role]] = {"operator": "operator", "reader": "reader", "editor": "operator"}
 """What is said of a token, and its role: an editor is an operator who may edit payloads."""
 
