@@ -1,5 +1,5 @@
 --! keys meta
---! needs page put free_memory_first earliest_due shard
+--! needs page free_memory_first earliest_due shard
 --! with undo undo_rows
 --! gives token merge looked payloads_left bytes_left newer charge old_entries act_on_each
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
