@@ -133,8 +133,8 @@ class QueueOperations:
     def undo(self, action_id: str) -> "Undone":
         """Take back an action on ids of the last ten minutes, by its id (`Changed.action_id`).
 
-        It can be undone itself. Ids that have run or changed since are skipped. Raises ValueError if the queue has no
-        such action, for a bad id as well.
+        It can be undone itself. Ids that have run or changed since are skipped. Raises ValueError if the queue has
+        no such action, for a bad id as well.
         """
         from lowkiq_lambda.operate.acts.undoing import undo  # noqa: PLC0415 - for those that undo alone
 

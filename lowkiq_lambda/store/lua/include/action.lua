@@ -1,7 +1,7 @@
 --! keys meta
---! needs page put free_memory_first earliest_due shard
+--! needs page free_memory_first earliest_due shard
 --! with undo undo_rows
---! gives token merge looked payloads_left bytes_left newer charge old_entries members_of act_on_each
+--! gives token merge looked payloads_left bytes_left newer charge old_entries act_on_each
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
 -- when the operator looked: payloads with a larger arrival number came later.
 -- ARGV[4]  token of the call; of an action that can be undone 12 bytes, then what undo_rows.lua has
@@ -32,12 +32,6 @@ local function old_entries(key, id, after)
   end
   charge(#entries, bytes)
   return old, more
-end
-
-local function members_of(id, entries)
-  local prefix, members = box_prefix(id), {}
-  for i, entry in ipairs(entries) do members[i] = prefix .. entry end
-  return members
 end
 
 -- act(id, after, again) returns whether it changed the id, where there may be more of it, and a word for it if it has one;

@@ -26,8 +26,6 @@ end
 -- By its kind: how a row is undone. Each returns nil, or why it is not.
 local UNDO = {dead = 0}
 
-function UNDO.trim(at) trim_morgue(at, UNDO.dead) end
-
 function UNDO.put(row)
   local reason, inverse = put_again(row, 'restored')
   if reason then return reason end

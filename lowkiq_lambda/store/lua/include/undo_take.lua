@@ -1,5 +1,5 @@
 --! keys due jobs box retry
---! needs action records payloads put flight started withdraw page retry_counts trouble forget_errors make_due wait untouched undo_rows
+--! needs action records payloads put flight started withdraw page retry_counts trouble forget_errors make_due wait untouched undo_waiting
 --! gives take_waiting
 -- Payloads that an action has put among those that wait leave them, if they are as the action left them.
 
@@ -38,7 +38,7 @@ local function take_waiting(row, kind)
   local record, reason = marking.untouched_since(row)
   if not record then return nil, reason end
   local counts = counts_of(id, read_trouble(id), record)
-  undo_log.keep_waiting(id, row.entries, row.started, row.more or false, kind, row.lies)
+  keep_waiting(id, row.entries, row.started, row.more or false, kind, row.lies)
   local all, progress = row.entries, nil
   if is_in_box(record) then
     if row.started then

@@ -1,6 +1,6 @@
 --! keys jobs box since retry trouble flight
 --! needs wait action trouble retry_counts forget_errors suspicion make_due put records payloads page started flight
---! with undo undo_rows
+--! with undo undo_waiting
 --! gives forget_waiting begin_anew part_record withdraw
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
@@ -35,7 +35,7 @@ local function withdraw_started(id, record, take)
   for _, entry in ipairs(entries) do
     if newer(entry) then return false end
   end
-  if has_undo then undo_log.keep_waiting(id, {}, given) end
+  if has_undo then keep_waiting(id, {}, given) end
   for _, entry in ipairs(entries) do
     take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), #entries == 1 and progress or nil)
   end
@@ -49,7 +49,7 @@ end
 local function part_record(id, record, goes, take)
   local gone, left = payloads.parted(record, goes)
   if #gone == 0 then return false end
-  if has_undo then undo_log.keep_waiting(id, gone) end
+  if has_undo then keep_waiting(id, gone) end
   for _, entry in ipairs(gone) do take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
   if not left then
     forget_waiting(id)
@@ -82,7 +82,7 @@ local function withdraw(id, after, again, failed_only, take)
   end
   local old, more = old_entries(box, id, after)
   local prefix = box_prefix(id)
-  if has_undo and #old > 0 then undo_log.keep_waiting(id, old, nil, again) end
+  if has_undo and #old > 0 then keep_waiting(id, old, nil, again) end
   for _, entry in ipairs(old) do
     local place, payload = entry:sub(1, PLACE), entry:sub(PLACE + 1)
     take(id, place, payload)

@@ -1,5 +1,5 @@
 --! keys morgue morgue_payloads
---! needs shard action records morgue journal
+--! needs shard action members_of records morgue journal
 --! with tracking mark_items end_items
 --! with undo undo_rows undo_morgue
 -- Deletes what lies in the morgue under ids.

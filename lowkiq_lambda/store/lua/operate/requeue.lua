@@ -1,5 +1,5 @@
 --! keys due jobs retry errors morgue morgue_payloads morgue_errors meta
---! needs shard action texts records payloads keep_error morgue make_due started journal retry_counts
+--! needs shard action members_of texts records payloads keep_error morgue make_due started journal retry_counts
 --! rarely requeue_order
 --! with tracking mark_items revive_items
 --! with undo undo_rows undo_morgue touched flight

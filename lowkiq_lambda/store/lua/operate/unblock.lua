@@ -7,8 +7,8 @@
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
 --   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. The word of an id that stays, as it
 --   is paused, is 'paused'. Or a refusal.
-local refused = refusal(ARGV[5])
-if refused then return refused end
+local reply = refusal(ARGV[5])
+if reply then return reply end
 local dead = 0
 -- The payloads of a started job wait one by one, without its progress, once its first payload is gone.
 local function take_from_started(id, record, head)
@@ -41,7 +41,7 @@ local function kill_head(id, head)
   return true
 end
 
-local reply = act_on_each(14, function(id)
+reply = act_on_each(14, function(id)
   local t, at, skips = read_trouble(id), call('ZSCORE', due, id), ARGV[10] == 'skip'
   -- Its note may have been set aside as damaged: then its head is unknown, and the id goes on as it is.
   if not t.blocked_since and not (at and tonumber(at) >= FAR) then return false end

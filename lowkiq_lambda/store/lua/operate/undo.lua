@@ -1,5 +1,5 @@
 --! keys undo
---! needs shard action journal undo_rows
+--! needs shard action morgue journal undo_rows
 --! rarely undo_kinds
 -- Takes back what an action did, row by row (undo_rows.lua). A row is skipped if its id has changed since. Each row goes: a second undo
 -- of the action finds none. The undo has rows of its own.
@@ -22,6 +22,6 @@ local reply = act_on_each(14, function(number)
   if reason then undo_log.skipped[#undo_log.skipped + 1] = reason end
   return not reason and not row.more
 end)
-rarely().UNDO.trim(10)
+trim_morgue(10, rarely().UNDO.dead)
 write_journal(token)
 return reply
