@@ -170,7 +170,7 @@ class BackendDenied(BackendError):
 class RequestsFull(LowkiqError):
     """A shard has as many requests for single ids as it may have: wait until runs have ended, or end pauses."""
 
-    def __init__(self, count: int, first: str) -> None:
+    def __init__(self, count: int = 1, first: str = "…") -> None:
         super().__init__(
             f"{count:,} ids, the first of them {first!r}, were not asked for, as their shards have 10,000 requests "
             "already: resume ids that are paused, or wait until runs have ended."

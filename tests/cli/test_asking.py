@@ -24,8 +24,9 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "unblock": lambda queue, _: [["unblock", queue, "blocked"]],
     "run-now": lambda queue, _: [["run-now", queue, "--all"]],
     "delete": lambda queue, _: [["delete", queue, "--all"], ["delete", queue, "--morgue", "bad 1"]],
-    "pause": lambda queue, _: [["pause", queue]],
-    "resume": lambda queue, _: [["resume", queue]],
+    "cancel": lambda queue, _: [["cancel", queue, "later"]],
+    "pause": lambda queue, _: [["pause", queue], ["pause", queue, "--id", "later"]],
+    "resume": lambda queue, _: [["resume", queue], ["resume", queue, "--id", "later"]],
     "reshard": lambda queue, _: [
         ["reshard", queue, "--to", "6"],
         ["reshard", queue, "--to", "6", "--announce"],

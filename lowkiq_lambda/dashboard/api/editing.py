@@ -19,7 +19,7 @@ class JobOfPayloads(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a queue."""
 
     queue: QueueName
-    id: Annotated[str, Meta(min_length=1, max_length=65_536)]
+    id: Annotated[str, Meta(min_length=1, max_length=65_536, description="The id of the job.")]
 
 
 class EditablePayload(msgspec.Struct, frozen=True, kw_only=True):
