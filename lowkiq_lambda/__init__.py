@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PushInterrupted,
         QueueMismatch,
         Rejected,
+        RequestsFull,
         TaskClosed,
     )
     from lowkiq_lambda.declare.error_rules import ErrorRule, discard_on, kill_on, retry_on
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
     from lowkiq_lambda.jobs.keep_runs import KeepRuns
     from lowkiq_lambda.jobs.rate import Rate
-    from lowkiq_lambda.jobs.retry import DISCARD, KILL, Later
+    from lowkiq_lambda.jobs.retry import DISCARD, KILL, Cancelled, Later
     from lowkiq_lambda.settings.config import Config
     from lowkiq_lambda.settings.protocols import Buffer, MorgueLimits
 
@@ -55,7 +56,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Job", "JobDict", "Worker"), "declare.worker"),
     **dict.fromkeys(("Buffer", "MorgueLimits"), "settings.protocols"),
     **dict.fromkeys(("ErrorRule", "discard_on", "kill_on", "retry_on"), "declare.error_rules"),
-    **dict.fromkeys(("DISCARD", "KILL", "Later"), "jobs.retry"),
+    **dict.fromkeys(("DISCARD", "KILL", "Cancelled", "Later"), "jobs.retry"),
     "Config": "settings.config",
     "Debounce": "jobs.debounce",
     "Incoming": "jobs.incoming",
@@ -96,6 +97,7 @@ __all__ = [
     "BatchJob",
     "Buffer",
     "BufferFull",
+    "Cancelled",
     "Config",
     "ConfigError",
     "CursorError",
@@ -128,6 +130,7 @@ __all__ = [
     "QueueMismatch",
     "Rate",
     "Rejected",
+    "RequestsFull",
     "ScoredPayload",
     "TaskClosed",
     "Worker",

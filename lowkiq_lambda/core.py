@@ -209,7 +209,7 @@ class Housekeeping:
 
     @property
     def watches(self) -> bool:
-        """Whether housekeeping keeps how each minute of a queue was: with a history, or once this process saw it late."""
+        """Whether housekeeping keeps how each minute was: with a history, or once this process saw a queue late."""
         return self._core.config.history_days > 0 or self._core.drains.has_seen_late
 
     @property

@@ -17,6 +17,7 @@ from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.engine.budget import Budget, VisitResult
 from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.invoke import LocalContext
+from lowkiq_lambda.operate.lateness.duty import WatchDuty
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.store.shard.keys import LIMITS
 from lowkiq_lambda.store.shard.scripts import evalsha, script
@@ -223,6 +224,27 @@ def test_expiry_costs_no_round_trip_and_others_nothing(app: Lowkiq, clock: Manua
     assert in_time.commands.total() - before.commands.total() <= 8
     # A thousand outcomes have names, and no call has more than a hundred of them.
     assert before.round_trips + 9 == over.round_trips
+
+
+def test_requests_cost_those_that_have_some_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """A queue without requests asks what it asked; one with a request looks within its calls, once a fresh id."""
+    workers = [warm_worker(app, nothing, name, shards_count=1, batch_size=100) for name in ("requested", "other")]
+
+    def push_and_visit(number: int = 0) -> Cost:
+        def call() -> None:
+            workers[number].push_many(jobs())
+            app.core.drains.drainer.visit(app.core.drains.drainer.shards()[number], Budget(clock))
+
+        return cost_of(call)
+
+    before = push_and_visit()
+    app.operate(workers[0]).pause_jobs(["paused"])
+    push_and_visit()
+    after, other = push_and_visit(), push_and_visit(1)
+
+    assert before.commands == other.commands
+    assert (before.round_trips, before.scripts) == (after.round_trips, after.scripts)
+    assert after.commands.total() - before.commands.total() <= 1_050
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -523,3 +545,45 @@ def _without_chance(asked: Asked, worker: type[Worker]) -> tuple[bytes, ...]:
         at = int(words[2]) + 6
         words[at : at + 1] = [b"CHANCE"]
     return tuple(words)
+
+
+def test_a_settling_tells_of_its_calls_without_a_command_more(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """Payloads, calls and times are one read and one write, whatever they were: batches of 1, a settling each."""
+    worker = warm_worker(app, lambda _batch: clock.advance(1.0), shards_count=1)
+    worker.push_many(jobs(100))
+    before = app.operate.metrics()["queue"]
+
+    cost = cost_of(lambda: visit(app, clock))
+    after = app.operate.metrics()["queue"]
+
+    assert (1 + 100, 1 + 100) == (cost.round_trips, cost.scripts)
+    assert (100, 100.0) == (after.calls - before.calls, round(after.busy - before.busy, 3))
+    assert 100.0 <= round(after.held - before.held, 3)
+
+
+def test_watching_queues_is_six_round_trips_a_minute(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """However many queues there are; and an app that is on time is not watched."""
+    for number in range(5):
+        warm_worker(app, nothing, f"queue-{number}", shards_count=2)
+    duty = WatchDuty(app.core)
+    duty.run(lambda: 60.0)
+    clock.advance(60.0)
+
+    cost = cost_of(lambda: duty.run(lambda: 60.0))
+
+    assert cost.round_trips <= 6
+    assert not app.core.housekeeping.watches
+
+
+def test_an_app_is_watched_from_its_first_late_id_on(app: Lowkiq, clock: ManualClock) -> None:
+    """The process that drains it has seen it wait."""
+    worker = warm_worker(app, nothing, shards_count=1)
+    worker.push_many(jobs(3))
+    clock.advance(119.0)
+    visit(app, clock)
+    on_time = app.core.housekeeping.watches
+    worker.push_many(jobs(3))
+    clock.advance(121.0)
+    visit(app, clock)
+
+    assert (False, True) == (on_time, app.core.housekeeping.watches)

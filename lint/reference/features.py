@@ -23,6 +23,7 @@ _FEATURES: Final[Mapping[str, str]] = {
     "unique keys": r"key_ttl|receipts?|RECEIPTS",
     "headers": r"HEADERS|HAS_HEADERS|new_headers|join_headers|headers_of|has_headers",
     "expiry": r"EXPIRY|HAS_EXPIRY|expires_(?:in|at)|expir(?:y|ies|ed)|retry_for|has_expiry",
+    "requests": r"REQUESTS|has_requests|JobRequest|Requested|pause_jobs|resume_jobs|RequestsFull",
     "run time": r"max_run_time|max_run_items|RunLimits|LimitedContext",
     "jobs with a cursor": r"cursor|iteration\w*|checkpoint\w*|JobProgress",
     "several batches at once": r"concurrency|ConcurrentVisit|SlotPool|LoopSlots|ThreadSlots|side_by_side",

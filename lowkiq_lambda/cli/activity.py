@@ -1,4 +1,4 @@
-"""`lowkiq activity`: who did what to a queue, from where, and why."""
+"""`lowkiq activity`: the changes that people have made, from where, and why."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final

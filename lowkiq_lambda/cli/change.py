@@ -72,7 +72,7 @@ class _Which(NamedTuple):
 
 
 class _How(NamedTuple):
-    """What else the commands are given."""
+    """The other options of the commands."""
 
     app: str | None
     reason: str | None

@@ -60,7 +60,7 @@ class JobChange(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What else is said of a change: how its jobs were found (empty: by ids, or all), its pace, and why it is made.
+    """The circumstances of a change: how its jobs were found (empty: by ids, or all), its pace, and why it is made.
 
     `json`: it is told to a program.
     """
@@ -203,7 +203,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
             action_id=last.action_id,
         )
     view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled)
-    _tell_of_undo(last, asked=not yes)
+    _tell_of_undo(last, interactive=not yes)
     if action.chosen is not None and last.changed < action.total:
         others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"
         if choice.json:
@@ -220,7 +220,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
     return DONE
 
 
-def _tell_of_undo(action: BulkAction, *, asked: bool) -> None:
+def _tell_of_undo(action: BulkAction, *, interactive: bool) -> None:
     """How many of the jobs can be undone, if not all can; and how, to people."""
     result = action.result
     if not (action.action_id and result):
@@ -229,7 +229,7 @@ def _tell_of_undo(action: BulkAction, *, asked: bool) -> None:
         remark("this cannot be undone: the server had no room for it")
     elif result.undoable < result:
         remark(f"{result.undoable:,} of {_jobs(result)} can be undone for ten minutes: lowkiq undo {result.action_id}")
-    elif asked:
+    elif interactive:
         remark(f"for ten minutes it can be undone: lowkiq undo {result.action_id}")
 
 

@@ -57,8 +57,8 @@ def edit(  # noqa: PLR0913 - the options of a command line
     yes: Yes = False,
 ) -> int:
     """Edit; the exit code."""
-    named = queue_of(app_of(app), queue)
-    there = named.operate.payloads(job_id)
+    target = queue_of(app_of(app), queue)
+    there = target.operate.payloads(job_id)
     if arrival is None:
         for one in there:
             say(_line(one))
@@ -73,19 +73,20 @@ def edit(  # noqa: PLR0913 - the options of a command line
     if old is None:
         remark(f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again")
         return FAILED
-    if not yes and not agreed(f"Replace in {named.name} {_line(old)}"):
+    if not yes and not agreed(f"Replace in {target.name} {_line(old)}"):
         say(NOTHING)
         return NOT_APPLIED
-    how = {"keep_cursor": keep_cursor, "seen": old.digest, "by": person()}
     try:
-        edited = named.operate.edit(job_id, arrival, value, reason=reason, **how)  # type: ignore[arg-type]
+        edited = target.operate.edit(
+            job_id, arrival, value, reason=reason, keep_cursor=keep_cursor, digest=old.digest, by=person()
+        )
     except EditRefused as error:
         remark(str(error))
         return FAILED
     except (JobError, ValueError) as error:
         raise ConfigError(str(error)) from error
-    target = f"payload {arrival} of {visible(job_id)}: {reason.strip()}"
-    note(named.app, named.name, "edit", target, 1, action_id=edited.action_id)
+    subject = f"payload {arrival} of {visible(job_id)}: {reason.strip()}"
+    note(target.app, target.name, "edit", subject, 1, action_id=edited.action_id)
     if json:
         write_json(edited)
         return DONE

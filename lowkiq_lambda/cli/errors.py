@@ -60,7 +60,7 @@ def errors(  # noqa: PLR0913 - the options of a command line
     since: Annotated[
         str | None, Parameter(help="A length of time, such as 10m or 1h: groups that have failed within it.")
     ] = None,
-    by: Annotated[ErrorGrouping, Parameter(help="What the errors of a group have in common.")] = "fingerprint",
+    by: Annotated[ErrorGrouping, Parameter(help="By what errors are alike.")] = "fingerprint",
     limit: Annotated[int, Parameter(help="The largest number of groups.", converter=whole_number(1, 1_000))] = 100,
     after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
     app: AppOption = None,
@@ -72,10 +72,10 @@ def errors(  # noqa: PLR0913 - the options of a command line
     operate = loaded.operate
     try:
         begin = None if since is None else seconds_of(since)
-        found = operate.errors(only, by=by, limit=limit, after=after)
+        groups = operate.errors(only, by=by, limit=limit, after=after)
     except ValueError as error:
         raise ConfigError(f"{str(error).removesuffix('.')}.") from None
-    view = errors_view(found, operate.releases())
+    view = errors_view(groups, operate.releases())
     now = loaded.core.backend.clock.time()
     if begin is not None:
         recent = [group for group in view.groups if group.last_at is not None and group.last_at >= now - begin]
@@ -110,7 +110,7 @@ def _marked(group: SharedError, row: str) -> str:
 
 
 def _remarks(view: ErrorsView) -> Iterator[str]:
-    """What is to be known of the list, beside it."""
+    """Lines beside the list, on how much of the errors it has."""
     number = f"{view.counted:,} error{'s' if view.counted != 1 else ''}"
     if view.next is None:
         yield f"{number} read, all that there are" if view.counted else "there are no errors"

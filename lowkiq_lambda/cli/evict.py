@@ -109,8 +109,8 @@ def _holder(queue: NamedQueue, shard: int | None, job_id: str | None) -> ShardDe
 
 def _shard_with(queue: NamedQueue, job_id: str) -> int | None:
     in_flight = queue.operate.in_flight
-    wanted = {"least_id": f"[{job_id}", "most_id": f"[{job_id}"}
-    return next(iter(in_flight.shards_with(wanted)), None)
+    criteria = {"least_id": f"[{job_id}", "most_id": f"[{job_id}"}
+    return next(iter(in_flight.shards_with(criteria)), None)
 
 
 def _not_in_flight(queue: NamedQueue, job_id: str | None) -> str:

@@ -26,13 +26,13 @@ failure, -1 before it).
 
 
 def conditions(filter_: Sequence[str] | None, error: str | None = None, payload: str | None = None) -> tuple[str, ...]:
-    """What was given, all as NAME=VALUE."""
+    """All conditions of a command line, as NAME=VALUE."""
     short = (f"{name}={value}" for name, value in (("error", error), ("payload", payload)) if value is not None)
     return *(filter_ or ()), *short
 
 
 def criteria_of(words: Sequence[str]) -> Mapping[str, str]:
-    """The fields of a filter, by name. Raises ConfigError for a word that is no condition, or a field given twice."""
+    """The fields of a filter, by name. Raises ConfigError for a word without a condition, or a field given twice."""
     fields: dict[str, str] = {}
     for word, (name, value) in zip(words, _pairs(words), strict=True):
         if name in fields:
@@ -42,7 +42,7 @@ def criteria_of(words: Sequence[str]) -> Mapping[str, str]:
 
 
 def id_filter_of(words: Sequence[str]) -> IdFilter:
-    """The filter. Raises ConfigError for what is none."""
+    """The filter. Raises ConfigError if it cannot work."""
     try:
         return filter_by(criteria_of(words))
     except ValueError as error:

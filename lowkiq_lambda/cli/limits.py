@@ -100,7 +100,7 @@ def limits(  # noqa: PLR0913 - the options of a command line
 
 
 def _changes(words: Sequence[str]) -> dict[str, Any]:
-    """What `QueueLimits.set` takes. Raises ConfigError."""
+    """The arguments of `QueueLimits.set`. Raises ConfigError."""
     changes: dict[str, Any] = {}
     for word in words:
         name, _, value = word.partition("=")

@@ -83,7 +83,7 @@ def ls(  # noqa: PLR0913 - the options of a command line
     search = conditions(filter_, error, payload)
     if reverse and where == "in-flight":
         raise ConfigError("--reverse goes with the lists that are by time: waiting and morgue.")
-    # A filter that is no filter is refused before Redis is asked.
+    # A bad filter is refused before Redis is asked.
     terms: dict[str, Any] = {"limit": limit, "filter": id_filter_of(search) if search else None}
     if where != "in-flight":
         terms["reverse"] = reverse

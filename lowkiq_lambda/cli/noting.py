@@ -33,7 +33,7 @@ def note(  # noqa: PLR0913, PLR0917 - a line of the log
     """Keep that this person did this to the queue of that name, or to none (OF_NO_QUEUE)."""
     past = ActivityEntry(
         at=SystemClock.time(),
-        who=f"{person()} (lowkiq)",
+        who=user_name(),
         action=action,
         queue=queue,
         target=target[:_LONGEST],
@@ -44,6 +44,11 @@ def note(  # noqa: PLR0913, PLR0917 - a line of the log
         reason=(reason or "")[:_LONGEST],
     )
     record_action(app.core.backend, past)
+
+
+def user_name() -> str:
+    """The name of the user of this process, for people."""
+    return f"{person()} (lowkiq)"
 
 
 def person() -> str:

@@ -1,8 +1,8 @@
 """`lowkiq pause` and `lowkiq resume`: whether jobs of a queue may begin."""
 
+from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias
 
-import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.address import without_password
@@ -12,10 +12,15 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, when, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.requesting import pause_one, resume_one
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
+from lowkiq_lambda.operate.presentation.queues import Paused
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, if the worker declares tenants.")]
-Json: TypeAlias = Annotated[bool, flag("Write paused and until (Unix seconds; null: no end) as JSON.")]
+Json: TypeAlias = Annotated[
+    bool, flag("Write paused and until (Unix seconds; null: no end) as JSON; with --id what became of it.")
+]
+JobId: TypeAlias = Annotated[str | None, Parameter(name="--id", help="This job alone, in whatever state it is.")]
 
 _PAUSE_HELP: Final = """
 Pause QUEUE for --seconds, or until it is resumed: no job of it begins. Pushes go on, and jobs that run come to their \
@@ -37,6 +42,7 @@ EXIT CODES
   3  Redis cannot be reached: run the command again.
 """
 _LONGEST: Final = 1e9
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 pause: Final = command_app(
     "pause",
@@ -52,13 +58,6 @@ resume: Final = command_app(
 )
 
 
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the queue or the tenant is paused now, and until when (Unix seconds; null: until it is resumed)."""
-
-    paused: bool
-    until: float | None
-
-
 @pause.default
 def pause_queue(  # noqa: PLR0913 - the options of a command line
     queue: QueueName,
@@ -71,6 +70,8 @@ def pause_queue(  # noqa: PLR0913 - the options of a command line
             help="Seconds of the pause; else until it is resumed.",
         ),
     ] = None,
+    for_: Annotated[str | None, Parameter(name="--for", help="The same with a unit: 90s, 30m, 2h or 1d.")] = None,
+    id_: JobId = None,
     tenant: Tenant = None,
     app: AppOption = None,
     reason: Reason = None,
@@ -79,6 +80,9 @@ def pause_queue(  # noqa: PLR0913 - the options of a command line
 ) -> int:
     """Pause; the exit code."""
     named_queue = queue_of(app_of(app), queue)
+    seconds = _length(seconds, for_)
+    if id_ is not None:
+        return _of_one(tenant, lambda: pause_one(named_queue, id_, seconds, reason, yes=yes, json=json))
     until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
     if not yes and not agreed(f"Pause {_named(named_queue, tenant)}, {until}?", aside=json):
         return _nothing(json=json)
@@ -99,6 +103,7 @@ def resume_queue(  # noqa: PLR0913 - the options of a command line
     queue: QueueName,
     /,
     *,
+    id_: JobId = None,
     tenant: Tenant = None,
     app: AppOption = None,
     reason: Reason = None,
@@ -107,6 +112,8 @@ def resume_queue(  # noqa: PLR0913 - the options of a command line
 ) -> int:
     """Resume; the exit code."""
     named_queue = queue_of(app_of(app), queue)
+    if id_ is not None:
+        return _of_one(tenant, lambda: resume_one(named_queue, id_, reason, yes=yes, json=json))
     if not yes and not agreed(f"Resume {_named(named_queue, tenant)}?", aside=json):
         return _nothing(json=json)
     try:
@@ -119,6 +126,22 @@ def resume_queue(  # noqa: PLR0913 - the options of a command line
     else:
         say("resumed")
     return DONE
+
+
+def _length(seconds: float | None, text: str | None) -> float | None:
+    if text is None:
+        return seconds
+    number, unit = text[:-1], text[-1:]
+    is_length = unit in _UNITS and number.isascii() and number.isdecimal() and int(number[:10]) > 0
+    if seconds is not None or not is_length:
+        raise ConfigError("Give --seconds, or --for with a whole number and its unit, such as 90s, 30m, 2h or 1d.")
+    return min(int(number[:10]) * _UNITS[unit], _LONGEST)
+
+
+def _of_one(tenant: str | None, act: Callable[[], int]) -> int:
+    if tenant is not None:
+        raise ConfigError("Give --id, or --tenant: one of the two.")
+    return act()
 
 
 def _named(queue: NamedQueue, tenant: str | None) -> str:

@@ -21,8 +21,8 @@ _HELP: Final = """
 Count the waiting, running, failed and dead ids of each queue, and print how long the oldest due one waits.
 
 All counts are ids. The rates are of the last half minute. Queues in trouble come first, in red those that somebody \
-has to act on: more than a quarter of the ids failed in the last ten minutes, ids are blocked, nothing ends although ids are \
-due, or the queue was made with another declaration. In yellow are those to look at.
+has to act on: more than a quarter of the ids failed in the last ten minutes, ids are blocked, nothing ends although \
+ids are due, or the queue was made with another declaration. In yellow are those to look at.
 """
 _EPILOGUE: Final = """
 COLUMNS
@@ -87,8 +87,8 @@ def stats(
 def _by_trouble(queues: Iterable[QueueOverview], *, only_trouble: bool) -> list[tuple[QueueOverview, Trouble]]:
     """The worst first; those of one rank as the app declares them."""
     rated = [(queue, trouble_of(queue)) for queue in queues]
-    wanted = [(queue, trouble) for queue, trouble in rated if trouble.words or not only_trouble]
-    return sorted(wanted, key=lambda pair: pair[1].rank)
+    queues_left = [(queue, trouble) for queue, trouble in rated if trouble.words or not only_trouble]
+    return sorted(queues_left, key=lambda pair: pair[1].rank)
 
 
 def _tell(rated: list[tuple[QueueOverview, Trouble]], *, only_trouble: bool, watch: bool, json: bool) -> None:

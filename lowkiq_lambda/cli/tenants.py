@@ -58,20 +58,20 @@ def tenants(  # noqa: PLR0913 - the options of a command line
     named_queue = queue_of(app_of(app), queue)
     if named_queue.worker is not None and named_queue.worker.tenants is None:
         raise ConfigError(f"{named_queue.worker.__name__} declares no tenants: see docs/tenants.md.")
-    found = tenants_response(named_queue.operate.tenants(limit, order=order, tenant=tenant))
+    page = tenants_response(named_queue.operate.tenants(limit, order=order, tenant=tenant))
     if json:
-        write_json(found)
+        write_json(page)
         return DONE
-    _tell(found)
+    _tell(page)
     return DONE
 
 
-def _tell(found: TenantsFound) -> None:
-    if found.tenants:
-        head, *rows = table(_HEAD, map(_row, found.tenants), _LEFT)
-        say(head, *(paint(row, "yellow") if one.paused else row for one, row in zip(found.tenants, rows, strict=True)))
-    number = len(found.tenants)
-    remark(f"{number:,} tenant{'s' if number != 1 else ''}{', and more' if found.cut else ''}")
+def _tell(page: TenantsFound) -> None:
+    if page.tenants:
+        head, *rows = table(_HEAD, map(_row, page.tenants), _LEFT)
+        say(head, *(paint(row, "yellow") if one.paused else row for one, row in zip(page.tenants, rows, strict=True)))
+    number = len(page.tenants)
+    remark(f"{number:,} tenant{'s' if number != 1 else ''}{', and more' if page.cut else ''}")
 
 
 def _row(one: TenantStats) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ command: Final = command_app(
     help_="""Take back a change of jobs: run-now, kill, unblock, delete and requeue, for ten minutes each.
 
 Without ACTION it is the last change that can be undone, in any queue of the app. Jobs come back with their payloads, \
-times, retry counts and errors. What has run or changed since stays as it is, and the command says how many. An undo \
-can be undone, too.
+times, retry counts and errors. Jobs that have run or changed since stay as they are, and the command says \
+how many. An undo can be undone, too.
 """,
     epilogue="""EXIT CODES
   0    It is undone, or parts of it.

@@ -210,6 +210,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/replay", _page("actions_replay", "act")),
         get(site, "/actions/limits", knowing("queue do permits ids per", _page("limits", "ask"))),
         post(site, "/actions/limits", _page("limits", "act")),
+        get(site, "/actions/job", knowing("queue id do seconds length", _page("job_requests", "ask"))),
+        post(site, "/actions/job", _page("job_requests", "act")),
         get(site, "/actions/tenant", knowing("queue tenant do seconds length", _page("tenants", "ask"))),
         post(site, "/actions/tenant", _page("tenants", "act")),
         get(site, "/actions/schedule", knowing("queue name names do", _page("actions_schedule", "ask"))),

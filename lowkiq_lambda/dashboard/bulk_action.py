@@ -73,7 +73,7 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     reason: Reason = ""
 
     def __post_init__(self) -> None:
-        # What is undone is one action, with the id that its lines have.
+        # An undo takes back one action, by the id that its lines have.
         if self.action.action_id not in {"", self.action_id}:
             action = msgspec.structs.replace(self.action, action_id=self.action_id)
             msgspec.structs.force_setattr(self, "action", action)

@@ -36,6 +36,7 @@ Code: TypeAlias = Literal[
     "method_not_allowed",
     "shards_changed",
     "queue_mismatch",
+    "requests_full",
     "body_too_large",
     "unsupported_media_type",
     "too_many_attempts",

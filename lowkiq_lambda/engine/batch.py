@@ -13,6 +13,7 @@ from lowkiq_lambda.base.errors import BatchClosed, LowkiqError, Rejected
 from lowkiq_lambda.declare.worker import P
 from lowkiq_lambda.jobs.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.jobs.retry import Later
+from lowkiq_lambda.store.shard.lease_replies import Requests
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.jobs.progress import JobProgress
 
 
+_NONE: Final = frozenset[str]()
 MOST_ITEMS: Final = 2**53
 """The most items of a job: a larger number is not exact in systems whose numbers are doubles."""
 
@@ -38,6 +40,11 @@ class HandlerContext(Protocol):
 
     def stopping(self) -> bool:
         """Whether to come to an end."""
+        ...
+
+    @property
+    def requests(self) -> Requests:
+        """What operators want of ids that run."""
         ...
 
 
@@ -119,8 +126,8 @@ class BatchJob(Generic[P]):
 
     @property
     def stopping(self) -> bool:
-        """As `Batch.stopping`."""
-        return self.context.stopping()
+        """As `Batch.stopping`, and whether an operator has cancelled this id."""
+        return self.context.stopping() or self.context.requests.get(self.id) == "cancel"
 
     @property
     def scored_payloads(self) -> list[ScoredPayload]:
@@ -161,7 +168,8 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self.now: Callable[[], float] | None = None
         """Unix seconds by the shard's server, if a payload of the batch expires. Raises LowkiqError."""
         self.overdue: list[str] = []
-        """The ids of which a payload expired before `perform_job` was called: they go back, and run without it."""
+        """The ids of which a payload expired, or that an operator has stopped, before `perform_job` was called: they go
+        back."""
         self.limit: LimitedRun | None = None
         """Its context, if the run has a limit of its own."""
         self._closed = False
@@ -198,6 +206,17 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         A pause that comes while a batch runs is seen within a third of `lease_ttl`, when the lease is renewed.
         """
         return self._context.stopping()
+
+    @property
+    def cancelled(self) -> frozenset[str]:
+        """The ids of the batch that an operator has cancelled: they go, unless they are done.
+
+        A cancel that comes while the batch runs is seen within a third of `lease_ttl`, in a daemon at once.
+        """
+        requests = self._context.requests
+        return (
+            frozenset([job_id for job_id in self._payloads if requests.get(job_id) == "cancel"]) if requests else _NONE
+        )
 
     @property
     def failed(self) -> dict[str, BaseException | str]:
@@ -334,7 +353,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         for position, job_id in enumerate(job_ids):
             # Noted before, so that a middleware that swallows what ends this early makes no job done that never ran.
             self.give_back(job_ids[position:])
-            if self._is_overdue(job_id):
+            if self._is_overdue(job_id) or self._is_requested(job_id):
                 continue
             if self.limit is not None:
                 self.limit.begin(job_id)
@@ -342,6 +361,13 @@ class Batch(Mapping[str, list[P]], Generic[P]):
                 return
             yield job_id
         self.give_back(())
+
+    def _is_requested(self, job_id: str) -> bool:
+        """Whether an operator has cancelled or paused the job since the batch began. Then it goes back."""
+        is_requested = job_id in self._context.requests
+        if is_requested and job_id not in self.overdue:
+            self.overdue.append(job_id)
+        return is_requested
 
     def _is_overdue(self, job_id: str) -> bool:
         """Whether a payload of the job has expired since the batch began. Then it goes back, and runs without that."""

@@ -18,6 +18,10 @@ _SAVING: Final = 20
 """How many times as long as a save took the run goes on until the next: saves take a twentieth of the time at most."""
 
 
+_REQUESTED: Final = {"cancel": "cancelled", "pause": "job paused"}
+"""Why a run stops of which an operator wants this."""
+
+
 class Save(Protocol):
     """Saves the progress of a job that runs."""
 
@@ -131,7 +135,8 @@ class IterationRun:
         shard = self._shard
         if shard.lease.trust_left() <= 0:
             return "lease lost"
-        if reason := self._budget.against_next(shard.settings.timing) or shard.requested():
+        request = _REQUESTED.get(shard.session.requests.get(self.job_id, ""))
+        if reason := self._budget.against_next(shard.settings.timing) or shard.requested() or request:
             return reason
         if self._items_left <= 0:
             return "run items over"

@@ -45,6 +45,7 @@ class Lease(msgspec.Struct):
     ttl: float
     _renewed: Moment
     _lost: bool = False
+    _hurries: bool = False
     _lock: Lock = msgspec.field(default_factory=Lock)
 
     def renewed(self, started: Moment) -> None:
@@ -52,10 +53,15 @@ class Lease(msgspec.Struct):
         with self._lock:
             if started.monotonic > self._renewed.monotonic:
                 self._renewed = started
+            self._hurries = False
 
     def lose(self) -> None:
         """The server says that the shard has another holder."""
         self._lost = True
+
+    def hurry(self) -> None:
+        """Its next renewal is due: the server has something to tell."""
+        self._hurries = True
 
     def trust_left(self) -> float:
         """Seconds for which the lease is still trusted; never below 0."""
@@ -67,7 +73,9 @@ class Lease(msgspec.Struct):
         return max(0.0, min(by_monotonic, by_wall))
 
     def renewal_due_in(self) -> float:
-        """Seconds until it should be renewed: a third of the TTL after the last time."""
+        """Seconds until it should be renewed: a third of the TTL after the last time, or at once if it `hurry`s."""
+        if self._hurries:
+            return 0.0
         return self._renewed.monotonic + self.ttl / 3 - self.clock.monotonic()
 
 
@@ -107,6 +115,14 @@ class LeaseRenewer:
         finally:
             with self._changed:
                 self._kept.discard(entry)
+
+    def hurry(self, shard: ShardRef) -> None:
+        """Renew the leases of this shard at once."""
+        with self._changed:
+            for entry in self._kept:
+                if entry.shard == shard:
+                    entry.lease.hurry()
+            self._changed.notify()
 
     def renew_due(self) -> float | None:
         """Renew what is due; seconds until the next is, None if nothing is kept."""

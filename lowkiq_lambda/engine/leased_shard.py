@@ -128,6 +128,8 @@ class LeasedShard:
         self._took: list[float] = []
         self._waited: list[float] = []
         self._computing = Computing()
+        self._cancelled: set[str] = set()
+        """The ids that the calls of this settling have cancelled."""
 
     def requested(self) -> StopReason | None:
         """Why an operator wants the visit to end, or None."""
@@ -209,6 +211,9 @@ class LeasedShard:
         begins = pending.begins_expiry
         last = Settlement(outcomes, next_step, pace, pending.payloads, left, kept, begins, self._work())
         claim = self._write(last, limits)
+        if self._cancelled:
+            pending.cancel(self._cancelled)
+            self._cancelled = set()
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
         if pending.dead:
@@ -220,6 +225,7 @@ class LeasedShard:
         started = Moment.now(self.settings.clock)
         claim = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
         self.lease.renewed(started)
+        self._cancelled.update(self.session.cancelled)
         return claim
 
     def warn_of_trimmed(self) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,6 +94,11 @@ class PendingOutcomes:
     def give_back(self, deliveries: Iterable[Delivery]) -> None:
         """The ids are returned as they were."""
         self._records += [(delivery.id, "returned") for delivery in deliveries]
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """The store has cancelled these, in place of their outcomes here."""
+        self._records = [(record[0], "cancelled") if record[0] in ids else record for record in self._records]
+        self.dead = [death for death in self.dead if death.id not in ids]
 
     def parts(self, *, partial: bool) -> list[list[OutcomeRecord]]:
         """The records to send, by calls. Done ids, which cost little, are named only if other ids stay in flight."""

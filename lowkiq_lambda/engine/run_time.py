@@ -11,6 +11,7 @@ from typing import Any
 from lowkiq_lambda.declare.worker import Worker, in_seconds, is_coroutine, is_generator
 from lowkiq_lambda.engine.batch import HandlerContext
 from lowkiq_lambda.engine.perform import about
+from lowkiq_lambda.store.shard.lease_replies import Requests
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,11 @@ class LimitedContext:
     def stopping(self) -> bool:
         """Whether the handler should come to an end."""
         return self._context.stopping() or self._limits.now() >= self._until
+
+    @property
+    def requests(self) -> Requests:
+        """What operators want of ids that run."""
+        return self._context.requests
 
     def warn(self) -> None:
         """Log, once, that the handler has run too long."""

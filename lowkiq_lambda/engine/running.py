@@ -8,13 +8,15 @@ from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.engine.batch import HandlerContext
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.jobs.job import Delivery
+from lowkiq_lambda.store.shard.lease_replies import Requests
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration_run import IterationRun
     from lowkiq_lambda.engine.slots import SlotCall
 
-Cause: TypeAlias = Literal["too long", "others"]
-"""Why: it takes too long, which may be said of it next time too; or for reasons that are none of its own."""
+Cause: TypeAlias = Literal["too long", "others", "request"]
+"""Why: it takes too long, which may be said of it next time too; for reasons that are none of its own; or because an
+operator has cancelled all of its ids."""
 
 LEAST_REST: Final = 1.0
 """Seconds before the process ends, at least, in which what was cancelled cleans up, and its outcome is written."""
@@ -78,6 +80,11 @@ class RunningBatch:
         """Whether the handler should come to an end: also if it went on after its cancellation."""
         return self.cancelled is not None or self._visit.stopping()
 
+    @property
+    def requests(self) -> Requests:
+        """What operators want of ids that run."""
+        return self._visit.requests
+
     def now(self) -> float:
         """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
         return self._visit.now()
@@ -137,6 +144,12 @@ class RunningBatches:
         """Cancel each, as far as it can be."""
         for running in self._batches:
             running.cancel(cause)
+
+    def cancel_requested(self, requests: Requests) -> None:
+        """Cancel those of which operators have cancelled each id."""
+        for running in self._batches:
+            if all(requests.get(job_id) == "cancel" for job_id in running.ids):
+                running.cancel("request")
 
     def fault(self) -> str | None:
         """Why one of them may never end, or None."""

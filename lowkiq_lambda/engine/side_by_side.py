@@ -180,6 +180,8 @@ class ConcurrentVisit(ShardVisit):
         """Make the calls that slots have posted; wait for the first."""
         if cause := self._cancel_watch.cause():
             self._running.cancel(cause)
+        if self.session.requests:
+            self._running.cancel_requested(self.session.requests)
         try:
             has_calls = self._inbox.wait(max(0.0, min(seconds, LONGEST_WAIT)))
         except KeyboardInterrupt as error:
@@ -222,8 +224,8 @@ class ConcurrentVisit(ShardVisit):
         if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
             self._note_slot_exit(running, result.exit, result.exited_ids)
-        if running.cancelled == "others":
-            # A cancellation for the sake of others is not evidence against the id.
+        if running.cancelled in {"others", "request"}:
+            # A cancellation for the sake of others, or by an operator, is not evidence against the id.
             result.exited_ids = ()
         self._shard.pending.add(running.deliveries, result, self._shard.now)
         self._flight.remove(running.deliveries)

@@ -24,7 +24,7 @@ from lowkiq_lambda.engine.perform import BatchResult, about, interruptions
 from lowkiq_lambda.engine.visit_settings import VisitSettings
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
+from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired, Requests
 from lowkiq_lambda.store.shard.session import LeaseSession
 
 if TYPE_CHECKING:
@@ -97,6 +97,11 @@ class ShardVisit:
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
         return bool(self.session.stop_request) or self._budget.stopping() or self._shard.trust_left() <= 0
+
+    @property
+    def requests(self) -> Requests:
+        """What operators want of ids in flight."""
+        return self.session.requests
 
     def now(self) -> float:
         """Unix seconds by the shard's server. Raises BackendError if it has to be asked and can't."""
@@ -322,6 +327,8 @@ class ShardVisit:
         ending, ids = self._ending, None
         if self._shard.has_expiries:
             self._drop_expired(claim)
+        if self.session.requests:
+            self._drop_requested(claim)
         if not claim.left or (ending.exit is not None and ending.is_interrupted):
             return []
         if self._shard.lease.trust_left() <= 0:
@@ -346,6 +353,16 @@ class ShardVisit:
         from lowkiq_lambda.engine.overdue import drop_expired  # noqa: PLC0415 - only for jobs that expire
 
         return drop_expired(claim.left, self._shard)
+
+    def _drop_requested(self, claim: Claim) -> None:
+        """Give back what operators have cancelled or paused before it began."""
+        requests = self.session.requests
+        dropped = [delivery for batch in claim.left for delivery in batch if delivery.id in requests]
+        if dropped:
+            left = [[delivery for delivery in batch if delivery.id not in requests] for batch in claim.left]
+            claim.left.clear()
+            claim.left.extend(batch for batch in left if batch)
+            self._give_back(dropped)
 
     def _note_exit(self, batch: Sequence[Delivery], result: BatchResult, error: BaseException) -> None:
         """A handler ended without having failed, and not as one that is through."""

@@ -153,6 +153,7 @@ Outcome: TypeAlias = Literal[
     "rejected",
     "discarded",
     "expired",
+    "cancelled",
     "returned",
     "suspected",
     "later",
@@ -163,6 +164,7 @@ Outcome: TypeAlias = Literal[
 went to the morgue, the list of dead jobs; `blocked`: it failed for the last time, and waits until an operator unblocks
 it; `rejected`: it ended with a business failure (`Rejected`), which no retry would change; `discarded`: a rule of the
 worker dropped its oldest payload, which counts as rejected, too; `expired`: the time of a payload was over;
+`cancelled`: an operator has cancelled it, and it did not end well;
 `returned`: as it was before the claim, because it did not come to its end; `suspected`: it failed in a batch, and runs
 alone before that counts; `later`: it goes on later.
 """

@@ -68,6 +68,20 @@ class Later(LowkiqError):
         return type(self), (self.seconds, self.reason), self.__dict__
 
 
+class Cancelled(Later):
+    """Raise it in a plain handler that stops as an operator has cancelled the job (`batch.cancelled`).
+
+    If nobody has, the job goes on later. A coroutine gets a `CancelledError` of asyncio instead, and passes it on.
+    """
+
+    def __init__(self, reason: str = "cancelled") -> None:
+        super().__init__(0, reason)
+
+    def __reduce__(self) -> tuple[type["Later"], tuple[float, str], dict[str, object]]:
+        """As a `Later`, which it is to a drain."""
+        return Later, (self.seconds, self.reason), self.__dict__
+
+
 def asked_of(later: Later) -> Later:
     """The same, as this library makes it. Raises what its own class, or the handler, has made of it."""
     return Later(later.seconds, later.reason)

@@ -85,7 +85,9 @@ class Listener:
         while not self.stopping.is_set():
             self._probe_if_due()
             message = self.subscription.receive(min(SLICE, self._until_probe()))
-            if message.shards:
+            if message.is_request:
+                self.drainer.ask(message.shards)
+            elif message.shards:
                 for board in self.boards:
                     board.hear(message)
                 if not message.is_offer:

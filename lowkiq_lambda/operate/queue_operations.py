@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.views.journal import Biography, Recovered
     from lowkiq_lambda.views.lateness import HourDigest, Lateness
     from lowkiq_lambda.views.queues import DamagedRecord, JobExplanation, ShardDetails, TenantOrder, Tenants
+    from lowkiq_lambda.views.requests import JobRequest, Requested
     from lowkiq_lambda.views.runs import RunPage
     from lowkiq_lambda.views.verification import Verified
 
@@ -132,8 +133,8 @@ class QueueOperations:
     def undo(self, action_id: str) -> "Undone":
         """Take back an action on ids of the last ten minutes, by its id (`Changed.action_id`).
 
-        It can be undone itself. What has run or changed since is skipped. Raises ValueError if the queue has no such
-        action, for a bad id as well.
+        It can be undone itself. Ids that have run or changed since are skipped. Raises ValueError if the queue has
+        no such action, for a bad id as well.
         """
         from lowkiq_lambda.operate.acts.undoing import undo  # noqa: PLC0415 - for those that undo alone
 
@@ -162,14 +163,14 @@ class QueueOperations:
         *,
         reason: str,
         keep_cursor: bool = False,
-        seen: str | None = None,
+        digest: str | None = None,
         by: str = "",
     ) -> "Edited":
         """Put another payload in the place of one that waits or is dead; `payloads` has the arrival numbers.
 
         Place, score, time and retry_count stay. An equal payload of the id that waits too becomes one with it, by
         `merge`. A started job begins again unless `keep_cursor`. The journal keeps the beginning of the old payload
-        with `by`; `undo` takes the edit back. `seen`: the `digest` of the payload that somebody saw (default: as the
+        with `by`; `undo` takes the edit back. `digest`: that of the payload that somebody saw (default: as the
         call itself finds it). `reason`: 1 to 200 characters.
 
         Raises JobError if the payload is too large or not of the type that the worker declares, EditRefused, a
@@ -181,8 +182,43 @@ class QueueOperations:
         dumped = editing.dumped_payload(self._declared, payload, self._core.config)
         parts = self._parts
         return editing.edit(
-            parts.runner, parts.jobs, job_id, arrival, dumped, seen=seen, keep_cursor=keep_cursor, by=by
+            parts.runner, parts.jobs, job_id, arrival, dumped, digest=digest, keep_cursor=keep_cursor, by=by
         )
+
+    def cancel(self, ids: Iterable[object], *, kill: bool = False, by: str = "") -> "Requested":
+        """Stop ids for good, in any state: their payloads go, or to the morgue with `kill`.
+
+        Payloads that wait go at once. The holder of an id in flight is asked: a job with a cursor stops at its next
+        yield, a coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`. A run
+        that ends well all the same is done; of any other its payloads go. Payloads that are pushed later stay. `by`:
+        the operator's name. Raises JobError for an invalid id, and RequestsFull.
+        """
+        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+
+        return requesting.cancel(self.runner, ids, by, kill=kill)
+
+    def pause_jobs(self, ids: Iterable[object], seconds: float | None = None, *, by: str = "") -> "Requested":
+        """Pause ids, each by itself, for so many seconds (None: until `resume_jobs`); the later end wins.
+
+        Payloads that wait under them, or are pushed, are due no sooner than the end. An id in flight is put back when
+        its run ends and is not done, at the next yield of a job with a cursor. `by`: the operator's name. Raises
+        JobError for an invalid id, ValueError if `seconds` is not above 0, and RequestsFull.
+        """
+        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+
+        return requesting.pause_jobs(self.runner, ids, pause_ends(seconds), by)
+
+    def resume_jobs(self, ids: Iterable[object]) -> "Requested":
+        """End the pauses of ids: they are due when they would have been, or now. Raises JobError."""
+        from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
+
+        return requesting.resume_jobs(self.runner, ids)
+
+    def requests(self) -> "list[JobRequest]":
+        """The requests for single ids that the queue keeps, the oldest first."""
+        from lowkiq_lambda.operate.inspect.requests import requests_of  # noqa: PLC0415 - for people
+
+        return requests_of(self.reader)
 
     def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
         """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.

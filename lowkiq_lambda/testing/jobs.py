@@ -11,6 +11,7 @@ from lowkiq_lambda.engine.iteration import Iteration, dump_cursor, iterate
 from lowkiq_lambda.jobs.job import NEVER_FAILED
 from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.jobs.retry import Later
+from lowkiq_lambda.store.shard.lease_replies import NO_REQUESTS, Requests
 
 _MOST_IN_VAIN: Final = 1_000
 """Runs to the same cursor, one after the other, until a job counts as one that never ends."""
@@ -117,6 +118,7 @@ class _Context:
     """There is time, and a lease."""
 
     token: int = 1
+    requests: Requests = NO_REQUESTS
 
     def remaining(self) -> float:
         """Seconds that are left."""

@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 import msgspec
 
 from lowkiq_lambda.jobs.job import Failure, ProgressView
+from lowkiq_lambda.views.requests import JobRequest
 
 Shown = TypeVar("Shown")
 
@@ -46,9 +47,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `rejected` (ended with `Rejected`, which is not a failure, or lost a payload that a rule `discarded`),
     `checkpointed` (runs that ended before their job, with progress; the job goes on later), `payloads` (handed to the
     handler and done), `superseded` (payloads that a newer one of their id replaced), `expired` (payloads whose time was
-    over), and `trimmed` (payloads that a bound of the morgue removed: they are gone). `damaged`: records that were set
-    aside. `calls` (of the handler that ended), `busy` (the seconds that these took), `computing` (those of them in
-    which a processor worked, as far as plain handlers show it), and `held` (the seconds that shards were held).
+    over), `cancelled` (ids that an operator has stopped for good), and `trimmed` (payloads that a bound of the morgue
+    removed: they are gone). `damaged`: records that were set aside. `calls` (of the handler that ended), `busy` (the
+    seconds that these took), `computing` (those of them in which a processor worked, as far as plain handlers show
+    it), and `held` (the seconds that shards were held).
     """
 
     length: int
@@ -76,6 +78,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_lag: float = 0.0
     discarded: int = 0
     expired: int = 0
+    cancelled: int = 0
     calls: int = 0
     busy: float = 0.0
     computing: float = 0.0
@@ -394,7 +397,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: when its tenant is served, if it waits and its queue has tenants. `failures`: the last five since the id
     was last done, newest first. `expires_at`: after that time the oldest of its payloads is not handed to a handler;
-    None: at any time.
+    None: at any time. `requests`: what operators want of it: a cancel, a pause, or both.
     """
 
     shard: ShardDetails
@@ -415,6 +418,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     tenant: TenantWait | None = None
     failures: tuple[Failure, ...] = ()
     expires_at: float | None = None
+    requests: tuple[JobRequest, ...] = ()
 
     @property
     def is_unknown(self) -> bool:

@@ -71,12 +71,13 @@ def test_a_task_tells_how_far_it_is_and_what_failed(shop: ShopOfCommands) -> Non
         task.push_many(worker, [{"id": "1"}, {"id": "2", "item": "line 2"}])
     shop.app.drain()
 
-    listed, one = shop.run("tasks"), shop.run("tasks", task.id)
+    listed, one = shop.run("tasks", "--limit", "1000"), shop.run("tasks", task.id)
     progress = json.loads(shop.run("tasks", task.id, "--json")[1])
     items = json.loads(shop.run("tasks", task.id, "--items", "dead", "--json")[1])
 
-    assert (0, "1 task\n") == (listed[0], listed[2])
-    assert [task.id, "import", "of", "May", "completed", "2"] == listed[1].splitlines()[1].split()[:6]
+    # Other tests have made tasks on the same server.
+    assert (0, True) == (listed[0], " task" in listed[2])
+    assert [task.id, "import", "of", "May", "completed", "2"] in [line.split()[:6] for line in listed[1].splitlines()]
     lines = one[1].splitlines()
     assert ["import of May: completed, 2 of 2 items have ended (100%)", "  1 dead, 1 done"] == lines[:2]
     assert lines[-1].startswith(f"  dead  {worker.queue_name} 2 (line 2): ")
@@ -87,7 +88,7 @@ def test_a_task_tells_how_far_it_is_and_what_failed(shop: ShopOfCommands) -> Non
         progress["state"],
     )
     assert [(worker.queue_name, "2", "line 2")] == [(it["queue"], it["id"], it["label"]) for it in items["items"]]
-    assert task.id == json.loads(shop.run("tasks", "--json")[1])["tasks"][0]["id"]
+    assert task.id in {one["id"] for one in json.loads(shop.run("tasks", "--limit", "1000", "--json")[1])["tasks"]}
     watched = shop.run("tasks", task.id, "--watch", "--json")[1].splitlines()
     assert [task.id] == [json.loads(line)["id"] for line in watched]
 
@@ -105,7 +106,7 @@ def test_a_task_is_cancelled_after_a_yes(shop: ShopOfCommands, type_in: Type) ->
     question = f"Cancel the task wrong file ({task.id}), of which 2 of its 2 items wait, at {url}?"
     assert (2, True) == (unasked[0], question in unasked[2])
     assert (0, f"{question} Only 'yes' will do: cancelled 2 items\n") == done[:2]
-    assert [("cancel", f"task 'wrong file' {task.id}", 2, "the wrong file")] == acts(shop, OF_NO_QUEUE)
+    assert ("cancel", f"task 'wrong file' {task.id}", 2, "the wrong file") in acts(shop, OF_NO_QUEUE)
     assert [] == shop.app.operate(shop.worker).waiting.fetch(["1", "2"])
 
 

@@ -24,8 +24,9 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
     "unblock": lambda queue, _: [["unblock", queue, "blocked"]],
     "run-now": lambda queue, _: [["run-now", queue, "--all"]],
     "delete": lambda queue, _: [["delete", queue, "--all"], ["delete", queue, "--morgue", "bad 1"]],
-    "pause": lambda queue, _: [["pause", queue]],
-    "resume": lambda queue, _: [["resume", queue]],
+    "cancel": lambda queue, _: [["cancel", queue, "later"]],
+    "pause": lambda queue, _: [["pause", queue], ["pause", queue, "--id", "later"]],
+    "resume": lambda queue, _: [["resume", queue], ["resume", queue, "--id", "later"]],
     "reshard": lambda queue, _: [
         ["reshard", queue, "--to", "6"],
         ["reshard", queue, "--to", "6", "--announce"],
@@ -41,11 +42,11 @@ ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
 }
 """Commands that change what others work with."""
 ASK_ELSEWHERE: Final = {"replay", "reset", "stack schedules", "undo", "edit", "evict", "tasks"}
-"""As these: tests of their own have what they need, kept runs, a change, an embedded server, an AWS, a holder and a task."""
+"""As these: tests of their own have their kept runs, a change, an embedded server, an AWS, a holder and a task."""
 LOOK: Final = {
     *("doctor", "show", "why", "stats", "verify", "runs", "dashboard", "redis", "completion", "schedules", "stack"),
     *("ls", "errors", "tenants", "activity", "schedules list", "schedules next", "schedules load", "schedules diff"),
-    *("schedules dump", "stack costs"),
+    *("schedules dump", "stack costs", "alerts", "open"),
 }
 ARE_THE_ACT: Final = {
     "run",

@@ -206,6 +206,6 @@ def test_the_activity_tells_who_what_where_and_why(shop: ShopOfCommands, monkeyp
     assert lines[1].startswith("    from web-1, session process ")
     assert f"  ann (lowkiq)  delete  {shop.queue}  1 selected: '1'  1 changed" in lines[2]
     assert "    why: left by a test" == lines[4]
-    assert ["pause", "delete"] == [one["action"] for one in everything["activity"]]
+    assert ["pause", "delete"] == [one["action"] for one in everything["activity"] if one["queue"] == shop.queue]
     assert "0 actions\n" == shop.run("activity", "--since", "2100-01-01T00:00")[2]
     assert 2 == shop.run("activity", "--since", "whenever")[0]

@@ -10,7 +10,9 @@ from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.dashboard.security.auth import Account, Auth, Token
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import OPERATOR
+from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
 
 SECRET = "e" * 20
 HOSTILE = "</textarea><script>alert(1)</script>"
@@ -65,24 +67,24 @@ def test_a_form_edits_a_payload_and_the_activity_takes_it_back(app: Lowkiq, work
 
 
 @pytest.mark.parametrize(
-    ("payload", "reason", "sentence"),
+    ("sent", "sentence"),
     [
-        ("{", "why", "not JSON"),
-        ('"\\ud800"', "why", "not JSON"),
-        ("1", "", "reason"),
-        ("1", "x" * 201, "reason"),
+        (("{", "why"), "not JSON"),
+        (('"\\ud800"', "why"), "not JSON"),
+        (("1", ""), "reason"),
+        (("1", "x" * 201), "reason"),
     ],
 )
-def test_what_cannot_be_a_payload_is_refused(  # noqa: PLR0917 - a case
-    app: Lowkiq, worker: Any, clock: ManualClock, payload: str, reason: str, sentence: str
+def test_what_cannot_be_a_payload_is_refused(
+    app: Lowkiq, worker: Any, clock: ManualClock, sent: tuple[str, str], sentence: str
 ) -> None:
     """With a sentence that says why; nothing is changed."""
     worker.push("a", 1)
     browser = browser_of(app, clock, "olga")
     (old,) = app.operate(worker).payloads("a")
     fields = {"queue": worker.queue_name, "id": "a", "arrival": str(old.arrival)}
-    encoded = {**fields, "payload": payload.encode(errors="surrogatepass"), "reason": reason}
-    answer = browser.send("/actions/edit", encoded)
+    payload, reason = sent
+    answer = browser.send("/actions/edit", {**fields, "payload": payload, "reason": reason})
     assert 400 == answer.status
     assert sentence in answer.words
     assert [1] == [one.payload for one in app.operate(worker).payloads("a")]
@@ -91,11 +93,7 @@ def test_what_cannot_be_a_payload_is_refused(  # noqa: PLR0917 - a case
 def test_what_a_mask_hides_cannot_be_edited(make_app: Any, queue_name: str, clock: ManualClock) -> None:
     """Neither by the form nor by the API: what is not seen cannot be edited."""
     app = make_app(mask=lambda _queue, _id, payload: {**payload, "card": "***"} if "card" in payload else payload)
-
-    @app.worker(queue_name=queue_name)
-    def work(batch: Any) -> None:
-        """Nothing."""
-
+    work = declare(app, queue_name, Notes())
     work.push_many([{"id": "a", "payload": {"card": "4111"}}, {"id": "b", "payload": {"x": 1}}])
     browser = browser_of(app, clock, "olga", "robot")
     operate = app.operate(work)

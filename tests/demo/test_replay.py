@@ -15,6 +15,7 @@ from local.demo.replay import Replay
 from local.demo.table import Table
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.jobs.job import NEVER_FAILED, Delivery
+from lowkiq_lambda.store.shard.lease_replies import NO_REQUESTS, Requests
 
 
 class Given(Faults):
@@ -33,6 +34,7 @@ class HandlerContext:
     """A drain that has all the time."""
 
     token = 1
+    requests: Requests = NO_REQUESTS
 
     def remaining(self) -> float:
         """Plenty."""

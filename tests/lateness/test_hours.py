@@ -91,3 +91,16 @@ def test_the_usual_time_is_that_of_hours_with_as_many_ids_in_a_call() -> None:
     assert None is usual_took([*[hour] * (FEWEST_HOURS - 1), fuller], 3_600.0, 1.0)
     assert None is usual_took([hour] * FEWEST_HOURS, 8 * 86_400.0, 1.0)
     assert None is usual_took([hour] * FEWEST_HOURS, 3_600.0, None)
+
+
+def test_what_holders_did_travels_with_a_move(played: Played) -> None:
+    """Calls and times of a queue are the same before and after, in other shards."""
+    played.push(range(20))
+    played.minute()
+    before = played.app.operate.metrics()[played.worker.queue_name]
+    played.app.operate(played.worker).reshard(to=3)
+    after = played.app.operate.metrics()[played.worker.queue_name]
+
+    assert 3 == len(after.shards)
+    assert (20, before.calls, before.busy) == (after.calls, after.calls, after.busy)
+    assert before.held == pytest.approx(after.held, abs=0.01)

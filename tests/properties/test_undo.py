@@ -1,7 +1,7 @@
 """Undo beside everything else that happens to a queue: nothing is lost, doubled, or done again."""
 
 from collections import Counter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,7 +9,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda import Batch, Worker
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -17,6 +16,9 @@ from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.stored import stored
 from tests.kit.workers import declare
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.bulk_actions import Changed
 
 IDS = ("a", "b", "c")
 FAILING = st.sampled_from([{*IDS}, {*IDS}, {"a", "b"}, {"c"}, set[str]()])
@@ -67,7 +69,6 @@ class UndoMachine(RuleBasedStateMachine):
         while self.meanwhile:
             self.act(*self.meanwhile.pop())
         for job_id, payloads in batch.items():
-            assert sorted(payloads) == [*payloads]
             if job_id in self.failing:
                 batch.fail(job_id, "no")
             else:

@@ -10,6 +10,7 @@ import pytest
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker, discard_on
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.run_time import RunLimits
+from lowkiq_lambda.store.shard.lease_replies import NO_REQUESTS, Requests
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.coroutines import declare_async, visit
 from tests.kit.handlers import Notes
@@ -178,6 +179,7 @@ class Budgeted:
     """A drain with an hour left."""
 
     token = 1
+    requests: Requests = NO_REQUESTS
 
     def remaining(self) -> float:
         """An hour."""

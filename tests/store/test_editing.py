@@ -90,7 +90,7 @@ def test_what_has_changed_since_is_refused(desk: Desk) -> None:
     (first,) = desk.queue.payloads("a")
     desk.queue.edit("a", first.arrival, 2, reason=REASON)
     with pytest.raises(EditRefused, match="changed since you looked"):
-        desk.queue.edit("a", first.arrival, 3, reason=REASON, seen=first.digest)
+        desk.queue.edit("a", first.arrival, 3, reason=REASON, digest=first.digest)
     with pytest.raises(EditRefused, match="look again"):
         desk.queue.edit("a", 4711, 3, reason=REASON)
     assert [2] == [one.payload for one in desk.queue.payloads("a")]

@@ -15,12 +15,14 @@ from lowkiq_lambda.engine.iteration import MAX_CURSOR_BYTES, Iteration, iterate
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.jobs.progress import JobProgress, load_progress
 from lowkiq_lambda.jobs.retry import MAX_DELAY
+from lowkiq_lambda.store.shard.lease_replies import NO_REQUESTS, Requests
 
 
 class Context:
     """A handler's time and lease: there is enough of both."""
 
     token = 1
+    requests: Requests = NO_REQUESTS
 
     def remaining(self) -> float:
         """Seconds that are left."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
-import msgspec
 from cyclopts import App, Parameter
 
 from lowkiq_lambda.app import Lowkiq
@@ -16,7 +15,7 @@ from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import ago, utc, visible
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+from lowkiq_lambda.operate.presentation.schedules import EntryResponse, RanNow, Removed, entry_fields
 
 _CODES: Final = """
 EXIT CODES
@@ -50,20 +49,6 @@ Name: TypeAlias = Annotated[str, Parameter(name="NAME", help="The name of the en
 Names: TypeAlias = Annotated[str, Parameter(name="NAME", help="The names of entries.", negative="")]
 AllEntries: TypeAlias = Annotated[bool, flag("All entries of the queue, in place of names.")]
 Json: TypeAlias = Annotated[bool, flag("Write the entries as GET /api/v1/schedules does; times are Unix seconds.")]
-
-
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that was pushed. `merged`: the id was waiting already; `due_at`: when it is due, in Unix seconds."""
-
-    id: str
-    merged: bool
-    due_at: float
-
-
-class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the entry was removed."""
-
-    removed: bool
 
 
 def print_entries(
@@ -100,7 +85,7 @@ def run_entry(  # noqa: PLR0913 - the options of a command line
         raise ConfigError(str(error)) from error
     note(loaded, worker.queue_name, "run now", _entry(name), 1, reason)
     if json:
-        write_json(Ran(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at))
+        write_json(RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at))
     else:
         merged = ", which waited already" if pushed.merged else ""
         say(visible(f"pushed {pushed.id}{merged}, due at {utc(pushed.due_at)}"))
@@ -165,7 +150,7 @@ def switch_off(  # noqa: PLR0913 - the options of a command line
 def _switch(  # noqa: PLR0913 - what the commands are given
     queue: str,
     names: Sequence[str] | None,
-    given: tuple[str | None, str | None],
+    options: tuple[str | None, str | None],
     *,
     on: bool,
     yes: bool,
@@ -173,7 +158,7 @@ def _switch(  # noqa: PLR0913 - what the commands are given
 ) -> int:
     if names is not None and not names:
         raise ConfigError("Give names of entries, or --all: one of the two.")
-    loaded, reason = app_of(given[0]), given[1]
+    loaded, reason = app_of(options[0]), options[1]
     worker = worker_of(loaded, queue)
     changing = sum(entry.is_on != on for entry in _entries(loaded, worker) if names is None or entry.name in names)
     target = _targets(names)

@@ -99,7 +99,7 @@ def put(  # noqa: PLR0913 - the options of a command line
 
 
 def _options(**texts: str | None) -> dict[str, Any]:
-    """What `Schedules.put` takes. Raises ConfigError for a text that is no length of time, moment or JSON."""
+    """The arguments of `Schedules.put`. Raises ConfigError for a text that cannot be read as such."""
     options: dict[str, Any] = {}
     for field, text in texts.items():
         if text is None:

@@ -13,9 +13,10 @@ from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.dashboard.undoing import undo_action
-from lowkiq_lambda.operate.acts.bulk_actions import Changed as ChangedIds
+from lowkiq_lambda.operate.acts.bulk_actions import Changed
 from lowkiq_lambda.operate.acts.undoing import UndoableAction
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.processes import Process
 
@@ -47,7 +48,7 @@ class Unblocked(JobIds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     how: Literal["retry", "skip"] = "retry"
 
 
-class Changed(msgspec.Struct, frozen=True):
+class ChangedJobs(msgspec.Struct, frozen=True):
     """The number of changed ids. Jobs that were pushed after the call do not change.
 
     `action_id`: POST actions/{id}/undo takes the action back, for ten minutes, for `undoable` of the ids; null if it
@@ -83,46 +84,39 @@ class UndoableActions(msgspec.Struct, frozen=True, kw_only=True):
     actions: dict[str, list[UndoableAction]]
 
 
-class Paused(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
-
-    paused: bool
-    until: float | None
-
-
 class Evicted(msgspec.Struct, frozen=True):
     """Whether the holder was evicted; false if it no longer held the shard."""
 
     evicted: bool
 
 
-def delete_waiting(context: RequestContext, params: JobIds) -> Changed:
+def delete_waiting(context: RequestContext, params: JobIds) -> ChangedJobs:
     """Delete waiting jobs. Jobs in flight stay."""
     return _to_chosen(context, params, "delete", lambda queue: queue.waiting.delete(params.ids))
 
 
-def run_now(context: RequestContext, params: JobIds) -> Changed:
+def run_now(context: RequestContext, params: JobIds) -> ChangedJobs:
     """Make waiting jobs due now, in their order."""
     return _to_chosen(context, params, "run_now", lambda queue: queue.waiting.run_now(params.ids))
 
 
-def kill(context: RequestContext, params: JobIds) -> Changed:
+def kill(context: RequestContext, params: JobIds) -> ChangedJobs:
     """Kill waiting jobs that have failed. Jobs that have not failed stay."""
     return _to_chosen(context, params, "kill", lambda queue: queue.waiting.kill(params.ids))
 
 
-def unblock(context: RequestContext, params: Unblocked) -> Changed:
+def unblock(context: RequestContext, params: Unblocked) -> ChangedJobs:
     """Let blocked jobs go on. Jobs that are not blocked stay."""
     action = "unblock" if params.how == "retry" else "unblock_skipping"
     return _to_chosen(context, params, action, lambda queue: queue.unblock(params.ids, params.how))
 
 
-def requeue(context: RequestContext, params: JobIds) -> Changed:
+def requeue(context: RequestContext, params: JobIds) -> ChangedJobs:
     """Requeue jobs from the morgue, due now."""
     return _to_chosen(context, params, "requeue", lambda queue: queue.morgue.requeue(params.ids))
 
 
-def delete_dead(context: RequestContext, params: JobIds) -> Changed:
+def delete_dead(context: RequestContext, params: JobIds) -> ChangedJobs:
     """Delete jobs from the morgue."""
     return _to_chosen(context, params, "delete_dead", lambda queue: queue.morgue.delete(params.ids))
 
@@ -135,7 +129,7 @@ def undoable(context: RequestContext, params: NoParams) -> UndoableActions:
 
 
 def undo(context: RequestContext, params: OneAction) -> UndoResult:
-    """Take back an action on jobs, for ten minutes. What has run or changed since stays as it is."""
+    """Take back an action on jobs, for ten minutes. Ids that have run or changed since stay as they are."""
     try:
         queue, undone = undo_action(context, params.id)
     except ValueError as error:
@@ -178,13 +172,13 @@ def evict(context: RequestContext, params: Holder) -> Evicted:
 
 
 def _to_chosen(
-    context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], ChangedIds]
-) -> Changed:
+    context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], Changed]
+) -> ChangedJobs:
     worker = worker_named(context, params.queue)
     changed = act(context.app.operate(worker))
     more = {"action_id": changed.action_id} if changed.action_id else {}
     activity.note(context, action, params.queue, selected(params.ids), int(changed), **more)
-    return Changed(int(changed), changed.action_id or None, changed.undoable)
+    return ChangedJobs(int(changed), changed.action_id or None, changed.undoable)
 
 
 class ProcessParams(msgspec.Struct, frozen=True, kw_only=True):

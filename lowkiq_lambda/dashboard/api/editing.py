@@ -10,7 +10,7 @@ from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, edit_payload, is_seen
+from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, PayloadEdit, edit_payload, is_seen
 from lowkiq_lambda.operate.acts.editing import LONGEST_REASON, EditRefused
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
 
@@ -19,7 +19,7 @@ class JobOfPayloads(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a queue."""
 
     queue: QueueName
-    id: Annotated[str, Meta(min_length=1, max_length=65_536)]
+    id: Annotated[str, Meta(min_length=1, max_length=65_536, description="The id of the job.")]
 
 
 class EditablePayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,20 +38,20 @@ class PayloadsResponse(msgspec.Struct, frozen=True, kw_only=True):
     payloads: list[EditablePayload]
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Another payload for the place of one. `seen`: the `digest` of the payload that was looked at."""
+class EditParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another payload for the place of one. `digest`: the `digest` of the payload that was looked at."""
 
     queue: QueueName
     id: Annotated[str, Meta(min_length=1, max_length=65_536)]
     arrival: Annotated[int, Meta(ge=0, lt=2**48)]
     payload: Any
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
-    seen: Annotated[str, Meta(min_length=40, max_length=40)] | msgspec.UnsetType = msgspec.UNSET
+    digest: Annotated[str, Meta(min_length=40, max_length=40)] | msgspec.UnsetType = msgspec.UNSET
     keep_cursor: bool = False
 
 
 class EditResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the payload is, and whether it has become one with an equal one. `action_id`: as of other actions."""
+    """The place of the payload, and whether it has become one with an equal one. `action_id`: as of other actions."""
 
     place: Literal["waiting", "dead"]
     merged: bool
@@ -81,23 +81,15 @@ def payloads(context: RequestContext, params: JobOfPayloads) -> PayloadsResponse
     )
 
 
-def edit(context: RequestContext, params: Edit) -> EditResult:
+def edit(context: RequestContext, params: EditParams) -> EditResult:
     """Put another payload in the place of one that waits or is dead. It needs a right of its own."""
     worker = worker_named(context, params.queue)
     if context.visitor is None or not context.visitor.may_edit:
         raise ApiError(HTTPStatus.FORBIDDEN, "forbidden", NOT_ALLOWED)
     try:
-        edited = edit_payload(
-            context,
-            params.queue,
-            context.app.operate(worker),
-            params.id,
-            params.arrival,
-            params.payload,
-            reason=params.reason,
-            seen=None if isinstance(params.seen, msgspec.UnsetType) else params.seen,
-            keep_cursor=params.keep_cursor,
-        )
+        digest = None if isinstance(params.digest, msgspec.UnsetType) else params.digest
+        how = PayloadEdit(params.id, params.arrival, params.payload, params.reason, digest, params.keep_cursor)
+        edited = edit_payload(context, worker, how)
     except NotSeen as error:
         raise ApiError(HTTPStatus.FORBIDDEN, "forbidden", str(error)) from error
     except EditRefused as error:

@@ -114,6 +114,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("rejected_total", "counter", "rejected", "Ids that ended with Rejected, or were discarded."),
     MetricFamily("discarded_total", "counter", "discarded", "Ids of which a rule of the worker discarded a payload."),
     MetricFamily("expired_total", "counter", "expired", "Payloads whose time was over."),
+    MetricFamily("cancelled_total", "counter", "cancelled", "Ids that an operator has stopped for good."),
     MetricFamily("checkpointed_total", "counter", "checkpointed", "Runs that came further and ended before their job."),
     MetricFamily("payloads_total", "counter", "payloads", "Payloads that the handler performed."),
     MetricFamily("superseded_total", "counter", "superseded", "Payloads that a newer one of their id replaced."),

@@ -17,7 +17,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.jobs import serializer_for
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+from lowkiq_lambda.operate.presentation.schedules import EntryResponse, RanNow, Removed, entry_fields
 from lowkiq_lambda.schedules.cron import LONGEST_TEXT
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
 from lowkiq_lambda.schedules.records import ScheduleView
@@ -83,20 +83,6 @@ class Switched(msgspec.Struct, frozen=True):
     """Whether the entries are on now."""
 
     is_on: bool
-
-
-class RanNow(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that was pushed. `merged`: the id was waiting already; `due_at`: when it is due, in Unix seconds."""
-
-    id: str
-    merged: bool
-    due_at: float
-
-
-class Removed(msgspec.Struct, frozen=True):
-    """Whether the entry was removed."""
-
-    removed: bool
 
 
 def schedules(context: RequestContext, params: SchedulesParams) -> list[EntryResponse]:

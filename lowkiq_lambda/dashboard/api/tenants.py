@@ -7,11 +7,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard import activity
-from lowkiq_lambda.dashboard.api.actions import Pause, Paused, WholeQueue
+from lowkiq_lambda.dashboard.api.actions import Pause, WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.presentation.tenants import TenantsFound, tenants_response
 from lowkiq_lambda.views.queues import TenantOrder
 

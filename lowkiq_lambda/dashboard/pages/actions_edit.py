@@ -1,11 +1,13 @@
 """The form that edits a payload, and the edit."""
 
+from collections.abc import Mapping
+
 import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, edit_payload, is_seen
+from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, PayloadEdit, edit_payload, is_seen
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.operate.acts.editing import LONGEST_REASON, EditRefused
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
@@ -60,35 +62,28 @@ def ask(context: RequestContext) -> Response:
 
 def act(context: RequestContext) -> Response:
     """Edit; a redirect to the job."""
-    form = context.form
-    worker, job_id = context.worker_named(form.get("queue", "")), form.get("id", "")
+    worker, job_id = context.worker_named(context.form.get("queue", "")), context.form.get("id", "")
     if worker is None:
         return context.refuse(404, NO_QUEUE)
     if context.visitor is None or not context.visitor.may_edit:
         return context.refuse(403, NOT_ALLOWED)
     try:
-        payload = msgspec.json.decode(form.get("payload", "").encode())
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        return context.refuse(400, f"Nothing was changed. The payload is not JSON: {error}.")
-    arrival = form.get("arrival", "")
-    if not (arrival.isascii() and arrival.isdigit()):
-        return context.refuse(400, "Nothing was changed. The form has no arrival number.")
-    try:
-        edit_payload(
-            context,
-            worker.queue_name,
-            context.app.operate(worker),
-            job_id,
-            int(arrival),
-            payload,
-            reason=form.get("reason", ""),
-            seen=form.get("seen") or None,
-            keep_cursor=form.get("keep_cursor") == "1",
-        )
+        edit_payload(context, worker, _edit_of(context.form, job_id))
     except NotSeen as error:
         return context.refuse(403, str(error))
-    except EditRefused as error:
-        return context.refuse(409, f"Nothing was changed. {error}")
     except (JobError, ValueError) as error:
-        return context.refuse(400, f"Nothing was changed. {error}")
+        return context.refuse(409 if isinstance(error, EditRefused) else 400, f"Nothing was changed. {error}")
     return context.redirect("job", queue=worker.queue_name, id=job_id)
+
+
+def _edit_of(form: Mapping[str, str], job_id: str) -> PayloadEdit:
+    """The edit that the form asks for. Raises ValueError."""
+    arrival = form.get("arrival", "")
+    if not (arrival.isascii() and arrival.isdigit()):
+        raise ValueError("The form has no arrival number.")
+    try:
+        payload = msgspec.json.decode(form.get("payload", "").encode())
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise ValueError(f"The payload is not JSON: {error}.") from error
+    keeps_cursor, digest = form.get("keep_cursor") == "1", form.get("seen") or None
+    return PayloadEdit(job_id, int(arrival), payload, form.get("reason", ""), digest, keeps_cursor)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -12,6 +12,9 @@ from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Aut
 from lowkiq_lambda.dashboard.security.caller import is_loopback
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.settings.config import EnvSettings, variable_of
+
+_ROLES: Final[Mapping[str, Role]] = {"operator": "operator", "reader": "reader", "editor": "operator"}
+"""The word for an account or a token, and its role: an editor is an operator who may edit payloads."""
 
 
 class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
@@ -24,16 +27,13 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     dashboard_reader_password: str | None = None
     """The password that all readers share."""
     dashboard_tokens: str | None = None
-    """Tokens of programs: `name:role:secret`, separated by commas."""
+    """Tokens of programs: `name:role:secret` of a reader, operator or editor, separated by commas."""
     dashboard_claims: Literal["jwt", "iam"] | None = None
     """The kind of API Gateway's authorizer whose claims are trusted; `…_operators` and `…_readers` have the rules."""
     dashboard_operators: str | None = None
     """Rules `claim=value`, or `a=b&c=d` where both must hold, separated by commas, on the claims of operators."""
     dashboard_readers: str | None = None
     """The same on those of readers."""
-    dashboard_editors: str | None = None
-    """The names of operators who may edit payloads, of accounts, tokens or callers, separated by commas; by default
-    nobody may."""
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
     """Seconds without a request for a page, after which a session ends."""
     dashboard_trusted_proxies: str = ""
@@ -69,7 +69,7 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
             tokens=[*_tokens(self.dashboard_tokens or "")],
             claims=self._trusted_claims(),
             session_lifetime=self.dashboard_session_lifetime,
-            editors=_listed(self.dashboard_editors or ""),
+            editors=[*self._editors()],
         )
 
     def trusted_proxies(self) -> list[str]:
@@ -87,14 +87,20 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
         )
 
     def _accounts(self) -> Iterator[Account]:
-        for name, role, password in _people(self.dashboard_accounts or "", "dashboard_accounts", "password"):
+        for name, word, password in _people(self.dashboard_accounts or "", "dashboard_accounts", "password"):
             if name in {"operator", "reader"}:
                 raise ConfigError(
                     f"{variable_of('dashboard_accounts')} names an account {name!r}: that is the one of the shared "
                     "password. Give each person their own name.",
                     setting="dashboard_accounts",
                 )
-            yield Account(name, password, role)
+            yield Account(name, password, _ROLES[word])
+
+    def _editors(self) -> Iterator[str]:
+        for setting in ("dashboard_accounts", "dashboard_tokens"):
+            yield from (
+                name for name, word, _ in _people(getattr(self, setting) or "", setting, "") if word == "editor"
+            )
 
     def _trusted_claims(self) -> TrustedClaims | None:
         if self.dashboard_claims is None:
@@ -123,27 +129,26 @@ def _network(text: str) -> str:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for name, role, secret in _people(text, "dashboard_tokens", "secret"):
-        yield Token(name, secret, role)
+    for name, word, secret in _people(text, "dashboard_tokens", "secret"):
+        yield Token(name, secret, _ROLES[word])
 
 
-def _people(text: str, setting: str, secret: str) -> Iterator[tuple[str, Role, str]]:
-    """Name, role and secret of each; a secret may have colons. Raises ConfigError, which has no secret."""
+def _people(text: str, setting: str, secret: str) -> Iterator[tuple[str, str, str]]:
+    """Name, word and secret of each; a secret may have colons. Raises ConfigError, which has no secret."""
     names: set[str] = set()
     for line in _listed(text):
         name, _, rest = line.partition(":")
         word, _, own = rest.partition(":")
-        role: Role | None = "operator" if word == "operator" else "reader" if word == "reader" else None
-        if role is None or not (name and own):
+        if word not in _ROLES or not (name and own):
             raise ConfigError(
-                f"{variable_of(setting)} is refused: expected name:operator:{secret} or name:reader:{secret}, "
-                "separated by commas.",
+                f"{variable_of(setting)} is refused: expected name:operator:{secret}, name:reader:{secret} or "
+                f"name:editor:{secret}, separated by commas.",
                 setting=setting,
             )
         if name in names and setting == "dashboard_accounts":
             raise ConfigError(f"{variable_of(setting)} has two accounts {name!r}.", setting=setting)
         names.add(name)
-        yield name, role, own
+        yield name, word, own
 
 
 class Entry(NamedTuple):

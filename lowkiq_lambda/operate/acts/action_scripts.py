@@ -23,13 +23,16 @@ ActionName: TypeAlias = Literal[
     "unblock_skipping",
     "undo",
     "edit",
+    "cancel",
+    "pause_jobs",
+    "resume_jobs",
 ]
 """`run_now`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `kill_delayed`: ids that
 are not due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
 `requeue`: dead ids wait again. `requeue_waiting`: ids that are due wait for a later time. `delete_dead`: dead ids are
 deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them. `undo`: takes back one of
-those; in place of ids it takes the numbers of its rows.
-`edit`: another payload takes the place of one."""
+those; in place of ids it takes the numbers of its rows. `edit`: another payload takes the place of one.
+`cancel`, `pause_jobs`, `resume_jobs`: requests for single ids, in flight too."""
 
 UNDOABLE: Final[frozenset[ActionName]] = frozenset(
     {
@@ -87,6 +90,8 @@ class ActionProgress(NamedTuple):
     resume: bytes
     undoable: int = 0
     skipped: tuple[bytes, ...] = ()
+    words: Mapping[str, str] = {}
+    """What the action says of ids: `paused` of one that it left, as it is paused; of requests their effects."""
 
 
 class SnapshotReply(ReplyShape, frozen=True):
@@ -123,6 +128,9 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "undo": ActionScript("undo", lambda _snapshot, _changed: morgue_limits),
         "edit": ActionScript("edit", lambda _snapshot, _changed: ()),
         "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
+        "cancel": ActionScript("cancel", lambda _snapshot, _changed: [*morgue_limits]),
+        "pause_jobs": ActionScript("pause_jobs", lambda _snapshot, _changed: ()),
+        "resume_jobs": ActionScript("resume_jobs", lambda _snapshot, _changed: ()),
     }
 
 

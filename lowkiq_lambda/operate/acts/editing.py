@@ -13,7 +13,7 @@ from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
 from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
 from lowkiq_lambda.operate.acts.undoing import ANY_ARRIVAL
-from lowkiq_lambda.operate.inspect.jobs import JobReader, JobReply
+from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.codec import dump_json
 
@@ -81,19 +81,20 @@ def edit(  # noqa: PLR0913 - what is edited, and how
     arrival: int,
     dumped: bytes,
     *,
-    seen: str | None,
+    digest: str | None,
     keep_cursor: bool,
     by: str,
 ) -> Edited:
     """Replace it. Raises JobError, EditRefused, BackendError."""
     text = id_text(job_id)
-    if not isinstance(arrival, int) or isinstance(arrival, bool) or not 0 <= arrival < 2**48:
+    number: object = arrival
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**48:
         raise ValueError(f"arrival must be the arrival number of a payload, not {arrival!r}.")
     there = {int.from_bytes(entry[PLACE - 6 : PLACE], "big"): entry[PLACE:] for _, entry in _entries(jobs, text)}
     old, action_id = there.get(arrival, b""), new_action_id()
     snapshot = ShardSnapshot(runner.reader.shards.home_of(text), 0.0, ANY_ARRIVAL, 0.0, 0, 0, 0)
     beginning = old[:_KEPT].decode(errors="replace")
-    more = (arrival, seen or digest_of(old), dumped, "1" if keep_cursor else "", by, beginning)
+    more = (arrival, digest or digest_of(old), dumped, "1" if keep_cursor else "", by, beginning)
     done = runner.call_once("edit", snapshot, [text], 0, b"", *more, action_id=action_id)
     words = [word.decode() for word in done.skipped]
     if not done.changed:
@@ -131,12 +132,7 @@ def checked_reason(reason: object) -> str:
 def _entries(jobs: JobReader, job_id: str) -> Iterator[tuple[Place, bytes]]:
     lists: tuple[tuple[Literal["waiting", "morgue"], Place], ...] = (("waiting", "waiting"), ("morgue", "dead"))
     for where, place in lists:
-        for reply in jobs.look_up(where, [job_id], _as_it_is).values():
-            yield from ((place, entry) for entry in reply.entries)
-
-
-def _as_it_is(reply: JobReply) -> JobReply:
-    return reply
+        yield from ((place, entry) for entry in jobs.entries(where, job_id))
 
 
 def _loaded(load: Callable[[bytes], object], dumped: bytes) -> object:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast, get_args
 
 import msgspec
@@ -14,7 +14,7 @@ from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
 from lowkiq_lambda.store.shard.keys import UNDO, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import ReplyShape
+from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 
 ACTION_ID: Final = re.compile("[0-9a-f]{16}")
 ANY_ARRIVAL: Final = 2**53
@@ -60,7 +60,7 @@ class UndoableReply(ReplyShape, frozen=True):
 def undoable(reader: ShardReader) -> list[UndoableAction]:
     """The actions on ids of the queue that can be undone, the newest first. Raises BackendError."""
     by_id: dict[str, UndoableAction] = {}
-    args = dict.fromkeys(_with_rows(reader), ())
+    args: dict[ShardRef, Sequence[Argument]] = dict.fromkeys(_with_rows(reader), ())
     for of_shard in reader.read("undoable", args, lambda shard, reply: [*_actions(reader, shard, reply)]):
         for action in of_shard:
             other = by_id.get(action.id, action)
@@ -95,7 +95,7 @@ def undo(runner: ActionRunner, action_id: str) -> Undone:
 def _undo_in(
     runner: ActionRunner, shard: ShardRef, action_id: str, own_id: str
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """What each call has changed, how many ids of the undo can be undone, and why rows were skipped."""
+    """Of each call: how many ids it has changed, how many of the undo can be undone, and why rows were skipped."""
     snapshot = ShardSnapshot(shard, 0.0, ANY_ARRIVAL, 0.0, 0, 0, 0)
     for numbers in _numbers(runner.reader, shard, action_id):
         left = numbers
@@ -109,7 +109,7 @@ def _numbers(reader: ShardReader, shard: ShardRef, action_id: str) -> Iterator[l
     """The numbers of the rows of an action, newest first."""
     of_shard, following = reader._replace(shards=only(shard)), b"+"
     while following:
-        args = {shard: [action_id, following]}
+        args: dict[ShardRef, Sequence[Argument]] = {shard: [action_id, following]}
         (reply,) = of_shard.read("undo_rows_of", args, lambda _, reply: RowsReply.of(reply))
         following = reply.following
         yield [number.decode() for number in reply.numbers]

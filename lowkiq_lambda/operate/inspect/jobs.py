@@ -168,6 +168,17 @@ class JobReader:
             left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
         return views
 
+    def entries(self, where: JobList, job_id: str) -> list[bytes]:
+        """The places and payloads of an id as they are stored, as many as are shown. Raises BackendError."""
+        entries: list[bytes] = []
+
+        def view(reply: JobReply) -> JobView:
+            entries[:] = reply.entries
+            return self.job(reply)
+
+        self.look_up(where, [job_id], view)
+        return entries
+
     def job(self, reply: JobReply) -> JobView:
         """A job that waits or is in flight."""
         return JobView(

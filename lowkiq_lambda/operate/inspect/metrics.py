@@ -51,6 +51,7 @@ class ShardCounts(ReplyShape, frozen=True):
     damaged: int
     discarded: int
     expired: int
+    cancelled: int
     blocked: int
     calls: int
     busy_ms: float
@@ -170,7 +171,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(len(resting), age(now, [*chain.from_iterable(paused), reply.tenants_paused_at])),
         *(reply.damaged, reply.blocked, reply.superseded, reply.trimmed),
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
-        *(reply.discarded, reply.expired),
+        *(reply.discarded, reply.expired, reply.cancelled),
         *(reply.calls, reply.busy_ms / 1_000, reply.computing_ms / 1_000),
         # A holder tells of its time when it settles, and a call may go on for long.
         reply.held_ms / 1_000

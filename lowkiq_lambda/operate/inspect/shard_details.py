@@ -9,8 +9,9 @@ import msgspec
 
 from lowkiq_lambda.jobs.job import NEVER_FAILED, Failure, tenant_of
 from lowkiq_lambda.operate.inspect.progress import progress_view
+from lowkiq_lambda.operate.inspect.requests import read_requests
 from lowkiq_lambda.operate.inspect.tenants import read_note
-from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, REQUESTS, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.nodes import FAR, FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -66,6 +67,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     limited: bytes
     tenant: list[Any]
     failures: list[tuple[bytes, bytes, bytes, bytes]]
+    requests: list[list[bytes]]
     expires_at: bytes
 
 
@@ -105,7 +107,7 @@ def explain_in_each(
 
     def read(shard: ShardRef, reply: Reply) -> JobExplanation:
         if reply[-1] == _UNKNOWN:
-            (explanation,) = reader.read("explain_job", {shard.using((EXPIRY,)): (job_id,)}, read)
+            (explanation,) = reader.read("explain_job", {shard.using((EXPIRY, REQUESTS)): (job_id,)}, read)
             return explanation
         return _explanation(reader, shard, job_id, reply, load_error)
 
@@ -150,6 +152,7 @@ def _explanation(
             for at, count, error, rule in job.failures
         ),
         expires_at=_time(job.expires_at),
+        requests=read_requests(shard, job.requests) if job.requests else (),
     )
 
 

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class WatchDuty:
-    """Once a minute: four round trips for all queues of the app, and a few more for each that is late."""
+    """Once a minute: six round trips for all queues of the app, and some ten for each that is late."""
 
     name: Final = WATCH
     every: Final = 60.0

@@ -77,11 +77,11 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
 class Present(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a queue beside its minutes.
 
-    `at_it`: a clause with the people or the change at work, or empty. `limits`: the limits that count, in words. `suspects`: ids that run
-    alone, as they failed in company or their process died. `usual`: seconds of a call in the median hour of the last
-    week, of calls with as many ids. `hot`: the share of its load that the busiest shard would keep with twice the
-    shards, and `hottest` the id with the most payloads in it. `computing`: as in `Minute`, where handlers show none.
-    `waits`: seconds for which ids may wait for a holder.
+    `at_it`: a clause with the people or the change at work, or empty. `limits`: the limits that count, in words.
+    `suspects`: ids that run alone, as they failed in company or their process died. `usual`: seconds of a call in the
+    median hour of the last week, of calls with as many ids. `hot`: the share of its load that the busiest shard would
+    keep with twice the shards, and `hottest` the id with the most payloads in it. `computing`: as in `Minute`, where
+    handlers show none. `waits`: seconds for which ids may wait for a holder.
     """
 
     limit: float = LATE

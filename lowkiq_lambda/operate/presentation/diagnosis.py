@@ -29,6 +29,8 @@ from lowkiq_lambda.operate.presentation.diagnosis_words import (
 )
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
 from lowkiq_lambda.operate.presentation.limit_words import tenant_waits, wait_of_tenant, why_limited
+from lowkiq_lambda.operate.presentation.requests import request_words
+from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.views.limits import LimitsView
 from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
 
@@ -62,9 +64,18 @@ def diagnose(
     `max_retry_count`: that of the worker, if it is known.
     """
     answer = _answer(situation, concurrency, limits, max_retry_count)
+    if situation.requests:
+        requests = tuple([request_words(request, situation.shard.at) for request in situation.requests])
+        answer = msgspec.structs.replace(answer, more=answer.more + requests)
     if answer.kind in _TELL_THE_FAILURE:
         return answer
     return msgspec.structs.replace(answer, more=answer.more + has_failed(situation, max_retry_count))
+
+
+def _paused_until(situation: JobExplanation) -> float:
+    """The end of the pause of the id, as long as that lasts; else 0."""
+    ends = [FOREVER if one.until is None else one.until for one in situation.requests if one.kind == "pause"]
+    return max((at for at in ends if at > situation.shard.at), default=0.0)
 
 
 def _answer(
@@ -77,6 +88,8 @@ def _answer(
         return _in_flight(situation)
     if situation.due_at is None:
         return _not_waiting(situation)
+    if until := _paused_until(situation):
+        return Diagnosis("job paused", "The job itself is paused.", None if until >= FOREVER else until)
     if situation.closed:
         return Diagnosis(
             "closed",

@@ -26,3 +26,10 @@ def queue_stats(name: str, shards_count: int, metrics: Metrics) -> QueueStats:
     """The metrics with the name."""
     numbers = {field.name: getattr(metrics, field.name) for field in msgspec.structs.fields(Metrics)}
     return QueueStats(name=name, shards_count=shards_count, **numbers)
+
+
+class Paused(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
+
+    paused: bool
+    until: float | None

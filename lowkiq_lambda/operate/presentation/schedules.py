@@ -36,6 +36,20 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
 
 
+class RanNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The job that was pushed. `merged`: the id was waiting already; `due_at`: when it is due, in Unix seconds."""
+
+    id: str
+    merged: bool
+    due_at: float
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """Whether the entry was removed."""
+
+    removed: bool
+
+
 def entry_fields(schedules: Schedules, view: ScheduleView) -> dict[str, Any]:
     """The fields of an EntryResponse."""
     entry = view.entry

@@ -32,7 +32,7 @@ class Trouble(NamedTuple):
 def trouble_of(queue: QueueOverview) -> Trouble:
     """The worst of a queue.
 
-    A share of failures counts over the stretch of the overview. A pause alone is no trouble; one with due ids is.
+    A share of failures counts over the stretch of the overview. Due ids of a pause are trouble; a pause alone is not.
     """
     return min(_troubles(queue), key=lambda trouble: trouble.rank, default=Trouble("quiet"))
 

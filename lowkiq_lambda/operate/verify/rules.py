@@ -30,7 +30,8 @@ class Violation(msgspec.Struct, frozen=True):
 _BACK: Final = frozenset({"retried", "returned", "suspected", "checkpointed", "rest", "blocked"})
 """Outcomes after which delivered payloads wait again."""
 _MOVES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
-    "killed": (frozenset({WAITING}), MORGUE),
+    "killed": (frozenset({WAITING, FLIGHT}), MORGUE),
+    "cancelled": (frozenset({WAITING, FLIGHT}), "cancelled"),
     "deleted": (frozenset({WAITING, MORGUE}), "deleted"),
     "requeued": (frozenset({MORGUE}), WAITING),
     "restored": (frozenset({"deleted"}), WAITING),

@@ -1,5 +1,6 @@
 """How much one call of an action's script changes, and what it answers."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from lowkiq_lambda.store.shard.scripts import ReplyShape
@@ -10,11 +11,12 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 
 
 class ActionReply(ReplyShape, frozen=True):
-    """The reply of the scripts of actions, by include/action.lua; the last two of actions that can be undone."""
+    """The reply of the scripts of actions, by include/action.lua; its last parts where the action has them."""
 
     scripts = (
         *("delete", "delete_morgue", "run_now", "kill", "unblock"),
         *("requeue", "requeue_waiting", "task_cancel", "undo", "edit"),
+        *("cancel", "pause_jobs", "resume_jobs"),
     )
     status: bytes
     changed: int
@@ -25,3 +27,5 @@ class ActionReply(ReplyShape, frozen=True):
     """Of an action that can be undone: how many ids of the shard can be, by now."""
     skipped: tuple[bytes, ...] = ()
     """Of an undo: why rows were skipped."""
+    words: Sequence[bytes] = ()
+    """Ids, each with the word of the action for it behind it."""

@@ -81,6 +81,7 @@ RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
 EXPIRY: Final = "expiry"
+REQUESTS: Final = "requests"
 JOURNALLING: Final = "journalling"
 RUNS: Final = "runs"
 UNDO: Final = "undo"
@@ -97,6 +98,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
     EXPIRY: ("expiries",),
+    REQUESTS: (REQUESTS,),
     JOURNALLING: (),
     RUNS: (RUNS,),
     UNDO: (UNDO, "undo_notes"),
@@ -111,7 +113,7 @@ those of undo only with actions that can be undone, and with their undo. Journal
 no keys of its own: with it, more scripts get `journal`.
 """
 
-IN_USE: Final = (TRACKING, HEADERS, EXPIRY, JOURNALLING)
+IN_USE: Final = (TRACKING, HEADERS, EXPIRY, REQUESTS, JOURNALLING)
 """Features that a shard begins to use with a push, a retry, or for an operator: `in_use` in its meta has them."""
 TASKS: Final = "tasks"
 """In `in_use`, too, while the shard has items of any task: a process has to look after tasks."""

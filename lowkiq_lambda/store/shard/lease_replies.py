@@ -3,6 +3,7 @@
 import math
 import struct
 from collections.abc import Container, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -20,6 +21,13 @@ STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {
     b"quiet": "quiet",
 }
 """As scripts name them."""
+
+Request: TypeAlias = Literal["cancel", "pause"]
+"""An operator's request for one id in flight."""
+Requests: TypeAlias = Mapping[str, Request]
+"""Those of a shard, by id."""
+NO_REQUESTS: Final[Requests] = MappingProxyType({})
+_REQUESTS: Final[dict[bytes, Request]] = {b"c": "cancel", b"p": "pause"}
 
 _OBSTACLES: Final[dict[bytes, Obstacle]] = {b"HELD": "held", b"PAUSED": "paused", b"LIMITED": "limited"}
 _HEAD: Final = struct.Struct(">dd")
@@ -78,6 +86,7 @@ class Renewed(msgspec.Struct, frozen=True):
     """The reply to `renew`: the lease is prolonged, and whether its holder is to come to an end all the same."""
 
     stop_request: StopRequest | None
+    requests: Requests = NO_REQUESTS
 
 
 class AcquireReply(ReplyShape, frozen=True):
@@ -118,6 +127,10 @@ class SettleReply(ReplyShape, frozen=True):
     """The tasks that have no open item left in the shard, of those whose items ended."""
     trimmed: int = 0
     """Payloads that the morgue had no room for."""
+    requests: Sequence[bytes] = ()
+    """As `read_requests` reads them."""
+    cancelled: Sequence[bytes] = ()
+    """The ids that the call has cancelled, in place of their outcomes."""
 
 
 class RenewReply(ReplyShape, frozen=True):
@@ -126,6 +139,8 @@ class RenewReply(ReplyShape, frozen=True):
     scripts = ("renew",)
     status: bytes
     stop_request: bytes
+    requests: Sequence[bytes] = ()
+    """As `read_requests` reads them."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -136,6 +151,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     other_due: float | None
     stop_request: StopRequest | None
+    requests: Requests = NO_REQUESTS
 
 
 class CheckpointReply(ReplyShape, frozen=True):
@@ -145,6 +161,8 @@ class CheckpointReply(ReplyShape, frozen=True):
     status: bytes
     other_due: bytes
     stop_request: bytes
+    requests: Sequence[bytes] = ()
+    """As `read_requests` reads them."""
 
 
 class ClaimReply(ReplyShape, frozen=True):
@@ -199,7 +217,13 @@ def read_acquired(reply: Reply) -> Acquired | NotAcquired:
 def read_checkpoint(reply: Reply) -> Checkpoint:
     """The checkpoint in the reply of checkpoint.lua. Raises the errors of a reader if the reply is broken."""
     saved = CheckpointReply.of(reply)
-    return Checkpoint(float(saved.other_due) if saved.other_due else None, STOP_REQUESTS[saved.stop_request])
+    due_at = float(saved.other_due) if saved.other_due else None
+    return Checkpoint(due_at, STOP_REQUESTS[saved.stop_request], read_requests(saved.requests))
+
+
+def read_requests(flat: Sequence[bytes]) -> Requests:
+    """What operators want of ids in flight, in a reply. Raises the errors of a reader if it is broken."""
+    return {job_id.decode(): _REQUESTS[kind] for job_id, kind in pairs(flat)} if flat else NO_REQUESTS
 
 
 def read_claim(reply: Reply | bytes) -> StoredClaim | None:

@@ -10,12 +10,21 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, RECEIPTS, TIMETABLE, TRACKING, UNDO, ShardRef
+from lowkiq_lambda.store.shard.keys import (
+    EXPIRY,
+    HEADERS,
+    RECEIPTS,
+    REQUESTS,
+    TIMETABLE,
+    TRACKING,
+    UNDO,
+    ShardRef,
+)
 from lowkiq_lambda.store.shard.layout import CHUNK_RECORDS
 from lowkiq_lambda.store.shard.replicas import Replicas
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
-TRAVELLING: Final = (TIMETABLE, RECEIPTS, TRACKING, HEADERS, EXPIRY, UNDO)
+TRAVELLING: Final = (TIMETABLE, RECEIPTS, TRACKING, HEADERS, EXPIRY, UNDO, REQUESTS)
 """Features whose keys travel with the ids, and that a declaration does not tell of."""
 MARGIN: Final = 2**31
 """How many more pushes than were told a group of shards may get until it is closed."""

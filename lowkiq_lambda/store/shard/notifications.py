@@ -23,6 +23,8 @@ SILENCE: Final = 10.0
 
 _MAX_DIGITS: Final = 10
 _OFFER: Final = b"offer "
+REQUEST: Final = "request "
+"""A message begins with it that tells of requests for ids in flight."""
 
 
 class Heard(NamedTuple):
@@ -30,6 +32,8 @@ class Heard(NamedTuple):
 
     shards: list[ShardRef]
     is_offer: bool = False
+    is_request: bool = False
+    """Something is wanted of what runs there."""
 
 
 class Notifications:
@@ -119,6 +123,8 @@ class Notifications:
         if kind != b"message" or channel not in self._shards:
             return Heard([])
         numbers = body[0].removeprefix(_OFFER)
+        if (ids := body[0].removeprefix(REQUEST.encode())) != body[0]:
+            return Heard(list(self._named(channel, ids)), is_request=True)
         return Heard(list(self._named(channel, numbers)), is_offer=numbers != body[0])
 
     def _named(self, channel: bytes, numbers: bytes) -> Iterator[ShardRef]:

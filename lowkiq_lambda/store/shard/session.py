@@ -17,18 +17,21 @@ from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
 from lowkiq_lambda.store.shard.lease_replies import (
+    NO_REQUESTS,
     STOP_REQUESTS,
     Acquired,
     Checkpoint,
     NotAcquired,
     Renewed,
     RenewReply,
+    Requests,
     SettleReply,
     StopRequest,
     StoredClaim,
     read_acquired,
     read_checkpoint,
     read_claim,
+    read_requests,
 )
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
 
@@ -109,6 +112,10 @@ class LeaseSession:
         """Payloads that the shard's morgue lost under this lease, as it had no room."""
         self.stop_request: StopRequest | None = None
         """Whether the holder is to come to an end: as the last settling said that found no claim, or a renewal."""
+        self.requests: Requests = NO_REQUESTS
+        """What operators want of ids in flight, as the last call said that tells it."""
+        self.cancelled: Collection[str] = ()
+        """The ids that the last settling has cancelled, in place of their outcomes."""
 
     @property
     def crashed(self) -> bytes:
@@ -176,6 +183,8 @@ class LeaseSession:
         if settled.ended:
             self.ended_tasks = {*self.ended_tasks, *settled.ended}
         self.trimmed += settled.trimmed
+        self.requests = read_requests(settled.requests)
+        self.cancelled = [job_id.decode() for job_id in settled.cancelled]
         self.at_risk = None
         return read_claim(settled.claim)
 
@@ -196,7 +205,7 @@ class LeaseSession:
         """
         args: list[Argument] = [job_id, progress, "1" if clears else "", *([] if left_since is None else [left_since])]
         saved = self._numbered("checkpoint", args, retry_for, read_checkpoint)
-        self.stop_request = saved.stop_request
+        self.stop_request, self.requests = saved.stop_request, saved.requests
         if clears:
             self.at_risk = None
         return saved
@@ -206,8 +215,9 @@ class LeaseSession:
         args: list[Argument] = [self._nonce, self.token, self._settings.ttl]
         end_child_of(self._pid)
         reply = _unless_lost(self._backend.run("renew", self.shard, args, retry_for=retry_for), self.shard)
-        renewed = Renewed(STOP_REQUESTS[RenewReply.of(reply).stop_request])
-        self.stop_request = renewed.stop_request
+        answer = RenewReply.of(reply)
+        renewed = Renewed(STOP_REQUESTS[answer.stop_request], read_requests(answer.requests))
+        self.stop_request, self.requests = renewed.stop_request, renewed.requests
         return renewed
 
     def abandon(self, seconds: float, retry_for: float) -> None:

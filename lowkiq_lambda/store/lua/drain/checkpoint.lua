@@ -1,5 +1,6 @@
 --! keys due flight meta lanes
 --! needs shard turn free_memory_first trouble progress lease stop_request
+--! with requests requests
 --! rarely next_served
 -- Saves how far a job in flight has come, and prolongs the lease.
 -- ARGV[4]   nonce
@@ -11,7 +12,8 @@
 -- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: the death of its holder counts no crash
 --   from now on, and earlier counted crashes are forgotten
 -- ARGV[11]  the oldest due_at of what else is in flight, absent if the caller does not know it
--- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
+-- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''} and, where ids in flight have requests,
+--   these as include/requests.lua has them, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local token, n, id = ARGV[5], ARGV[6], ARGV[8]
@@ -35,9 +37,10 @@ if verdict == 'NEXT' then
   end
   hold(token, tonumber(ARGV[7]), held_until)
 end
-if lanes then return {'OK', rarely().next_served({[id] = true}, 1), stop_request(token)} end
+local wanted = has_requests and requested.in_flight() or nil
+if lanes then return {'OK', rarely().next_served({[id] = true}, 1), stop_request(token), wanted} end
 local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''
 for i = #listed - 1, 1, -2 do
   if listed[i] ~= id then other_due = listed[i + 1] end
 end
-return {'OK', other_due, stop_request(token)}
+return {'OK', other_due, stop_request(token), wanted}

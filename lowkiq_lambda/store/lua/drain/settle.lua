@@ -8,6 +8,7 @@
 --! with journalling journalling
 --! with marks mark_done
 --! with runs keep_runs
+--! with requests requests
 -- Writes what became of the ids in flight, renews the lease, and makes the next claim or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       token
@@ -29,7 +30,8 @@
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
 --   the jobs are what is new in flight, or to a repeat all that is there; and the due time is when the next id could
 --   be claimed beside it. Where items of tasks ended, {task, ...} comes next: tasks that have no open item left here; and
---   where the morgue had no room, {} or these, and how many payloads it lost.
+--   where the morgue had no room, {} or these, and how many payloads it lost. Where the shard has requests of ids (include/requests.lua)
+--   {id, 'c' or 'p', ...} comes behind these two, of what is in flight, and {id, ...} of what this call has cancelled.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, n, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
@@ -43,14 +45,17 @@ if verdict == 'AGAIN' then
   if held and next_step == 'release' then let_go() elseif held then hold(token, ttl, held_until) end
   local claimed_jobs = held and (next_step == 'claim' or next_step == 'more') and rarely().claim_again() or ''
   local next_due = next_step == 'more' and rarely().next_beside() or earliest_due()
-  return {'OK', claimed_jobs, next_due, stop_request(token)}
+  local reply = {'OK', claimed_jobs, next_due, stop_request(token)}
+  if has_requests then requested.tell(reply, n) end
+  return reply
 end
 
 local has_room = has_runs and room_for_runs()
 free_memory_first()
 local limits = cmsgpack.unpack(ARGV[9])
 local outcomes = cmsgpack.unpack(packed_outcomes)
-local trimmed = #outcomes > 0 and rarely().settle_named(merge, token, n, outcomes, MORGUE_LIMITS) or 0
+local trimmed, cancelled = 0, {}
+if #outcomes > 0 then trimmed, cancelled = rarely().settle_named(merge, token, n, outcomes, MORGUE_LIMITS) end
 if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
@@ -59,6 +64,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
     if has_headers or has_expiry then drop_flown() end
     if has_marks then mark_done(call('HGETALL', flight)) end
+    if has_requests then requested.forget_cancels(call('HKEYS', flight)) end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
     if has_journalling then trace('done', {}) end
@@ -75,10 +81,14 @@ if next_step == 'more' then
   local claimed_jobs, next_due = rarely().claim_beside(merge, limits, ARGV[has_runs and before_runs() or #ARGV])
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
-  return {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}
+  local reply = {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}
+  if has_requests then requested.tell(reply, n, cancelled) end
+  return reply
 end
 local claimed_jobs
 if next_step == 'claim' and stop_request(token) == '' then claimed_jobs = claim(merge, limits) end
 if has_journalling then write_trace(token, n) end
 if claimed_jobs or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
-return {'OK', claimed_jobs or '', claimed_jobs and '' or earliest_due(), claimed_jobs and '' or stop_request(token), ended, trimmed}
+local reply = {'OK', claimed_jobs or '', claimed_jobs and '' or earliest_due(), claimed_jobs and '' or stop_request(token), ended, trimmed}
+if has_requests then requested.tell(reply, n, cancelled) end
+return reply

@@ -5,6 +5,7 @@
 --! with headers claim_entries
 --! with expiry claim_entries
 --! with journalling trace_claim
+--! with requests requests
 --! rarely claim_reply chunks retry_counts suspects
 --! gives take claim
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
@@ -148,6 +149,8 @@ local function claim(merge, limits)
       for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
     end
     if #ids == 0 then return nil end
+    -- Suspects come first.
+    if has_requests and requested.end_pauses(ids) then return claim(merge, limits) end
     claimed_jobs, oldest = take(merge, ids, times, limits, not lanes, plain)
   end
   if not claimed_jobs then return nil end

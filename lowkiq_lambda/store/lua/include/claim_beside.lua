@@ -5,6 +5,7 @@
 --! with headers claim_entries
 --! with expiry claim_entries
 --! with journalling trace_claim
+--! with requests requests
 --! gives next_beside claim_beside
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
@@ -50,6 +51,7 @@ local function claim_beside(merge, limits, left_since)
   local plain = call('EXISTS', since, retry, errors, trouble) == 0
   local ids, times, other, first = due_beside(limits.ids)
   if #ids == 0 then return nil, other end
+  if has_requests and requested.end_pauses(ids) then return nil, '' end
   local claimed_jobs, oldest = take(merge, ids, times, limits, first, plain)
   if not claimed_jobs then return nil, times[1] end
   call('HSET', meta, 'flight_since', math.min(oldest, tonumber(left_since) or oldest))

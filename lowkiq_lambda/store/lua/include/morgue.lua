@@ -57,20 +57,22 @@ local function forget(id, members)
   return bytes
 end
 
-local function places_of(id, members)
+local trimming = {}
+
+function trimming.places_of(id, members)
   local places, size = {}, #box_prefix(id)
   for i, member in ipairs(members) do places[i] = member:sub(size + 1, size + PLACE) end
   return places
 end
 
-local function excess_of(most_payloads, most_bytes)
+function trimming.excess_of(most_payloads, most_bytes)
   local several = call('ZLEXCOUNT', morgue_payloads, '[' .. SEVERAL_OF, '+')
   local count, bytes = call('ZCARD', morgue_payloads) - several, call('HGET', meta, 'morgue_bytes')
   return count - most_payloads, tonumber(bytes or 0) - most_bytes
 end
 
 -- The id that has the most payloads, and how many it has more than any other; nil if no id has several.
-local function largest()
+function trimming.largest()
   local ranked = call('ZRANGE', morgue_payloads, '+', '[' .. SEVERAL_OF, 'BYLEX', 'REV', 'LIMIT', 0, 2)
   if #ranked == 0 then return nil end
   local size, next_size = struct.unpack('>I4', ranked[1], 2), ranked[2] and struct.unpack('>I4', ranked[2], 2) or 1
@@ -79,12 +81,12 @@ end
 
 -- Payloads that are too old go first, by id. Above the other limits the id with the most payloads loses its oldest ones, so
 -- that no id takes the place of others. If each id has one payload, the one that has been here longest goes.
-local function next_to_trim(longest, is_above)
+function trimming.next_to_trim(longest, is_above)
   local oldest = call('ZRANGE', morgue, 0, 0, 'WITHSCORES')
   if #oldest == 0 then return nil end
   if tonumber(oldest[2]) < now - longest then return oldest[1], MEMBERS, true end
   if not is_above then return nil end
-  local id, most = largest()
+  local id, most = trimming.largest()
   return id or oldest[1], math.min(MEMBERS, most or 1), false
 end
 
@@ -92,17 +94,17 @@ end
 -- but never removes less than it has killed. `at`: where ARGV has the limits. Returns how many went.
 local function trim_morgue(at, dead)
   local most_payloads, most_bytes, longest = unpack(ARGV, at, at + 2)
-  local count, bytes = excess_of(most_payloads, most_bytes)
+  local count, bytes = trimming.excess_of(most_payloads, most_bytes)
   local growth, trimmed, freed = morgue_growth, 0, 0
   while trimmed < math.max(TRIMMED, dead) or freed < growth do
-    local id, most, expired = next_to_trim(tonumber(longest), count > 0 or bytes > 0)
+    local id, most, expired = trimming.next_to_trim(tonumber(longest), count > 0 or bytes > 0)
     if not id then break end
     local members, size = {}, 0
     for _, member in ipairs(morgue_members(id, most)) do
       if not expired and count <= #members and bytes <= size then break end
       members[#members + 1], size = member, size + #member
     end
-    local places = places_of(id, members)
+    local places = trimming.places_of(id, members)
     if has_tracking then drop_refs(arrivals_of(places)) end
     for _, place in ipairs(places) do enter('trimmed', {id, place}) end
     local given_back = forget(id, members)

@@ -3,7 +3,8 @@
 -- Counters that go with a shard's jobs, so that the sums over a queue stay.
 local MOVED_COUNTERS = {
   'done', 'retried', 'dead', 'rejected', 'returned', 'checkpointed', 'suspected', 'recovered', 'trimmed', 'payloads',
-  'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'calls', 'busy_ms', 'computing_ms', 'held_ms',
+  'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'cancelled', 'calls', 'busy_ms', 'computing_ms',
+  'held_ms',
 }
 
 -- {name, count, ...}

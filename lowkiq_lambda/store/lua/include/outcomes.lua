@@ -6,6 +6,7 @@
 --! with expiry drop_beside expiries
 --! with journalling journalling
 --! with marks mark_done
+--! with requests honour rest_paused requests
 --! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
@@ -363,7 +364,7 @@ local function flown_of(ids)
   return claimed_jobs
 end
 
--- Returns how many payloads the morgue had no room for.
+-- Returns how many payloads the morgue had no room for, and the ids that were cancelled.
 local function settle_named(merge, token, n, outcomes, morgue_limits_at)
   local groups_of_call, counts, done = token .. ':' .. n, {}, {}
   for _, outcome in ipairs(outcomes) do
@@ -372,11 +373,14 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
     if word == 'done' then
       done[#done + 1] = id
     elseif record then
-      local counter = settle_one[word](id, record, outcome, merge, groups_of_call) or word
-      if not BEFORE_OUTCOME[word] then
+      local is_outcome = not BEFORE_OUTCOME[word]
+      local is_cancelled = has_requests and is_outcome and honour(merge, id, record)
+      local counter = is_cancelled and 'cancelled' or settle_one[word](id, record, outcome, merge, groups_of_call) or word
+      if is_outcome then
         call('HDEL', flight, id)
-        if word ~= 'rest' and word ~= 'expired' then counts[counter] = (counts[counter] or 0) + 1 end
-        if has_journalling and not IN_ANY_CASE[word] then trace(counter, {id}) end
+        if is_cancelled or word ~= 'rest' and word ~= 'expired' then counts[counter] = (counts[counter] or 0) + 1 end
+        if has_journalling and not (IN_ANY_CASE[word] or is_cancelled) then trace(counter, {id}) end
+        if has_requests then rest_paused(id) end
       end
     end
   end
@@ -386,14 +390,15 @@ local function settle_named(merge, token, n, outcomes, morgue_limits_at)
     if has_tracking and is_tracked() then finish_items(arrivals_flown(flown_of(done)), 'd') end
     if has_marks then mark_done(flown_of(done)) end
     if has_headers or has_expiry then drop_flown(done) end
+    if has_requests then requested.forget_cancels(done) end
     counts.done = call('HDEL', flight, unpack(done))
     for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end
   end
   if counts.discarded then counts.rejected = (counts.rejected or 0) + counts.discarded end
   if expired > 0 then counts.expired = expired end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
-  local dead = (counts.dead or 0) + followers() + kept
+  local dead = (counts.dead or 0) + followers() + kept + (has_requests and killed_by_request() or 0)
   local trimmed = dead > 0 and trim_morgue(morgue_limits_at, dead) or 0
   write_journal(token, n)
-  return trimmed
+  return trimmed, has_requests and honoured_ids() or {}
 end

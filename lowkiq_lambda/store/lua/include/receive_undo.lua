@@ -17,12 +17,12 @@ local function receive_undo(_, given)
   if not comes_later(number, call('HGET', undo_notes, 'f' .. source) or nil) then return end
   if row.headers then receive_what_entries_have({headers = row.headers}) end
   row.headers = nil
-  if not is_begun then begin_rows() end
+  if not is_begun then undo_log.begin() end
   is_begun = true
-  local note, packed = note_of(run), cmsgpack.pack(row)
+  local note, packed = undo_log.note_of(run), cmsgpack.pack(row)
   note[1], note[2] = act, math.min(note[2], tonumber(time))
   if not row.more then note[4] = note[4] + 1 end
-  add_row({'run', run, 'act', act, 'kind', kind, 'row', packed, 'time', time}, packed, row.more, note)
+  undo_log.add({'run', run, 'act', act, 'kind', kind, 'row', packed, 'time', time}, packed, row.more, note)
   call('HSET', undo_notes, 'f' .. source, number)
-  end_rows()
+  undo_log.finish()
 end

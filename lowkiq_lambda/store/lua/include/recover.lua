@@ -3,6 +3,7 @@
 --! with tracking mark_items
 --! with tenants lanes
 --! with runs keep_recovered
+--! with requests honour rest_paused
 --! gives recover
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk has a crash counted, under its holder's nonce, as that may be alive and say
@@ -84,7 +85,9 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   for i, id in ipairs(ids) do
     local record, t = left[2 * i], stored[i] and cmsgpack.unpack(stored[i]) or {}
     if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
-    if kind == 'LONE' and t.at_risk and not abandoned then
+    if has_requests and honour(merge, id, record) then
+      -- It was cancelled and does not run again, so the death is not held against it.
+    elseif kind == 'LONE' and t.at_risk and not abandoned then
       crash_counted[#crash_counted + 1] = id
       local entry = count_crash(merge, id, record, t, crashed, holder, dead_head)
       if entry then
@@ -108,9 +111,14 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   end
   call('DEL', flight)
   call('HDEL', meta, 'flight_since')
+  if has_requests then
+    for _, id in ipairs(ids) do rest_paused(id) end
+    if #honoured_ids() > 0 then call('HINCRBY', meta, 'cancelled', #honoured_ids()) end
+    trimmed = trim_morgue(limits_at, killed_by_request())
+  end
   if #dead > 0 then
     local blocked = dead_head == 'block'
-    if not blocked then trimmed = trim_morgue(limits_at, #dead / 2 + followers()) end
+    if not blocked then trimmed = trimmed + trim_morgue(limits_at, #dead / 2 + followers()) end
     call('HINCRBY', meta, blocked and 'blocked' or 'dead', #dead / 2)
   end
   call('HINCRBY', meta, 'recovered', #ids)

@@ -1,7 +1,9 @@
 --! keys jobs box morgue morgue_payloads morgue_errors meta
 --! needs action records payloads put flight started retry_counts trouble texts morgue
---! gives entry_waiting replace_waiting entry_dead replace_dead
+--! gives replacing
 -- Another payload in the place of one that waits, or that is dead: place, score, time and count stay.
+local replacing = {}
+
 local LOOKED_AT_ONCE = 1000
 
 local function entry_among(entries, number)
@@ -24,7 +26,7 @@ local function entry_in(key, id, number)
 end
 
 -- The entry with that arrival number, and what the started job that it belongs to was handed.
-local function entry_waiting(id, number)
+function replacing.entry_waiting(id, number)
   local record = call('HGET', jobs, id)
   if not record then return nil end
   if not is_in_box(record) then return entry_among(entries_of(record), number) end
@@ -34,7 +36,7 @@ local function entry_waiting(id, number)
   return entry_in(box, id, number)
 end
 
-local function entry_dead(id, number) return entry_in(morgue_payloads, id, number) end
+function replacing.entry_dead(id, number) return entry_in(morgue_payloads, id, number) end
 
 local function note_longest(payload)
   if #payload > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', #payload) end
@@ -66,7 +68,7 @@ local function replace_started(id, record, given, entry, replaced, keeps_cursor,
 end
 
 -- Returns whether it became one with an equal payload.
-local function replace_waiting(id, entry, given, payload, keeps_cursor)
+function replacing.replace_waiting(id, entry, given, payload, keeps_cursor)
   local record, t, replaced = call('HGET', jobs, id), read_trouble(id), entry:sub(1, PLACE) .. payload
   local counts, gone = counts_of(id, t, record), nil
   if given then
@@ -83,7 +85,7 @@ local function replace_waiting(id, entry, given, payload, keeps_cursor)
   return gone and true or false
 end
 
-local function replace_dead(id, entry, payload)
+function replacing.replace_dead(id, entry, payload)
   local prefix, place, size = box_prefix(id), entry:sub(1, PLACE), #morgue_members(id, LOOKED_AT_ONCE)
   kill(merge, id, place, payload, error_of(morgue_errors, id) or '', nil, nil, call('ZSCORE', morgue, id))
   forget(id, {prefix .. entry})

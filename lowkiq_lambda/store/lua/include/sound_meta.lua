@@ -21,7 +21,7 @@ local TIMES = {
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'dead', 'rejected', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'journal_seq', 'receiving', 'marks_turns', 'above',
+  'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'cancelled', 'journal_seq', 'receiving', 'marks_turns', 'above',
   'runs', 'runs_bytes', 'runs_lost', 'runs_dropped', 'calls', 'busy_ms', 'computing_ms', 'held_ms',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'

@@ -1,5 +1,5 @@
---! keys due jobs box retry since errors suspects failures meta flight refs rows
---! needs records payloads put flight started keep_error trouble retry_counts wait shard action journal untouched comes_before in_use
+--! keys due jobs box retry since errors suspects failures meta flight refs rows morgue
+--! needs records payloads put flight started keep_error failures morgue_bytes trouble retry_counts wait shard action journal touched untouched comes_before in_use
 --! with marks put_latest marks
 --! with expiry expiries
 --! with tracking items mark_items
@@ -33,7 +33,7 @@ local function is_superseded(id, entries)
   return mark and #entries > 0 and comes_before(entries[#entries]:sub(1, 8), mark)
 end
 
--- Where a payload joins an equal one that came since, its place may be another then.
+-- A payload may join an equal one that came since: its place may be another then.
 local function put_all(id, row, counts)
   local put_entries, merged = {}, false
   for _, entry in ipairs(row.entries) do
@@ -42,6 +42,13 @@ local function put_all(id, row, counts)
     end
   end
   return put_entries, merged
+end
+
+-- The dead payloads of the id have them, too.
+local function keep_failures(id, noted)
+  local is_dead, before = call('ZSCORE', morgue, id), failures_size(failures_of(id))
+  call('HSET', failures, id, cmsgpack.pack(noted))
+  if is_dead then count_dead(failures_size(noted) - before) end
 end
 
 local function due_again(row, record, is_flown, keeps_own)
@@ -62,6 +69,7 @@ local function put_again(row, word)
   for _, entry in ipairs(handed_over) do enter(word, {id, entry:sub(1, PLACE)}) end
   for _, entry in ipairs(row.entries) do enter(word, {id, entry:sub(1, PLACE)}) end
   local inverse = {id = id, entries = {}, was = record and touched_of(record) or UNTOUCHED, more = row.more}
+  inverse.due_before = record and call('ZSCORE', due, id) or nil
   local counts = counts_of(id, here, record)
   for i = 1, row.counts and #row.counts or 0, 2 do
     counts[row.counts[i]] = math.max(counts[row.counts[i]] or -1, row.counts[i + 1])
@@ -79,11 +87,12 @@ local function put_again(row, word)
   inverse.entries, merged = put_all(id, row, counts)
   local t = keeps_own and here or row.trouble or here
   wait(id, due_again(row, record, is_flown, keeps_own))
+  inverse.due = call('ZSCORE', due, id)
   if not keeps_own then
     if row.since then call('ZADD', since, row.since, id) end
     if row.suspect then call('ZADD', suspects, row.suspect, id) end
     if row.error then keep_error(errors, id, row.error) end
-    if row.failures then call('HSET', failures, id, cmsgpack.pack(row.failures)) end
+    if row.failures then keep_failures(id, row.failures) end
     if t.blocked_since then call('HSETNX', meta, 'blocked', 0) end
   elseif row.error and next(counts) and call('HEXISTS', errors, id) == 0 then
     keep_error(errors, id, row.error)
@@ -94,8 +103,8 @@ local function put_again(row, word)
   local longest = tonumber(call('HGET', meta, 'max_len') or 0)
   for _, entry in ipairs(row.entries) do longest = math.max(longest, #entry - PLACE) end
   call('HSET', meta, 'max_len', longest)
-  set_touched(id, stamp())
-  inverse.stamp, inverse.counts, inverse.abandoned = stamp(), row.counts, t.abandoned and 1 or nil
-  -- What joined a later push is one with that.
+  marking.set_touched(id, marking.stamp())
+  inverse.stamp, inverse.counts, inverse.abandoned = marking.stamp(), row.counts, t.abandoned and 1 or nil
+  -- A payload that joined a later push is one with that.
   if not merged then return nil, inverse end
 end

@@ -1,15 +1,17 @@
---! keys undo undo_notes meta
---! needs shard
---! gives UNDO_FOR begin_rows note_of add_row keep_row drop_row_of end_rows
+--! keys undo undo_notes meta expiries
+--! needs shard records
+--! with tracking items mark_items
+--! gives undo_log
 -- The rows by which the actions of the last ten minutes can be undone, one for each id that an action has changed: a
 -- stream of `run`, the action's id; `act`, its name; `kind`, how it is undone (undo.lua); and `row`. Beside it a hash has
 -- `bytes` of all rows; `last`, the number of the newest; and behind 'a' of each action {act, time, ids, of}, as msgpack:
 -- of so many ids that it has changed these can be undone. Numbers are times in milliseconds, and never go back.
 -- ARGV[4]  behind the 12 bytes of the token the id of the action (16 bytes), and its name
-local UNDO_FOR, KEPT_FOR, MOST_ROW_BYTES, OF_ENTRY, READ = 600, 660, 4 * 1024 * 1024, 100, 10
+local undo_log = {seconds = 600, skipped = {}}
+local KEPT_FOR, MOST_ROW_BYTES, OF_ENTRY, READ = 660, 4 * 1024 * 1024, 100, 10
 local run, act_name, undo_books, has_room = ARGV[4]:sub(13, 28), ARGV[4]:sub(29), nil, false
 
-local function note_of(other)
+function undo_log.note_of(other)
   if undo_books.actions[other] == nil then
     local packed = call('HGET', undo_notes, 'a' .. other)
     local is_sound, note = pcall(cmsgpack.unpack, packed or '')
@@ -20,7 +22,7 @@ end
 
 -- Before the first write of a script: Redis lets those pass that follow. An action must not fail as memory is full, so it is
 -- then one that cannot be undone.
-local function begin_rows()
+function undo_log.begin()
   has_room = type(redis.pcall('HSETNX', meta, 'now', now_text)) ~= 'table'
   local bytes, last = unpack(call('HMGET', undo_notes, 'bytes', 'last'))
   undo_books = {bytes = tonumber(bytes or 0), last = last, actions = {}}
@@ -32,31 +34,31 @@ local function next_number()
   return string.format('%.0f-0', ms)
 end
 
--- `fields`: those of an entry. What goes was one id of its action, but for what goes on a row.
-local function drop_row_of(number, fields)
+-- `fields`: those of an entry. A row is one id of its action, unless it goes on another row.
+function undo_log.drop(number, fields)
   if call('XDEL', undo, number) == 0 then return false end
   undo_books.bytes = undo_books.bytes - #fields[8] - OF_ENTRY
-  local note = note_of(fields[2])
+  local note = undo_log.note_of(fields[2])
   if not cmsgpack.unpack(fields[8]).more then note[3] = note[3] - 1 end
   return true
 end
 
 -- The oldest give way.
 local function drop_old_rows()
-  local oldest_ms = (now - UNDO_FOR) * 1000
+  local oldest_ms = (now - undo_log.seconds) * 1000
   while true do
     local oldest = call('XRANGE', undo, '-', '+', 'COUNT', READ)
     for _, entry in ipairs(oldest) do
       local is_over = tonumber((entry[1]:match('^%d+'))) < oldest_ms
       if not is_over and undo_books.bytes <= MOST_ROW_BYTES then return end
-      drop_row_of(entry[1], entry[2])
+      undo_log.drop(entry[1], entry[2])
     end
     if #oldest < READ then return end
   end
 end
 
 -- An entry of these fields; `has_more`: it goes on a row of the same id and action.
-local function add_row(entry, packed, has_more, note)
+function undo_log.add(entry, packed, has_more, note)
   if #packed + OF_ENTRY > MOST_ROW_BYTES then return end
   local number = next_number()
   if type(redis.pcall('XADD', undo, number, unpack(entry))) == 'table' then
@@ -71,16 +73,16 @@ local function add_row(entry, packed, has_more, note)
 end
 
 -- `row.more`: it goes on a row of the same id and action.
-local function keep_row(kind, row)
-  local note = note_of(run)
+function undo_log.keep(kind, row)
+  local note = undo_log.note_of(run)
   if not row.more then note[4] = note[4] + 1 end
   if not has_room then return end
   local packed = cmsgpack.pack(row)
-  add_row({'run', run, 'act', act_name, 'kind', kind, 'row', packed}, packed, row.more, note)
+  undo_log.add({'run', run, 'act', act_name, 'kind', kind, 'row', packed}, packed, row.more, note)
 end
 
 -- How many ids of the action can be undone.
-local function end_rows()
+function undo_log.finish()
   local written = false
   for other, note in pairs(undo_books.actions) do
     written = true
@@ -97,4 +99,20 @@ local function end_rows()
   end
   local own = undo_books.actions[run]
   return own and own[3] or 0
+end
+
+-- Into a row: what is no longer kept once its payloads are gone.
+function undo_log.beside(row, entries)
+  local arrivals = {}
+  for i, entry in ipairs(entries) do arrivals[i] = entry:sub(PLACE - 5, PLACE) end
+  local function keep_in(name, arrival, value)
+    if not value then return end
+    local kept = row[name] or {}
+    kept[#kept + 1], kept[#kept + 2], row[name] = arrival, value, kept
+  end
+  if has_tracking and is_tracked() then
+    for i, kept in ipairs(refs_at(arrivals)) do keep_in('refs', arrivals[i], kept) end
+  end
+  if not has_expiry then return end
+  for _, arrival in ipairs(arrivals) do keep_in('expiries', arrival, call('HGET', expiries, arrival)) end
 end

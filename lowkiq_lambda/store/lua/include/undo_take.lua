@@ -1,7 +1,7 @@
 --! keys due jobs box retry
---! needs action records payloads put flight started withdraw page make_due wait untouched undo_waiting
+--! needs action records payloads put flight started withdraw page retry_counts trouble forget_errors make_due wait untouched undo_waiting
 --! gives take_waiting
--- What an action has put among what waits leaves it, if it is as it was left.
+-- Payloads that an action has put among those that wait leave them, if they are as the action left them.
 
 local function take_from_box(id, record, row)
   local prefix = box_prefix(id)
@@ -16,16 +16,28 @@ end
 -- The time, too, that what stays had before the action.
 local function leave_as_before(row)
   if not call('HGET', jobs, row.id) then return end
-  set_touched(row.id, row.was)
+  marking.set_touched(row.id, row.was)
   local at = call('ZSCORE', due, row.id)
   if row.due_before and row.due and tonumber(at) == tonumber(row.due) then wait(row.id, row.due_before) end
+end
+
+-- The counts of what has gone go with it; an id of which nothing left has failed begins anew.
+local function keep_other_counts(id, counts, gone)
+  if not call('HGET', jobs, id) then return end
+  local t = read_trouble(id)
+  for _, entry in ipairs(gone) do counts[number_of_arrival(entry)] = nil end
+  t.retry_counts = nil
+  note_counts(id, t, counts, counted_in_flight(id))
+  write_trouble(id, t)
+  if not call('ZSCORE', retry, id) then forget_errors({id}) end
 end
 
 -- `kind`: how that can be undone. Returns the entries, and the progress of a started job, or nil and why not.
 local function take_waiting(row, kind)
   local id = row.id
-  local record, reason = untouched_since(row)
+  local record, reason = marking.untouched_since(row)
   if not record then return nil, reason end
+  local counts = counts_of(id, read_trouble(id), record)
   keep_waiting(id, row.entries, row.started, row.more or false, kind, row.lies)
   local all, progress = row.entries, nil
   if is_in_box(record) then
@@ -42,6 +54,7 @@ local function take_waiting(row, kind)
     local _, left = payloads.parted(record, function(entry) return goes[entry] end)
     if left then call('HSET', jobs, id, left) else forget_waiting(id) end
   end
+  keep_other_counts(id, counts, all)
   leave_as_before(row)
   return all, progress
 end

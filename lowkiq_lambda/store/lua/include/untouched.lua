@@ -1,22 +1,18 @@
 --! keys jobs box meta
---! needs payloads put flight started retry_counts trouble
---! gives touched_of stamp set_touched untouched_since
+--! needs touched payloads put flight started retry_counts trouble
+--! gives marking
 -- Whether what an action has put among what waits is as it left it: neither run, failed, merged nor touched since.
+local marking = {}
+
 local arrival
 
 -- The place of the call among the pushes: for an operator who looked before, it is a push.
-local function stamp()
+function marking.stamp()
   arrival = arrival or struct.pack('>I6', call('HINCRBY', meta, 'arrival', 1))
   return arrival
 end
 
-local function touched_of(record)
-  if is_in_box(record) then return record:sub(2, 7) end
-  local _, touched = entries_of(record)
-  return touched
-end
-
-local function set_touched(id, touched)
+function marking.set_touched(id, touched)
   local record = call('HGET', jobs, id)
   if not record then return end
   call('HSET', jobs, id, is_in_box(record) and record:sub(1, 1) .. touched or record_of(entries_of(record), touched))
@@ -32,7 +28,7 @@ end
 
 -- `row`: `entries` and `started`, as they were left; `stamp`, the last push then; and `counts` of them.
 -- Returns the record of the id, or nil and why not.
-local function untouched_since(row)
+function marking.untouched_since(row)
   local id = row.id
   local record, all = call('HGET', jobs, id), {unpack(row.entries)}
   if not record then return nil, 'ran meanwhile' end

@@ -2,6 +2,7 @@
 --! keys debouncing receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd expiries
 --! keys undo undo_notes
 --! needs mover cargo free_memory_first
+--! with requests carry_requests
 --! rarely carry_waiting carry_dead carry_beside carry_undo moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
 -- what is read stays until it is dropped.
@@ -22,6 +23,7 @@ local DROP = {
   lane = rarely().drop_lane,
   mark = rarely().drop_mark,
   undo = rarely().drop_undo,
+  request = has_requests and drop_request or nil,
   counters = rarely().drop_counters,
 }
 for i = 8, #ARGV, 3 do DROP[ARGV[i]](ARGV[i + 1], ARGV[i + 2]) end
@@ -30,6 +32,8 @@ if receipts then rarely().carry_receipts() end
 if timetable and not is_full() then rarely().carry_timetable() end
 if served and not is_full() then rarely().carry_lanes() end
 if marks_even and not is_full() then rarely().carry_marks() end
+-- Before the ids: their times go by it.
+if has_requests and not is_full() then carry_requests() end
 if not is_full() then rarely().carry_waiting() end
 if not is_full() then rarely().carry_dead() end
 if rows and not is_full() then rarely().carry_rows() end

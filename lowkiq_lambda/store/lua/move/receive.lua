@@ -1,5 +1,6 @@
 --! keys meta
 --! needs shard mover free_memory_first
+--! with requests receive_request
 --! rarely receive_waiting receive_dead receive_beside receive_undo
 -- Takes in what a move brings. Harmless to repeat, at any time: a second copy changes nothing, even after further pushes.
 -- ARGV[4]   epoch
@@ -21,6 +22,7 @@ local RECEIVE = {
   lane = rarely().receive_lane,
   mark = rarely().receive_mark,
   undo = rarely().receive_undo,
+  request = has_requests and receive_request or nil,
 }
 for i = 6, #ARGV, 2 do RECEIVE[ARGV[i]](ARGV[5], cmsgpack.unpack(ARGV[i + 1])) end
 call('HSET', meta, 'now', latest_now)

@@ -1,5 +1,5 @@
 --! keys morgue morgue_payloads
---! needs shard action records morgue journal
+--! needs shard action members_of records morgue journal
 --! with tracking mark_items end_items
 --! with undo undo_rows undo_morgue
 -- Deletes what lies in the morgue under ids.
@@ -15,7 +15,7 @@ local reply = act_on_each(11, function(id, after, again)
   if has_undo and #old > 0 then
     local row = dead_row(id, old)
     row.more = again or nil
-    keep_row('bury', row)
+    undo_log.keep('bury', row)
   end
   if has_tracking then finish_items(arrivals_of(old), 'c') end
   for _, entry in ipairs(old) do enter('deleted', {id, entry:sub(1, PLACE)}) end

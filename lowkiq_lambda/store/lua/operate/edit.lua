@@ -1,6 +1,5 @@
 --! keys jobs flight
---! needs shard action records flight started journal replace_payload untouched retry_counts trouble
---! with undo undo_rows
+--! needs shard action records flight started journal undo_rows replace_payload touched untouched retry_counts trouble
 -- Puts another payload in the place of one that waits or is dead, if that is as it was seen.
 -- ARGV[4..9]: include/action.lua; [10] arrival number, [11] SHA-1 of the payload as it was seen, [12] the payload, [13] '1' to
 --   keep the cursor of a started job, else '', [14] who wants it, [15] the beginning of the old payload, as a text, [16] id.
@@ -12,7 +11,7 @@ local number, seen_digest, payload, keeps_cursor, by, beginning = tonumber(ARGV[
 keeps_cursor = keeps_cursor == '1'
 
 local function told(...)
-  for _, word in ipairs({...}) do skipped[#skipped + 1] = word end
+  for _, word in ipairs({...}) do undo_log.skipped[#undo_log.skipped + 1] = word end
 end
 
 local function is_in_flight(id)
@@ -34,30 +33,30 @@ end
 local function edit_waiting(id, entry, given)
   local row = {id = id, entries = {}, old = entry, was = touched_of(call('HGET', jobs, id))}
   enter_edit(id, entry)
-  local merged = replace_waiting(id, entry, given, payload, keeps_cursor)
+  local merged = replacing.replace_waiting(id, entry, given, payload, keeps_cursor)
   if not (given and keeps_cursor) then row.entries = {entry:sub(1, PLACE) .. payload} end
   row.started = given and keeps_cursor and started_of(id) or nil
-  set_touched(id, stamp())
+  marking.set_touched(id, marking.stamp())
   local count = counts_of(id, read_trouble(id), call('HGET', jobs, id))[number]
-  row.stamp, row.counts = stamp(), count and {number, count} or nil
-  -- What became one with another payload cannot be told apart any more.
-  if has_undo and not merged then keep_row('edit', row) end
+  row.stamp, row.counts = marking.stamp(), count and {number, count} or nil
+  -- A payload that became one with another cannot be told apart any more.
+  if has_undo and not merged then undo_log.keep('edit', row) end
   told('waiting', merged and 'merged' or nil)
 end
 
 local function edit_dead(id, entry)
   enter_edit(id, entry)
-  local merged = replace_dead(id, entry, payload)
+  local merged = replacing.replace_dead(id, entry, payload)
   if has_undo and not merged then
-    keep_row('edit_dead', {id = id, entries = {entry:sub(1, PLACE) .. payload}, old = entry})
+    undo_log.keep('edit_dead', {id = id, entries = {entry:sub(1, PLACE) .. payload}, old = entry})
   end
   told('dead', merged and 'merged' or nil)
 end
 
 local reply = act_on_each(16, function(id)
   if is_in_flight(id) then return told('runs') end
-  local entry, given = entry_waiting(id, number)
-  local dead = not entry and entry_dead(id, number)
+  local entry, given = replacing.entry_waiting(id, number)
+  local dead = not entry and replacing.entry_dead(id, number)
   if not entry and not dead then return told('gone') end
   if redis.sha1hex((entry or dead):sub(PLACE + 1)) ~= seen_digest then return told('changed') end
   if entry then edit_waiting(id, entry, given) else edit_dead(id, dead) end

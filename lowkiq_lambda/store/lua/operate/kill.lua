@@ -5,11 +5,11 @@
 -- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13] 'failed' for ids that
 --   have failed, with their last error, or 'later' for those that are not due yet, with [14] the error. [15..] ids. What
 --   remains of an id starts anew. Or a refusal.
-local refused = refusal(ARGV[5])
-if refused then return refused end
-local of_failed, dead = ARGV[13] == 'failed', 0
-local reply = act_on_each(15, function(id, after, again)
-  local at = tonumber(call('ZSCORE', due, id) or now)
+local reply = refusal(ARGV[5])
+if reply then return reply end
+local dead = 0
+reply = act_on_each(15, function(id, after, again)
+  local of_failed, at = ARGV[13] == 'failed', tonumber(call('ZSCORE', due, id) or now)
   -- A blocked id does not wait for a time, but until an operator unblocks it.
   if not of_failed and (at <= now or at >= FAR) then return false end
   local error = of_failed and (error_of(errors, id) or '') or ARGV[14]

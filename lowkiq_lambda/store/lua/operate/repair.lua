@@ -1,6 +1,6 @@
---! keys meta timetable lines debouncing receipts refs headers_even headers_odd marks_even runs expiries undo undo_notes
+--! keys meta timetable lines debouncing receipts refs headers_even headers_odd marks_even runs expiries undo undo_notes requests
 --! needs sound_meta shard shelf journal
---! rarely sound_ids sound_lanes sound_timetable sound_items sound_marks sound_expiries
+--! rarely sound_ids sound_lanes sound_timetable sound_items sound_marks sound_expiries sound_requests
 -- Looks through the shard for records that no script could have written: sets them aside with their bytes, or repairs them
 -- if they follow from the rest of the shard. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
@@ -21,6 +21,7 @@ if lines then rarely().look_at_lanes(PARTS) end
 if refs then rarely().look_at_items(PARTS) end
 if marks_even then rarely().look_at_marks(PARTS) end
 if expiries then rarely().look_at_expiries(PARTS) end
+if requests then rarely().look_at_requests(PARTS) end
 if has_timetable then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'timetable', timetable, 'hash'}
   PARTS[#PARTS + 1], rarely().CHECKS.timetable = 'timetable', rarely().check_entry_record

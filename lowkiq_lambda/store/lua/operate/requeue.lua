@@ -1,15 +1,17 @@
 --! keys due jobs retry errors morgue morgue_payloads morgue_errors meta
---! needs shard action texts records payloads keep_error morgue make_due started journal retry_counts
+--! needs shard action members_of texts records payloads keep_error morgue make_due started journal retry_counts
 --! rarely requeue_order
 --! with tracking mark_items revive_items
---! with undo undo_rows undo_morgue untouched flight
+--! with undo undo_rows undo_morgue touched flight
+--! with requests requests
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that died since stays),
 --   [11] the order: 'score', where each payload's score belongs; 'unless_newer', as that, but a payload stays dead where a
 --   newer one of its id waits or is in flight; 'last', behind all payloads of its id. Where the merge is "latest" the newest
 --   of an id comes back, unless a newer one waits, is in flight or was done. [12] when the first of the ids is due,
---   or '' for now; one that waits is not put off. [13] seconds between two of them, [14..] ids. Or a refusal.
+--   or '' for now; one that waits is not put off. [13] seconds between two of them, [14..] ids. The word of an id
+--   that stays, as it is paused, is 'paused'. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local looked_at, order, requeued_ids, arrival = tonumber(ARGV[10]), ARGV[11], 0, nil
@@ -29,6 +31,7 @@ local reply = act_on_each(14, function(id, after, again)
   local dead_since, kept = call('ZSCORE', morgue, id), call('HMGET', morgue_errors, id, PROGRESS .. id)
   local error = text_of(morgue_errors, kept[1])
   if not dead_since or tonumber(dead_since) > looked_at then return false end
+  if has_requests and requested.pause_of(id) then return false, nil, 'paused' end
   local old, more = old_entries(morgue_payloads, id, after)
   if order == 'unless_newer' or has_marks then old = rarely().not_overtaken(id, old) end
   if #old == 0 then return false, more end
@@ -63,8 +66,8 @@ local reply = act_on_each(14, function(id, after, again)
     row.lies = (order == 'last' or progress) and old or nil
     row.entries, row.started = progress and {} or entries, progress and handed(entries, progress) or nil
     row.stamp, row.due, row.more = touched_of(call('HGET', jobs, id)), call('ZSCORE', due, id), again or nil
-    -- What became one with a payload that waits is one with it.
-    if not merged then keep_row('lay', row) end
+    -- A payload that became one with one that waits cannot be told apart any more.
+    if not merged then undo_log.keep('lay', row) end
   end
   return true, more
 end)

@@ -1,13 +1,15 @@
 --! keys due jobs box errors
 --! needs shard action texts trouble blocked_head withdraw morgue records payloads put started flight page retry_counts make_due far journal
 --! with tracking mark_items
---! with undo undo_rows undo_waiting known_of_id
+--! with undo undo_rows known_of_id
+--! with requests requests
 -- Unblocks ids whose head is blocked: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
---   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. Or a refusal.
-local refused = refusal(ARGV[5])
-if refused then return refused end
-local skips, dead = ARGV[10] == 'skip', 0
+--   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. The word of an id that stays, as it
+--   is paused, is 'paused'. Or a refusal.
+local reply = refusal(ARGV[5])
+if reply then return reply end
+local dead = 0
 -- The payloads of a started job wait one by one, without its progress, once its first payload is gone.
 local function take_from_started(id, record, head)
   local given = started_of(id)
@@ -39,10 +41,11 @@ local function kill_head(id, head)
   return true
 end
 
-local reply = act_on_each(14, function(id)
-  local t, at = read_trouble(id), call('ZSCORE', due, id)
+reply = act_on_each(14, function(id)
+  local t, at, skips = read_trouble(id), call('ZSCORE', due, id), ARGV[10] == 'skip'
   -- Its note may have been set aside as damaged: then its head is unknown, and the id goes on as it is.
   if not t.blocked_since and not (at and tonumber(at) >= FAR) then return false end
+  if has_requests and requested.pause_of(id) then return false, nil, 'paused' end
   local head = head_of(id, t)
   if head and newer(head) then return false end
   enter('unblocked', {id})
@@ -55,9 +58,9 @@ local reply = act_on_each(14, function(id)
     counts[number_of_arrival(head)] = nil
     if row and skips then
       local given = started_of(id)
-      what_entries_have(row, {head})
+      undo_log.beside(row, {head})
       if given and #read_handed(given, 1) == 1 then row.started = given else row.entries = {head} end
-      keep_row('raise', row)
+      undo_log.keep('raise', row)
     end
     if skips and kill_head(id, head) then return true end
     note_counts(id, t, counts)
@@ -67,7 +70,7 @@ local reply = act_on_each(14, function(id)
   make_due(id)
   if row and not (skips and head) then
     row.due = call('ZSCORE', due, id)
-    keep_row('time', {id = id, at = at, due = row.due, trouble = row.trouble, counts = row.counts, since = row.since})
+    undo_log.keep('time', {id = id, at = at, due = row.due, trouble = row.trouble, counts = row.counts, since = row.since})
   end
   return true
 end)

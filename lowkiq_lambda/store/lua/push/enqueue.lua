@@ -6,6 +6,7 @@
 --! with headers new_headers
 --! with expiry new_expiries
 --! with journalling journalling
+--! with requests requests
 --! with marks marks comes_before
 --! rarely join_payloads payloads
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
@@ -108,6 +109,11 @@ for i = 1, count do
   else
     local place = place_of[id]
     if not place and not waiting[i] then
+      if has_requests then
+        local own = planned_at or default_due
+        local held = tonumber(requested.held_back(id, own))
+        if held ~= own then planned_at = held end
+      end
       records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
       times[written + 1], times[written + 2] = planned_at or default_due_text, id
       written = written + 2

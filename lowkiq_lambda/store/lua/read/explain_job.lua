@@ -1,5 +1,6 @@
---! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta debouncing lines lanes expiries
+--! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta debouncing lines lanes expiries requests
 --! needs details failures progress records started flight oldest_entry
+--! with requests shown_requests
 --! with debouncing debouncing
 --! with tenants lanes
 -- What decides when an id runs, read only.
@@ -10,8 +11,9 @@
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
 --   {}, or of its tenant {from when on it is served, tenants that come first, ids of it that come before, what `served` notes of it},
 --   {{time, retry_count, the error in brief, the rule that decided or ''}, ...} of its last failures, the newest first,
+--   what operators want of it, as include/shown_requests.lua has that,
 --   when its oldest payload that waits, or else is in flight, expires, or '', or
---   '?' where the shard uses expiries and their key was not passed}.
+--   '?' where the shard uses expiries or requests and their key was not passed}.
 local id = ARGV[4]
 local closed, least_version, limited, in_use = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited', 'in_use'))
 local due_at, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
@@ -40,7 +42,8 @@ if has_expiry and flown and not record then
 end
 local packed = oldest and call('HGET', expiries, oldest:sub(9, PLACE))
 local expires_at = packed and string.format('%.17g', (struct.unpack('>d', packed)))
-  or not has_expiry and (in_use or ''):find('expiry', 1, true) and '?'
+local used = in_use or ''
+local lacks_a_key = not has_expiry and used:find('expiry', 1, true) or not has_requests and used:find('requests', 1, true)
 local failed, brief = {}, ''
 -- What is noted of an id without an error counts no more: include/failures.lua.
 if call('HEXISTS', errors, id) + call('HEXISTS', morgue_errors, id) > 0 then
@@ -58,5 +61,6 @@ return {
   limited and '1' or '',
   of_tenant,
   failed,
-  expires_at or '',
+  has_requests and shown_requests(id, call('HGET', requests, id)) or {},
+  lacks_a_key and '?' or expires_at or '',
 }

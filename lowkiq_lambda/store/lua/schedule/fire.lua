@@ -2,6 +2,7 @@
 --! needs shard timetable put_payloads
 --! with journalling journalling
 --! with expiry expiries
+--! with requests requests
 --! rarely join_payloads
 -- Decides one planned time of an entry, once and for all: its job is pushed, or the time is let go. A call that
 -- comes again with this time, or with an earlier one, changes nothing.
@@ -16,7 +17,7 @@
 -- ARGV[12]  the message
 -- ARGV[13]  id
 -- ARGV[14]  job, packed as enqueue takes it, with score and due_at, and with an expiry or without
--- Returns {status, outcome, sooner, due_at}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[8], sooner as
+-- Returns {status, outcome, sooner, due_at}. FIRED: outcome is 'pushed', 'merged', 'busy', 'paused' or ARGV[8], sooner as
 --   put_payloads.lua has it, due_at the time of the job or ''. ALREADY: the time was decided before, or is not one of
 --   those that may fire. EARLY, OFF, GONE (the shard has no entry with these times): nothing is written. Or a refusal.
 local name, digest, planned, let_go, outcome = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
@@ -43,7 +44,9 @@ if outcome == 'push' then
   -- HAS_EXPIRY, as push/enqueue.lua has it.
   local expires = bit.band(packed_job:byte(1), 64) ~= 0
   expiry, payload = expires and packed_job:sub(18, 25), packed_job:sub(expires and 26 or 18)
-  if skips == '1' and (record or call('HEXISTS', flight, id) == 1) then
+  if has_requests and requested.pause_of(id) then
+    outcome = 'paused'
+  elseif skips == '1' and (record or call('HEXISTS', flight, id) == 1) then
     outcome = 'busy'
   elseif record then
     outcome, joining = 'merged', {{0, id, place .. payload, record, due_at, false}}

@@ -1,0 +1,73 @@
+"""Stop a job for good, pause it, or resume it: on the job's page, in every state of the job."""
+
+from http import HTTPStatus
+from typing import Final
+
+from starlette.responses import Response
+
+from lowkiq_lambda.base.errors import JobError, RequestsFull
+from lowkiq_lambda.dashboard import activity, durations
+from lowkiq_lambda.dashboard.context import NO_ACTION, RequestContext
+from lowkiq_lambda.dashboard.pages.parts import chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.rows import shown_id
+from lowkiq_lambda.jobs.job import id_text
+from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.operate.queue_operations import QueueOperations
+
+_ACTIONS: Final = frozenset({"cancel", "pause", "resume"})
+
+
+def ask(context: RequestContext) -> Response:
+    """The confirmation page; nothing is changed yet."""
+    query, worker = context.query, chosen_worker(context)
+    if worker is None:
+        return no_queue(context)
+    do, job_id = query.get("do", ""), query.get("id", "")
+    if do not in _ACTIONS:
+        return context.refuse(400, NO_ACTION)
+    try:
+        situation = context.app.operate(worker).explain(job_id)
+    except JobError as error:
+        return context.refuse(400, f"Invalid id: {error}.")
+    return context.render(
+        "actions_job.html",
+        queue=worker.queue_name,
+        do=do,
+        id=job_id,
+        name=shown_id(job_id),
+        situation=situation,
+        **durations.asked(query),
+    )
+
+
+def act(context: RequestContext) -> Response:
+    """Runs the action, and redirects to the job's page, which tells of the request while it is kept."""
+    form, worker = context.form, context.worker_named(context.form.get("queue", ""))
+    if worker is None:
+        return no_queue(context)
+    do, job_id = form.get("do", ""), form.get("id", "")
+    if do not in _ACTIONS:
+        return context.refuse(400, NO_ACTION)
+    if do == "pause" and durations.wrong_length(form):
+        again = durations.again(form)
+        return context.redirect("actions/job", queue=worker.queue_name, do=do, id=job_id, **again)
+    try:
+        changed = _act(context, context.app.operate(worker), do, id_text(job_id))
+    except RequestsFull as error:
+        return context.refuse(HTTPStatus.CONFLICT, str(error))
+    except ValueError as error:
+        wrong = f"Invalid id: {error}." if isinstance(error, JobError) else durations.WRONG_SECONDS
+        return context.refuse(400, wrong)
+    action = do if do == "cancel" else f"{do}_job"
+    activity.note(context, action, worker.queue_name, selected([job_id]), changed)
+    return context.redirect("job", queue=worker.queue_name, id=job_id)
+
+
+def _act(context: RequestContext, queue: QueueOperations, do: str, job_id: str) -> int:
+    if do == "cancel":
+        answer = queue.cancel([job_id], kill=context.form.get("kill") == "1", by=context.visitor_name)
+    elif do == "pause":
+        answer = queue.pause_jobs([job_id], durations.pause_seconds(context.form), by=context.visitor_name)
+    else:
+        answer = queue.resume_jobs([job_id])
+    return len(answer.at_once) + len(answer.in_flight)

@@ -1,0 +1,63 @@
+"""Requests for single ids: cancel, pause and resume them, whether they wait or run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from lowkiq_lambda.base.errors import RequestsFull
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
+from lowkiq_lambda.operate.acts.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
+from lowkiq_lambda.store.shard.keys import REQUESTS
+from lowkiq_lambda.store.shard.notifications import REQUEST
+from lowkiq_lambda.store.shard.scripts import Argument
+from lowkiq_lambda.views.requests import Requested
+
+LONGEST_NAME: Final = 200
+"""Characters of an operator's name that are kept."""
+_WORDS: Final = ("done", "asked", "gone", "full")
+"""Those of the scripts."""
+_CANCELLED: Final = "cancelled by an operator"
+
+
+def cancel(runner: ActionRunner, ids: Iterable[object], by: str, *, kill: bool) -> Requested:
+    """Stop ids for good. Raises JobError, RequestsFull, BackendError."""
+    error: Argument = runner.dump_error(_CANCELLED) if kill else ""
+    return _ask(runner, "cancel", ids, lambda _: (error, _named(by)))
+
+
+def pause_jobs(runner: ActionRunner, ids: Iterable[object], end_of: Callable[[float], Argument], by: str) -> Requested:
+    """Pause ids, each by itself. Raises JobError, RequestsFull, BackendError."""
+    return _ask(runner, "pause_jobs", ids, lambda snapshot: (end_of(snapshot.at), _named(by)))
+
+
+def resume_jobs(runner: ActionRunner, ids: Iterable[object]) -> Requested:
+    """End the pauses of ids. Raises JobError, BackendError."""
+    return _ask(runner, "resume_jobs", ids, lambda _: ())
+
+
+def _named(by: str) -> str:
+    return by.encode(errors="backslashreplace").decode()[:LONGEST_NAME]
+
+
+def _ask(
+    runner: ActionRunner,
+    act: ActionName,
+    ids: Iterable[object],
+    details: Callable[[ShardSnapshot], Sequence[Argument]],
+) -> Requested:
+    texts, reader = id_texts(ids), runner.reader
+    words: dict[str, str] = {}
+    for shard, of_shard in by_shard(dict.fromkeys(texts), reader.shards).items():
+        (snapshot,) = runner.snapshots([shard.using((REQUESTS,))])
+        left, resume = list(of_shard), b""
+        while left:
+            progress = runner.call_once(act, snapshot, left, 0, resume, *details(snapshot))
+            words |= progress.words
+            left, resume = left[progress.finished :], progress.resume
+        reader.backend.note_use(shard, REQUESTS)
+        if any(words.get(job_id) == "asked" for job_id in of_shard):
+            reader.backend.publish(shard.channel, f"{REQUEST}{shard.number}")
+    at_once, in_flight, gone, full = ([job_id for job_id in words if words[job_id] == word] for word in _WORDS)
+    if full:
+        raise RequestsFull(len(full), full[0])
+    return Requested(at_once, in_flight, gone)

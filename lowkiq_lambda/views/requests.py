@@ -1,0 +1,36 @@
+"""Requests of operators for single ids: a cancel or a pause, as people see them."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+RequestKind: TypeAlias = Literal["cancel", "pause"]
+
+
+class Requested(msgspec.Struct, frozen=True):
+    """The answer to a cancel, a pause or a resume of ids, each in one of the lists.
+
+    `at_once`: it does not run, so it is done. `in_flight`: it runs, and its holder is asked: a job with a cursor
+    stops at its next checkpoint, another one ends by itself, and then is stopped unless it has ended well. `gone`: the
+    id neither waits nor runs; its pause holds for later pushes.
+    """
+
+    at_once: list[str]
+    in_flight: list[str]
+    gone: list[str]
+
+
+class JobRequest(msgspec.Struct, frozen=True):
+    """A request that a shard keeps: a cancel until the run of the id has ended, a pause until its end.
+
+    `at`: when it was made; `by`: the operator's name, or ""; `until`: when the pause ends, None without an end and of a
+    cancel (all in Unix seconds). `in_flight`: whether the id runs, so that its holder has still to hear, or to end it.
+    """
+
+    id: str
+    shard: int
+    kind: RequestKind
+    at: float
+    by: str
+    until: float | None
+    in_flight: bool
