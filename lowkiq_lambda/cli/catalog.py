@@ -95,6 +95,7 @@ COMMANDS: Final = {
         "undo": Listed("undo:command", "Take back a change of jobs, for ten minutes."),
     },
     "Queues": {
+        "top": Listed("top:command", "Show the queues on one live screen, in trouble first, with keys to act."),
         "stats": Listed("stats:command", "Count the waiting, failed and dead jobs of each queue."),
         "pause": Listed("pause:pause", "Pause a queue, or a job of it, for a time or until it is resumed."),
         "resume": Listed("pause:resume", "End a pause."),
