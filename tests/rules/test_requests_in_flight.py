@@ -221,6 +221,28 @@ def test_a_paused_generator_keeps_its_cursor(app: Lowkiq, clock: ManualClock, qu
     assert [None, 3] == items.cursors
 
 
+def test_a_pause_of_a_tenant_stops_a_long_job_at_its_next_yield(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """As a pause of its queue does: the cursor is kept, other tenants go on, and it goes on when the pause ends."""
+
+    def act(job: BatchJob, item: int) -> None:
+        clock.advance(10)
+        if (job.id, item) == ("acme:1", 2):
+            app.operate(worker).pause(600, tenant="acme")
+
+    items = Items(5, act)
+    worker = declare_items(app, queue_name, items, tenants="home")
+    worker.push_many(jobs_of(["acme:1", "globex:1"]))
+
+    app.drain(seconds=500)
+    assert ([0, 1, 2], [0, 1, 2, 3, 4]) == (items.of("acme:1"), items.of("globex:1"))
+    assert 1 == app.operate(worker).waiting.count()
+    app.operate(worker).resume(tenant="acme")
+    app.drain(seconds=500)
+    assert [0, 1, 2, 3, 4] == items.of("acme:1")
+
+
 def test_a_plain_run_that_fails_in_a_pause_waits_for_its_end(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """The failure counts as ever."""
     interfered = Interfered(lambda: app.operate(worker).pause_jobs(["a"], 600), fails)

@@ -1,7 +1,7 @@
 --! keys due flight meta lanes
 --! needs shard turn free_memory_first trouble progress lease stop_request
 --! with requests requests
---! rarely next_served
+--! rarely next_served lanes
 -- Saves how far a job in flight has come, and prolongs the lease.
 -- ARGV[4]   nonce
 -- ARGV[5]   token
@@ -38,7 +38,14 @@ if verdict == 'NEXT' then
   hold(token, tonumber(ARGV[7]), held_until)
 end
 local wanted = has_requests and requested.in_flight() or nil
-if lanes then return {'OK', rarely().next_served({[id] = true}, 1), stop_request(token), wanted} end
+if lanes then
+  -- A pause of its tenant ends the run at this yield, as one of its queue does.
+  if (rarely().read_lane(rarely().lane_of(id)).paused or 0) > now then
+    wanted = wanted or {}
+    wanted[#wanted + 1], wanted[#wanted + 2] = id, 'p'
+  end
+  return {'OK', rarely().next_served({[id] = true}, 1), stop_request(token), wanted}
+end
 local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''
 for i = #listed - 1, 1, -2 do
   if listed[i] ~= id then other_due = listed[i + 1] end
