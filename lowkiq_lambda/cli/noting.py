@@ -52,7 +52,7 @@ def user_name() -> str:
 
 
 def person() -> str:
-    """Who uses this process: the operator that the environment names, else the user of the process."""
+    """The operator that the environment names, else the user of this process."""
     if operator := os.environ.get(OPERATOR, "").strip():
         return operator[:_LONGEST_NAME]
     # A container may have no name for its user.

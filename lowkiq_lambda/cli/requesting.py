@@ -50,7 +50,7 @@ def cancel_jobs(  # noqa: PLR0913 - what the command is given
     app: AppOption = None,
     reason: Reason = None,
     yes: Yes = False,
-    json: Annotated[bool, flag("Write the ids at_once, in_flight and gone as JSON.")] = False,
+    json: Annotated[bool, flag("Write the ids at_once, in_flight and gone, and action_id, as JSON.")] = False,
 ) -> int:
     """Cancel; the exit code."""
     named_queue, ids = queue_of(app_of(app), queue), (id_, *more)
@@ -119,7 +119,8 @@ def ask_of_jobs(  # noqa: PLR0913, PLR0917 - an act in words, and what it does
         (remark if json else say)(NOTHING)
         return NOT_APPLIED
     answer = act()
-    note(queue.app, queue.name, action, selected(ids), len(answer.at_once) + len(answer.in_flight), reason)
+    changed = len(answer.at_once) + len(answer.in_flight)
+    note(queue.app, queue.name, action, selected(ids), changed, reason, action_id=answer.action_id)
     if json:
         write_json(answer)
     else:

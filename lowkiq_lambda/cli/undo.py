@@ -16,7 +16,7 @@ from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
 
 command: Final = command_app(
     "undo",
-    help_="""Take back a change of jobs: run-now, kill, unblock, delete and requeue, for ten minutes each.
+    help_="""Take back a change of jobs: run-now, kill, unblock, delete, cancel and requeue, for ten minutes each.
 
 Without ACTION it is the last change that can be undone, in any queue of the app. Jobs come back with their payloads, \
 times, retry counts and errors. Jobs that have run or changed since stay as they are, and the command says \

@@ -12,12 +12,14 @@ class Requested(msgspec.Struct, frozen=True):
 
     `at_once`: it does not run, so it is done. `in_flight`: it runs, and its holder is asked: a job with a cursor
     stops at its next checkpoint, another one ends by itself, and then is stopped unless it has ended well. `gone`: the
-    id neither waits nor runs; its pause holds for later pushes.
+    id neither waits nor runs; its pause holds for later pushes. `action_id`: by it a cancel of what waited can be
+    undone for ten minutes; empty if nothing can be.
     """
 
     at_once: list[str]
     in_flight: list[str]
     gone: list[str]
+    action_id: str = ""
 
 
 class JobRequest(msgspec.Struct, frozen=True):

@@ -49,6 +49,28 @@ def test_cancelled_ids_may_go_to_the_morgue(app: Lowkiq, queue_name: str) -> Non
     assert ("a", "cancelled by an operator") == (dead.id, dead.error)
 
 
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_cancel_of_what_waits_can_be_undone(app: Lowkiq, queue_name: str, *, kill: bool) -> None:
+    """The payloads wait again, and the undo can be undone; a cancel that found nothing has nothing to undo."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    worker.push_many([{"id": "a", "payload": n} for n in (1, 2)])
+    before = ops(app, worker).waiting.list()
+
+    answer = ops(app, worker).cancel(["a"], kill=kill)
+    assert ([], {"a"} if kill else set()) == (
+        ops(app, worker).waiting.list(),
+        {job.id for job in ops(app, worker).morgue.list()},
+    )
+
+    undone = ops(app, worker).undo(answer.action_id)
+    assert (1, {}, []) == (undone.restored, undone.skipped, ops(app, worker).morgue.list())
+    assert before == ops(app, worker).waiting.list()
+    assert not ops(app, worker).cancel(["x"]).action_id
+    assert 1 == ops(app, worker).undo(undone.action_id).restored
+    assert {} == app.drain()
+
+
 def test_a_paused_id_waits_until_the_end_and_merges_pushes(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """A thousand pushes lie behind it at its time; others run; then all come in order."""
     notes = Notes()

@@ -76,5 +76,6 @@ def _noted(
     except RequestsFull as error:
         raise ApiError(HTTPStatus.CONFLICT, "requests_full", str(error)) from error
     changed = len(answer.at_once) + len(answer.in_flight)
-    activity.note(context, action, params.queue, selected(params.ids), changed)
+    more = {"action_id": answer.action_id} if answer.action_id else {}
+    activity.note(context, action, params.queue, selected(params.ids), changed, **more)
     return answer

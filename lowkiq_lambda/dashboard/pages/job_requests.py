@@ -13,6 +13,7 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.views.requests import Requested
 
 _ACTIONS: Final = frozenset({"cancel", "pause", "resume"})
 
@@ -52,22 +53,22 @@ def act(context: RequestContext) -> Response:
         again = durations.again(form)
         return context.redirect("actions/job", queue=worker.queue_name, do=do, id=job_id, **again)
     try:
-        changed = _act(context, context.app.operate(worker), do, id_text(job_id))
+        answer = _act(context, context.app.operate(worker), do, id_text(job_id))
     except RequestsFull as error:
         return context.refuse(HTTPStatus.CONFLICT, str(error))
     except ValueError as error:
         wrong = f"Invalid id: {error}." if isinstance(error, JobError) else durations.WRONG_SECONDS
         return context.refuse(400, wrong)
     action = do if do == "cancel" else f"{do}_job"
-    activity.note(context, action, worker.queue_name, selected([job_id]), changed)
+    changed = len(answer.at_once) + len(answer.in_flight)
+    more = {"action_id": answer.action_id} if answer.action_id else {}
+    activity.note(context, action, worker.queue_name, selected([job_id]), changed, **more)
     return context.redirect("job", queue=worker.queue_name, id=job_id)
 
 
-def _act(context: RequestContext, queue: QueueOperations, do: str, job_id: str) -> int:
+def _act(context: RequestContext, queue: QueueOperations, do: str, job_id: str) -> Requested:
     if do == "cancel":
-        answer = queue.cancel([job_id], kill=context.form.get("kill") == "1", by=context.visitor_name)
-    elif do == "pause":
-        answer = queue.pause_jobs([job_id], durations.pause_seconds(context.form), by=context.visitor_name)
-    else:
-        answer = queue.resume_jobs([job_id])
-    return len(answer.at_once) + len(answer.in_flight)
+        return queue.cancel([job_id], kill=context.form.get("kill") == "1", by=context.visitor_name)
+    if do == "pause":
+        return queue.pause_jobs([job_id], durations.pause_seconds(context.form), by=context.visitor_name)
+    return queue.resume_jobs([job_id])

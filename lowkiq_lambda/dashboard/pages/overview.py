@@ -78,7 +78,7 @@ _COLUMNS: Final[Columns[QueueRow]] = {
 }
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class QueuesPart(msgspec.Struct, frozen=True, kw_only=True):
     """Which queues of a long table are on the page: `begin` of `matching`, those whose names contain `find`."""
 
     find: str = ""
@@ -100,7 +100,7 @@ def show(context: RequestContext) -> Response:
     """The page, or its live region."""
     span, sort = span_of(context), sort_of(context.query, _COLUMNS)
     looked = context.site.needs.latest(context.app.operate, is_refresh=context.is_partial)
-    part = Part(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
+    part = QueuesPart(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
     is_whole = not (sort.by or part.fields) and len(context.app.core.queues) <= FEW
     queues: list[QueueOverview] = []
 
@@ -113,7 +113,7 @@ def show(context: RequestContext) -> Response:
     with context.app.operate.overview(span) as overview:
         if is_whole:
             rendered = context.fragment("overview_rows.html", rows=rows(overview))
-            part = Part(matching=len(queues))
+            part = QueuesPart(matching=len(queues))
         else:
             queues.extend(overview.queues)
             letters = part.find.casefold()
@@ -150,7 +150,7 @@ def _begin(text: str) -> int:
 
 
 def _on_page(
-    numbered: Sequence[tuple[int, QueueOverview]], sort: Sort, part: Part, needs: "Sequence[Need]"
+    numbered: Sequence[tuple[int, QueueOverview]], sort: Sort, part: QueuesPart, needs: "Sequence[Need]"
 ) -> list[QueueRow]:
     """The rows of the page; without a column to sort by those in trouble come first, as the needs have them."""
     window = slice(part.begin, part.end)

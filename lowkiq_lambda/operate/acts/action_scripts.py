@@ -24,6 +24,7 @@ ActionName: TypeAlias = Literal[
     "undo",
     "edit",
     "cancel",
+    "kill_cancelled",
     "pause_jobs",
     "resume_jobs",
 ]
@@ -32,12 +33,13 @@ are not due yet go there. `delete_failed`: waiting ids that have failed are dele
 `requeue`: dead ids wait again. `requeue_waiting`: ids that are due wait for a later time. `delete_dead`: dead ids are
 deleted. `unblock`: blocked ids are due, with their heads; `unblock_skipping`: without them. `undo`: takes back one of
 those; in place of ids it takes the numbers of its rows. `edit`: another payload takes the place of one.
-`cancel`, `pause_jobs`, `resume_jobs`: requests for single ids, in flight too."""
+`cancel`, `pause_jobs`, `resume_jobs`: requests for single ids, in flight too; `kill_cancelled`: a cancel that sends
+payloads to the morgue."""
 
 UNDOABLE: Final[frozenset[ActionName]] = frozenset(
     {
         *("run_now", "kill", "kill_delayed", "delete_failed", "delete", "requeue", "delete_dead"),
-        *("unblock", "unblock_skipping", "undo", "edit"),
+        *("unblock", "unblock_skipping", "undo", "edit", "cancel", "kill_cancelled"),
     }
 )
 """Actions that can be undone for `UNDO_SECONDS`."""
@@ -129,6 +131,7 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "edit": ActionScript("edit", lambda _snapshot, _changed: ()),
         "delete_dead": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_death]),
         "cancel": ActionScript("cancel", lambda _snapshot, _changed: [*morgue_limits]),
+        "kill_cancelled": ActionScript("cancel", lambda _snapshot, _changed: [*morgue_limits]),
         "pause_jobs": ActionScript("pause_jobs", lambda _snapshot, _changed: ()),
         "resume_jobs": ActionScript("resume_jobs", lambda _snapshot, _changed: ()),
     }

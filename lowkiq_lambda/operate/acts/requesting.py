@@ -5,7 +5,8 @@ from typing import Final
 
 from lowkiq_lambda.base.errors import RequestsFull
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE, ActionName, ShardSnapshot
+from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import REQUESTS
 from lowkiq_lambda.store.shard.notifications import REQUEST
@@ -22,7 +23,7 @@ _CANCELLED: Final = "cancelled by an operator"
 def cancel(runner: ActionRunner, ids: Iterable[object], by: str, *, kill: bool) -> Requested:
     """Stop ids for good. Raises JobError, RequestsFull, BackendError."""
     error: Argument = runner.dump_error(_CANCELLED) if kill else ""
-    return _ask(runner, "cancel", ids, lambda _: (error, _named(by)))
+    return _ask(runner, "kill_cancelled" if kill else "cancel", ids, lambda _: (error, _named(by)))
 
 
 def pause_jobs(runner: ActionRunner, ids: Iterable[object], end_of: Callable[[float], Argument], by: str) -> Requested:
@@ -47,12 +48,14 @@ def _ask(
 ) -> Requested:
     texts, reader = id_texts(ids), runner.reader
     words: dict[str, str] = {}
+    action_id, can_undo = new_action_id() if act in UNDOABLE else "", False
     for shard, of_shard in by_shard(dict.fromkeys(texts), reader.shards).items():
         (snapshot,) = runner.snapshots([shard.using((REQUESTS,))])
         left, resume = list(of_shard), b""
         while left:
-            progress = runner.call_once(act, snapshot, left, 0, resume, *details(snapshot))
+            progress = runner.call_once(act, snapshot, left, 0, resume, *details(snapshot), action_id=action_id)
             words |= progress.words
+            can_undo = can_undo or progress.undoable > 0
             left, resume = left[progress.finished :], progress.resume
         reader.backend.note_use(shard, REQUESTS)
         if any(words.get(job_id) == "asked" for job_id in of_shard):
@@ -60,4 +63,4 @@ def _ask(
     at_once, in_flight, gone, full = ([job_id for job_id in words if words[job_id] == word] for word in _WORDS)
     if full:
         raise RequestsFull(len(full), full[0])
-    return Requested(at_once, in_flight, gone)
+    return Requested(at_once, in_flight, gone, action_id if can_undo else "")
