@@ -198,6 +198,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", knowing("q", _page("actions_ask"))),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
+        post(site, "/actions/dry-run", _page("actions_ask", "dry_run")),
         post(site, "/actions/step", _page("actions", "step")),
         get(site, "/actions/done", knowing("q", _page("actions", "done"))),
         get(site, "/actions/edit", knowing("queue id", _page("actions_edit", "ask"))),
