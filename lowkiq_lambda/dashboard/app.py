@@ -215,6 +215,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/tenant", _page("tenants", "act")),
         get(site, "/actions/schedule", knowing("queue name names do", _page("actions_schedule", "ask"))),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
+        get(site, "/actions/entry", knowing("queue name", _page("actions_entry", "ask"))),
+        post(site, "/actions/entry", _page("actions_entry", "act")),
         get(site, "/actions/task", knowing("id", _page("tasks", "ask"))),
         post(site, "/actions/task", _page("tasks", "act")),
         get(site, "/actions/process", knowing("id do", _page("processes", "ask"))),
