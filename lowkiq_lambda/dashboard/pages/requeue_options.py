@@ -24,7 +24,7 @@ _BAD_RATE: Final = "Nothing was changed. Give a number of ids a second above 0, 
 
 
 class DryRun(NamedTuple):
-    """What would become of the ids: an id and a sentence each, and one for all of them."""
+    """The effect on ids: an id and a sentence each, and one for all of them."""
 
     lines: Sequence[tuple[str, str]]
     total: str
@@ -53,7 +53,7 @@ def with_pace(runner: ActionRunner, action: BulkAction, pace: RequeuePace) -> Bu
 
 
 def dry_run(runner: ActionRunner, action: BulkAction, ids: list[str], longest: int) -> DryRun:
-    """What would become of these ids, the first of the action. Raises ValueError, BackendError."""
+    """The effect on these ids, the first of the action. Raises ValueError, BackendError."""
     first = msgspec.structs.replace(action, chosen=ids)
     if first.terms is None:
         first = timed(runner, first, {})

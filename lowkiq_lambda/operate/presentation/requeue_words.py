@@ -1,4 +1,4 @@
-"""What would become of ids that are requeued, in words: for the command line and the pages."""
+"""The effect of a requeue on ids, in words: for the command line and the pages."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ _SKIPPED: Final[Mapping[str, str]] = {
 
 
 def preview_words(preview: RequeuePreview) -> str:
-    """What would become of the id, without the id itself."""
+    """The effect on the id, without the id itself."""
     if preview.skipped:
         return _SKIPPED[preview.skipped]
     behind = f", behind {_many(preview.place, 'id')}"
@@ -23,7 +23,7 @@ def preview_words(preview: RequeuePreview) -> str:
 
 
 def preview_total(again: int, stay: int) -> str:
-    """How many ids would wait again, and how many would not."""
+    """The numbers of ids that would wait again, and of those that would not."""
     return f"{_many(again, 'id')} would wait again, {stay:,} would not; nothing was changed"
 
 
