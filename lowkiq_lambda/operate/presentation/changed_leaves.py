@@ -35,7 +35,7 @@ class ChangedLeaves(NamedTuple):
 
 
 def changes_of_texts(old: str, new: str) -> ChangedLeaves | None:
-    """The leaves in which two JSON texts differ; None if one of them is no JSON."""
+    """The leaves in which two JSON texts differ; None if one of them is not JSON."""
     try:
         return changed_leaves(json.loads(old), json.loads(new))
     except (ValueError, RecursionError):
