@@ -8,7 +8,7 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.changing import All, Choice, Id, JobChange, change, change_app, many, moment
+from lowkiq_lambda.cli.changing import All, Choice, Id, JobChange, change, change_app
 from lowkiq_lambda.cli.codes import NOT_APPLIED
 from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
 from lowkiq_lambda.cli.parts import Reason, Yes, flag, number
@@ -16,6 +16,7 @@ from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
 from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, previews
+from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words
 
 _ORDERS: Final = f"""
 ORDERS
@@ -25,7 +26,6 @@ ORDERS
   last          behind all payloads of its id
 {FILTERS}"""
 _MOST: Final = 1_000_000
-_SKIPPED: Final = {"not in the morgue": "is not in the morgue", "newer": "stays: a newer payload waits or runs"}
 REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
 
 command: Final = change_app(
@@ -110,11 +110,5 @@ def _told(previews: Iterator[RequeuePreview]) -> Iterator[str]:
     waits = stays = 0
     for one in previews:
         waits, stays = waits + (not one.skipped), stays + bool(one.skipped)
-        if one.skipped:
-            yield f"{one.id}: {_SKIPPED[one.skipped]}"
-        else:
-            behind = f", behind {many(one.place, 'id')}"
-            when = "while its head is blocked" if one.due_at is None else f"until {moment(one.due_at)}{behind}"
-            left = f"; {one.stay:,} would stay" if one.stay else ""
-            yield f"{one.id}: {many(one.payloads, 'payload')} would wait in shard {one.shard} {when}{left}"
-    yield f"{many(waits, 'id')} would wait again, {stays:,} would not; nothing was changed"
+        yield f"{one.id}: {preview_words(one)}"
+    yield preview_total(waits, stays)

@@ -198,6 +198,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", knowing("q", _page("actions_ask"))),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
+        post(site, "/actions/dry-run", _page("actions_ask", "dry_run")),
         post(site, "/actions/step", _page("actions", "step")),
         get(site, "/actions/done", knowing("q", _page("actions", "done"))),
         get(site, "/actions/edit", knowing("queue id", _page("actions_edit", "ask"))),
@@ -216,6 +217,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/tenant", _page("tenants", "act")),
         get(site, "/actions/schedule", knowing("queue name names do", _page("actions_schedule", "ask"))),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
+        get(site, "/actions/entry", knowing("queue name", _page("actions_entry", "ask"))),
+        post(site, "/actions/entry", _page("actions_entry", "act")),
         get(site, "/actions/task", knowing("id", _page("tasks", "ask"))),
         post(site, "/actions/task", _page("tasks", "act")),
         get(site, "/actions/process", knowing("id do", _page("processes", "ask"))),

@@ -19,6 +19,7 @@ from lowkiq_lambda.dashboard.security.sessions import sign, verified
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, new_action_id, steps
+from lowkiq_lambda.operate.acts.requeue_terms import Rate, RequeueOrder
 from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
 
@@ -33,6 +34,17 @@ Packed = TypeVar("Packed", bound=msgspec.Struct)
 LARGEST_STATE: Final = 512 * 1024
 """Characters of a packed state; a request body may have twice as many."""
 _RETRY_FOR: Final = 2.0
+
+
+class RequeuePace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """In which order ids of the morgue come back, and how many in a second; None: all at once.
+
+    `not_before`: when the first is due at the earliest (Unix seconds), if earlier steps gave later times to others.
+    """
+
+    order: RequeueOrder = "score"
+    rate: Rate | None = None
+    not_before: float = 0.0
 
 
 class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -50,6 +62,9 @@ class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     changed: Count = 0
     action_id: ActionId = msgspec.field(default_factory=new_action_id)
     reason: Reason = ""
+    pace: RequeuePace = msgspec.field(default_factory=RequeuePace)
+    is_dry_run: bool = False
+    """Whether the confirmation shows what would become of the first ids."""
 
     @property
     def without_chosen(self) -> "BulkActionRequest":
@@ -71,6 +86,7 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     before: Count = 0
     is_large: bool = False
     reason: Reason = ""
+    pace: RequeuePace = msgspec.field(default_factory=RequeuePace)
 
     def __post_init__(self) -> None:
         # An undo takes back one action, by the id that its lines have.
@@ -94,7 +110,15 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             changed=self.changed,
             action_id=self.action_id,
             reason=self.reason,
+            pace=self._pace_of_rest,
         )
+
+    @property
+    def _pace_of_rest(self) -> RequeuePace:
+        terms = self.action.terms
+        if terms is None:
+            return self.pace
+        return RequeuePace(order=terms.order, rate=terms.rate, not_before=terms.due_at(self.action.changed))
 
     @property
     def target(self) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.core import Core
     from lowkiq_lambda.duties.runner import DutyRunner
     from lowkiq_lambda.engine.queue import Queue
-    from lowkiq_lambda.schedules.entry import DeclaredOptions, FiringOptions
+    from lowkiq_lambda.schedules.entry import DeclaredOptions, EntryOptions, FiringOptions
     from lowkiq_lambda.schedules.records import ScheduleView
     from lowkiq_lambda.schedules.run_time import RunTimeEntries
     from lowkiq_lambda.schedules.tick import EntryTicker
@@ -121,10 +121,19 @@ class Schedules:
         times = _times(cron, every, offset, at, options.get("tz", "UTC"))
         if "name" in options:
             raise DeclarationError("The name of an entry is the first argument of put: give it no second one.")
-        entry = new_entry(self._scheduled(worker), times, id=id, name=name, **_without_tz(options))
-        entry = _plain(worker_of(worker), entry)
+        self.put_entry(worker, self.draft(worker, times, id=id, name=name, **_without_tz(options)))
+
+    def draft(
+        self, worker: AnyWorker, times: Times, *, id: object, name: str, **options: Unpack["EntryOptions"]
+    ) -> ScheduleEntry:
+        """The entry that `put` would make; nothing is made. Raises DeclarationError if it cannot work."""
+        entry = _plain(worker_of(worker), new_entry(self._scheduled(worker), times, id=id, name=name, **options))
         if problem := self.problem_of(entry):
             raise DeclarationError(problem)
+        return entry
+
+    def put_entry(self, worker: AnyWorker, entry: ScheduleEntry) -> None:
+        """Make the entry of `draft`, or replace the one of its name, as `put`. Raises DeclarationError."""
         self._at_run_time.put(self._queue_of(worker), entry)
 
     def remove(self, worker: AnyWorker, name: str) -> None:

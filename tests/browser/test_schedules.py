@@ -27,6 +27,7 @@ LOOKED_AT = [
     ("schedule-long", f"schedule?queue={{queue}}&name={LONG}"),
     ("schedule-elsewhere", "schedule?queue={queue}&name=gone"),
     ("schedule-ask", "actions/schedule?queue={queue}&name=poll&do=disable"),
+    ("schedule-new", "actions/entry?queue={queue}"),
 ]
 
 

@@ -21,7 +21,9 @@ from lowkiq_lambda.dashboard.bulk_action import (
     unpack,
 )
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.pages.requeue_options import pace_of, with_pace
 from lowkiq_lambda.dashboard.scanning import for_seconds
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 from lowkiq_lambda.operate.presentation.formatting import visible
@@ -127,7 +129,7 @@ def step(context: RequestContext) -> Response:
         return (action.handled >= most or not has_time()) and (bool(action.pending) or action.handled != action.total)
 
     try:
-        state, failure = run_steps(context, queue.runner, state, is_enough)
+        state, failure = run_steps(context, queue.runner, _paced(context, queue.runner, state), is_enough)
     except ValueError as error:
         return context.refuse(400, str(error))
     outcome = _outcome(context, state) if state.action.is_done else None
@@ -147,6 +149,14 @@ def step(context: RequestContext) -> Response:
     )
     answer.headers["hx-replace-url"] = context.link(path, q=address)
     return answer
+
+
+def _paced(context: RequestContext, runner: ActionRunner, state: BulkActionState) -> BulkActionState:
+    """The action on the terms of the form, which count from its first step on. Raises ValueError, BackendError."""
+    if state.action.begun or state.action.act != "requeue":
+        return state
+    pace = pace_of(context.form, state.pace)
+    return msgspec.structs.replace(state, pace=pace, action=with_pace(runner, state.action, pace))
 
 
 def done(context: RequestContext) -> Response:

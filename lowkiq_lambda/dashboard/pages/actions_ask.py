@@ -25,6 +25,8 @@ from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, queue_of
 from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
+from lowkiq_lambda.dashboard.pages.requeue_options import ORDER_WORDS, DryRun, pace_of, with_pace
+from lowkiq_lambda.dashboard.pages.requeue_options import dry_run as requeue_dry_run
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.dashboard.scanning import for_seconds
@@ -70,6 +72,23 @@ def show(context: RequestContext) -> Response:
     return _shown(context, key, request)
 
 
+def dry_run(context: RequestContext) -> Response:
+    """Leads to the confirmation with what would become of the first ids; nothing is changed."""
+    key, form = key_of(context), context.form
+    try:
+        state = unpack(key, form.get("action_state", ""), BulkActionState)
+    except ValueError:
+        return context.refuse(400, "The action's data is damaged. Go back and begin again.")
+    try:
+        pace = pace_of(form, state.pace)
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    reason = form.get("reason", "").strip()[:LONGEST_REASON]
+    request = msgspec.structs.replace(state.request, pace=pace, reason=reason, is_dry_run=True)
+    address = address_of(key, request)
+    return context.redirect("actions/ask", q=address) if address is not None else _shown(context, key, request)
+
+
 def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> Response:
     if request.act not in WORDS:
         return context.refuse(400, NO_ACTION)
@@ -81,6 +100,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         has_time = for_seconds(COUNTING)
         number, is_all = count(queue.runner, action, has_time)
         names = first_ids(queue.runner, action, NAMED, has_time) if number else []
+        tried = _tried(queue.runner, action, request, names)
     except (JobError, ValueError) as error:
         return context.refuse(400, str(error))
     if is_all and action.chosen is None and not action.filter.narrows:
@@ -93,6 +113,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         action_id=request.action_id,
         before=request.changed,
         is_large=words.is_danger and (number > LARGE or not is_all),
+        pace=request.pace,
     )
     return context.render(
         "actions_ask.html",
@@ -111,12 +132,21 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         is_large=state.is_large,
         reason=request.reason,
         longest_reason=LONGEST_REASON,
+        pace=request.pace,
+        orders=ORDER_WORDS if request.act == "requeue" else {},
+        tried=tried,
         state=pack(key, state),
         # The browser cannot go back to the response of a form.
         at=context.link("actions/ask", q=pack(key, request.without_chosen))
         if context.request.method == "POST"
         else None,
     )
+
+
+def _tried(runner: ActionRunner, action: BulkAction, request: BulkActionRequest, names: list[str]) -> DryRun | None:
+    if not request.is_dry_run or request.act != "requeue" or not names:
+        return None
+    return requeue_dry_run(runner, with_pace(runner, action, request.pace), names, LONGEST_ID)
 
 
 def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> str:

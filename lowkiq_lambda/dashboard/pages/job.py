@@ -17,6 +17,7 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import Failure, JobView, MorgueJob
+from lowkiq_lambda.operate.presentation.changed_leaves import ChangedLeaves, changes_of_texts
 from lowkiq_lambda.operate.presentation.formatting import duration, unescaped, visible
 from lowkiq_lambda.operate.presentation.jobs import why
 from lowkiq_lambda.operate.queue_operations import QueueOperations
@@ -70,6 +71,8 @@ class KeyedPayload(RenderedPayload, frozen=True, kw_only=True):
     """A payload with a key that is stable across refreshes and unique in its part."""
 
     key: str
+    changes: ChangedLeaves | None = None
+    """In which leaves it differs from the payload before it; None for the first, and where that cannot be said."""
 
 
 class JobPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +153,10 @@ def _shown(renderer: PayloadRenderer, job: JobView | MorgueJob) -> list[KeyedPay
             break
         payload = renderer.whole(job.id, scored)
         digest = sha256(f"{payload.score!r} {payload.text}".encode(errors="replace")).hexdigest()[:16]
-        rows.append(KeyedPayload(**msgspec.structs.asdict(payload), key=f"{digest}-{digests[digest]}"))
+        # Of the texts, which are masked.
+        changes = changes_of_texts(rows[-1].text, payload.text) if rows else None
+        key = f"{digest}-{digests[digest]}"
+        rows.append(KeyedPayload(**msgspec.structs.asdict(payload), key=key, changes=changes))
         digests[digest] += 1
         left -= len(payload.text)
     return rows

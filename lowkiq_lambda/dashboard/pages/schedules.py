@@ -66,12 +66,18 @@ def show(context: RequestContext) -> Response:
     # Other code checks for itself that a process fires its entries.
     is_own = any(view.source != "other code" for view in entries)
     unseen = unattended(context, entries) if is_own else None
+    skipped = context.app.core.queues.all_current()[1]
     return context.render(
         "schedules.html",
         queues=[*_by_queue(context, entries)],
+        without_entries=sorted(
+            {worker.queue_name for worker in context.app.workers}
+            - {view.queue_name for view in entries}
+            - skipped.keys()
+        ),
         unseen=unseen,
         why_unseen=why_unattended(context) if unseen else "",
-        skipped=context.app.core.queues.all_current()[1],
+        skipped=skipped,
     )
 
 

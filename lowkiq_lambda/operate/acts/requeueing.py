@@ -57,6 +57,11 @@ def begin(
     if unknown := options.keys() - RequeueOptions.__annotations__.keys():
         raise TypeError(f"A requeue has no option {min(unknown)!r}.")
     chosen_ids, chosen_by = None if ids is None else id_texts(ids), filter_by(criteria or {})
+    return timed(runner, prepare(runner, "requeue", chosen_ids=chosen_ids, filter=chosen_by), options)
+
+
+def timed(runner: ActionRunner, action: BulkAction, options: RequeueOptions) -> BulkAction:
+    """The requeue on these terms, before its first step. Raises ValueError, BackendError."""
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -67,7 +72,7 @@ def begin(
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, not {terms['order']!r}.")
     if terms["order"] == "last" and runner.merge == "latest":
         raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
-    return _with_terms(prepare(runner, "requeue", chosen_ids=chosen_ids, filter=chosen_by), terms)
+    return _with_terms(action, terms)
 
 
 def begin_waiting(runner: ActionRunner, ids: Iterable[object] | None, id_filter: IdFilter, rate: float) -> BulkAction:
