@@ -168,7 +168,8 @@ def test_the_api_begins_a_move_and_tells_of_it(app: Lowkiq, moved: Any, browser:
     told = browser.get(f"/api/v1/reshard?queue={moved.queue_name}").json
 
     assert (200, 409, "shards_changed") == (begun.status, second.status, second.json["code"])
-    assert (12, 8, 4, 0, 40) == tuple(told[name] for name in ("shards_count", "moves_to", "groups", "moved", "ids_left"))
+    assert (12, 8) == (told["shards_count"], told["moves_to"])
+    assert (4, 0, 40) == (told["groups"], told["moved"], told["ids_left"])
     clock.advance(60.0)
     ReshardDuty(app.core).run(lambda: math.inf)
     told = browser.get(f"/api/v1/reshard?queue={moved.queue_name}").json

@@ -49,7 +49,8 @@ def act(context: RequestContext) -> Response:
 def count_in(fields: Mapping[str, str]) -> int:
     """The number of shards that was typed. Raises ValueError, with a sentence."""
     typed = fields.get("count", "").strip()
-    if not (typed.isascii() and typed.isdigit() and len(typed) <= len(str(MAX_SHARDS)) and 1 <= int(typed) <= MAX_SHARDS):
+    is_short_number = typed.isascii() and typed.isdigit() and len(typed) <= len(str(MAX_SHARDS))
+    if not (is_short_number and 1 <= int(typed) <= MAX_SHARDS):
         raise ValueError(f"The number of shards is a whole number from 1 to {MAX_SHARDS:,}.")
     return int(typed)
 
