@@ -17,6 +17,7 @@ from lowkiq_lambda.views.queues import ShardDetails
 
 CARRIES_FOR: Final = 3.0
 """Seconds for which a request carries. A group that begins within them tells drains and housekeeping of the move."""
+BUSY: Final = "Nothing was turned round: a group is under way. Try again in a few seconds."
 _MICROS: Final = 1_000_000
 
 

@@ -159,12 +159,12 @@ def test_readers_move_nothing(app: Lowkiq, moved: Any) -> None:
 def test_the_api_begins_a_move_and_tells_of_it(app: Lowkiq, moved: Any, browser: Browser, clock: ManualClock) -> None:
     """With the same numbers as the page; another move meanwhile is a conflict."""
 
-    def post(count: int) -> Answer:
+    def post(path: str, **fields: Any) -> Answer:
         headers = {"content-type": "application/json", "x-csrf-token": browser.proof()}
-        body = {"queue": moved.queue_name, "shards_count": count, "reason": "by a program"}
-        return browser.ask("POST", "/api/v1/queue/reshard", headers, json.dumps(body).encode())
+        body = {"queue": moved.queue_name, "reason": "by a program", **fields}
+        return browser.ask("POST", f"/api/v1/queue/{path}", headers, json.dumps(body).encode())
 
-    begun, second = post(8), post(6)
+    begun, second = (post("reshard", shards_count=count) for count in (8, 6))
     told = browser.get(f"/api/v1/reshard?queue={moved.queue_name}").json
 
     assert (200, 409, "shards_changed") == (begun.status, second.status, second.json["code"])
@@ -174,3 +174,6 @@ def test_the_api_begins_a_move_and_tells_of_it(app: Lowkiq, moved: Any, browser:
     ReshardDuty(app.core).run(lambda: math.inf)
     told = browser.get(f"/api/v1/reshard?queue={moved.queue_name}").json
     assert (8, None) == (told["shards_count"], told["moves_to"])
+    post("reshard", shards_count=12)
+    turned = post("turn_round").json
+    assert (8, 12, True) == (turned["moves_to"], turned["shards_count"], turned["is_returning"])

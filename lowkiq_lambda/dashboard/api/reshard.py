@@ -23,6 +23,13 @@ class Reshard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reason: Annotated[Reason, Meta(description="Why, for the activity log.")] = ""
 
 
+class TurnRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A queue that is on its way to another number of shards."""
+
+    queue: QueueName
+    reason: Annotated[Reason, Meta(description="Why, for the activity log.")] = ""
+
+
 def state(context: RequestContext, params: QueueParams) -> moving.Move:
     """Get whether a queue is on its way to another number of shards, and how far it has come."""
     return moving.read_move(context, worker_named(context, params.queue))
@@ -31,7 +38,7 @@ def state(context: RequestContext, params: QueueParams) -> moving.Move:
 def reshard(context: RequestContext, params: Reshard) -> moving.Move:
     """Begin a move to another number of shards, or go on with it. Housekeeping carries what does not fit in the call.
 
-    The same call for the number of shards that the queue comes from turns nothing round: it is refused.
+    A call with another number than that of a move that is under way is refused; `turn_round` ends that move.
     """
     worker = worker_named(context, params.queue)
     try:
@@ -40,4 +47,18 @@ def reshard(context: RequestContext, params: Reshard) -> moving.Move:
         raise
     except LowkiqError as error:
         raise ApiError(HTTPStatus.CONFLICT, "shards_changed", str(error)) from error
+    return moving.read_move(context, worker)
+
+
+def turn_round(context: RequestContext, params: TurnRound) -> moving.Move:
+    """Turn a move round: the groups that have moved walk back, after two minutes of rest. Nothing to do is no error."""
+    worker = worker_named(context, params.queue)
+    try:
+        is_turned = moving.turn_round(context, worker, params.reason)
+    except (BackendError, QueueMismatch):
+        raise
+    except LowkiqError as error:
+        raise ApiError(HTTPStatus.CONFLICT, "shards_changed", str(error)) from error
+    if not is_turned:
+        raise ApiError(HTTPStatus.CONFLICT, "shards_changed", moving.BUSY)
     return moving.read_move(context, worker)

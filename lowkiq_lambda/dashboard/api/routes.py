@@ -74,6 +74,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/queue/resume", actions.resume),
     operation("GET", "/reshard", reshard.state),
     operation("POST", "/queue/reshard", reshard.reshard),
+    operation("POST", "/queue/turn_round", reshard.turn_round),
     operation("POST", "/shard/evict", actions.evict),
     operation("GET", "/limits", limits.limits),
     operation("POST", "/limits/set", limits.set_limits),

@@ -12,7 +12,6 @@ from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
 
 _ACTS: Final = ("begin", "go on", "turn round")
-_BUSY: Final = "Nothing was turned round: a group is under way. Try again in a few seconds."
 _NOT_MOVING: Final = "Nothing to do: the queue is not on its way to another number of shards."
 
 
@@ -36,7 +35,7 @@ def act(context: RequestContext) -> Response:
         elif do == "go on":
             moving.go_on(context, worker, reason)
         elif not moving.turn_round(context, worker, reason):
-            return _page(context, form, wrong=_BUSY, status=409)
+            return _page(context, form, wrong=moving.BUSY, status=409)
     except ValueError as error:
         return _page(context, form, wrong=str(error), status=400)
     except (BackendError, QueueMismatch):
