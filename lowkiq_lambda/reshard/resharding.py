@@ -101,11 +101,14 @@ class Resharding:
             if (count in layout.accepts) == is_accepted or self._swap(there, layout.accepting(count, is_accepted)):
                 return self.layout
 
-    def abort(self, report: Report) -> Layout:
-        """Turn the move round, so that moved ids go back; the layout. Only a move forward is turned."""
+    def abort(self, report: Report, remaining: Remaining = endless) -> Layout:
+        """Turn the move round, so that moved ids go back; the layout. Only a move forward is turned.
+
+        Groups that are half-way are brought to their end before, while `remaining` (seconds) is more than 0.
+        """
         while (there := self._there()).is_moving and not _layout_of(there).is_returning:
             with suppress(Overtaken):
-                if self._turn(there, Layout.turned_back, report):
+                if self._turn(there, Layout.turned_back, report, remaining) or remaining() <= 0:
                     break
         return self.layout
 
@@ -145,7 +148,13 @@ class Resharding:
             for group in range(begun.groups):
                 GroupMove(shards, self._queue, begun, group, self._clock).check()
 
-    def _turn(self, there: Registered, changed: Callable[[Layout, int], Layout], report: Report) -> bool:
+    def _turn(
+        self,
+        there: Registered,
+        changed: Callable[[Layout, int], Layout],
+        report: Report,
+        remaining: Remaining = endless,
+    ) -> bool:
         """Give the move another epoch; whether no other process came between.
 
         The closed shards of a group finish under the old epoch. In any other group, the first shard can no longer be
@@ -158,7 +167,7 @@ class Resharding:
             try:
                 self._shards(epoch).reopen(shards[:1])
             except Overtaken:
-                self._tell(report, layout, self._move(layout, group))
+                self._tell(report, layout, self._move(layout, group, remaining))
                 return False
         return self._swap(there, changed(layout, epoch))
 

@@ -35,6 +35,7 @@ def ask(context: RequestContext) -> Response:
         queue=queue,
         do=do,
         target=target,
+        shard=_shard_of(operations, target) if do == "evict" else "",
         **durations.asked(query),
         back=_back(query),
         shards=len(shards),
@@ -94,6 +95,13 @@ def _evict(context: RequestContext, operations: QueueOperations, queue: str) -> 
 def _back(fields: Mapping[str, str]) -> str:
     """The page of the queue that somebody comes from."""
     return page if (page := fields.get("back", "")) in _PAGES else "shards"
+
+
+def _shard_of(operations: QueueOperations, target: str) -> str:
+    """The shard of a target by its own number, which says of how many while the queue gets others."""
+    layout = operations.reader.shards.layout
+    home = layout.homes[int(target.partition(":")[0])]
+    return f"{home.index} of {home.shards_count}" if layout.is_moving else str(home.index)
 
 
 def _would_evict(shard: ShardDetails, target: str) -> bool:

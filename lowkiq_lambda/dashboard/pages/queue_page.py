@@ -7,8 +7,10 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import SPANS, chart, span_links, span_of
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.moving import move_of
 from lowkiq_lambda.dashboard.pages.parts import PAGE, Columns, chosen_worker, no_queue, sort_of
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.declare.declaring import MAX_SHARDS
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.store.shard.nodes import FAR
@@ -82,17 +84,30 @@ def show_shards(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     name, queries, sort = worker.queue_name, context.app.operate(worker), sort_of(context.query, _COLUMNS)
-    shards = queries.shards()
+    layout, shards = queries.reader.shards.layout, queries.shards()
+    rows, labels = sort.rows(shards, _COLUMNS), [home.index for home in layout.homes]
+    parts = [("Shards", rows)]
+    if layout.is_moving:
+        old, new = ([row for row in rows if (row.index >= layout.before) == is_new] for is_new in (False, True))
+        parts = [(_some(layout.before, "old"), old), (_some(layout.after, "new"), new)]
     return context.render(
         "shards_live.html" if context.is_partial else "shards.html",
         queue=name,
         shards=shards,
-        rows=sort.rows(shards, _COLUMNS),
+        move=move_of(name, layout, shards),
+        parts=parts,
+        labels=labels,
+        most_shards=MAX_SHARDS,
+        at=shards[0].at,
         heads=sort.heads(context, "shards", _COLUMNS, queue=name),
         here=context.link("shards", queue=name, **sort.fields),
         # Without their bytes, which may be payloads that a mask hides.
         damaged=queries.damaged(largest=0),
     )
+
+
+def _some(count: int, kind: str) -> str:
+    return f"{count:,} {kind} shard{'' if count == 1 else 's'}"
 
 
 class RecoveredId(msgspec.Struct, frozen=True, kw_only=True):

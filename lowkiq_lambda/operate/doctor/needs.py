@@ -66,6 +66,10 @@ def _of_queue(label: str, page: str, command: str = "", **query: str) -> Callabl
     return act
 
 
+def _go_on_with_move(about: str) -> Act:
+    return Act(label="Go on, or turn round", page="shards", query={"queue": about}, is_there=True)
+
+
 def _open_entry(about: str) -> Act:
     queue, _, name = about.rpartition("/")
     if not queue:
@@ -88,7 +92,7 @@ _ACTS: Final[Mapping[str, Callable[[str], Act]]] = {
     "limits": _of_queue("See the limits", "limits"),
     "expired": _of_queue("See what waits", "waiting"),
     "morgue": _of_queue("Open the morgue", "morgue", "lowkiq requeue {}"),
-    "moves": _of_queue("See the shards", "shards"),
+    "moves": _go_on_with_move,
     "damage": _of_queue("See the shards", "shards"),
     **dict.fromkeys(("declarations", "least version", "verify", "payload types"), _of_queue("Open the queue", "queue")),
 }
