@@ -59,7 +59,7 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> i
         jobs = len(claimed[1]) // 2
         drained += jobs
         number += 1
-        settled = ("claim", "0 0", jobs, _NOTHING_NAMED)
+        settled = ("claim", "0 0", jobs, 1, 0, 0, _NOTHING_NAMED)
         claimed = _call(client, "settle", shard, nonce, token, number, _TTL, _MERGE, *limits, *settled)[1]
     return drained
 

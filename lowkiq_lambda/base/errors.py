@@ -170,12 +170,6 @@ class BackendDenied(BackendError):
 class RequestsFull(LowkiqError):
     """A shard has as many requests for single ids as it may have: wait until runs have ended, or end pauses."""
 
-    def __init__(self, count: int = 1, first: str = "…") -> None:
-        super().__init__(
-            f"{count:,} ids, the first of them {first!r}, were not asked for, as their shards have 10,000 requests "
-            "already: resume ids that are paused, or wait until runs have ended."
-        )
-
 
 class ShardDamaged(BackendError):
     """A shard holds what no script wrote, and it could not be set aside: docs/operations.md says what to do."""

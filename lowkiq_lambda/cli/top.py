@@ -20,7 +20,7 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.parts import command_app
 from lowkiq_lambda.cli.queues import AppOption, app_of
 from lowkiq_lambda.cli.top_looks import Looks
-from lowkiq_lambda.cli.top_screen import Choice, Page, rows_of, screen
+from lowkiq_lambda.cli.top_screen import OnScreen, Page, rows_of, screen
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 _HELP: Final = """
@@ -83,7 +83,7 @@ class Desk:
 
     def __init__(self, app: Lowkiq) -> None:
         self.looks = Looks(app)
-        self.choice = Choice()
+        self.choice = OnScreen()
         self.is_over = False
         self._app = app
         self._act: Callable[[], str] | None = None

@@ -36,8 +36,8 @@ _KEYS: Final = {
 }
 
 
-class Choice(msgspec.Struct, kw_only=True):
-    """What the keys have chosen. `question`: what is asked now; `message`: what the last act has led to."""
+class OnScreen(msgspec.Struct, kw_only=True):
+    """The choice of the keys. `question`: waits for an answer; `message`: the outcome of the last act."""
 
     page: Page = "queues"
     row: int = 0
@@ -48,12 +48,12 @@ class Choice(msgspec.Struct, kw_only=True):
     message: str = ""
 
 
-def rows_of(look: Look, choice: Choice) -> list[QueueOverview]:
+def rows_of(look: Look, choice: OnScreen) -> list[QueueOverview]:
     """The queues that the filter lets through, in trouble first."""
     return [queue for queue in look.queues if choice.filter.casefold() in queue.name.casefold()]
 
 
-def screen(look: Look, choice: Choice, now: float, width: int, height: int) -> Group:
+def screen(look: Look, choice: OnScreen, now: float, width: int, height: int) -> Group:
     """All lines, of a terminal of that size."""
     body = {
         "queues": _queues,
@@ -85,7 +85,7 @@ def _head(look: Look, now: float, width: int) -> Text:
     return line
 
 
-def _foot(choice: Choice) -> Text:
+def _foot(choice: OnScreen) -> Text:
     if choice.question:
         return Text(f" {choice.question} y: yes, any other key: no ", "bold reverse")
     if choice.is_typing:
@@ -94,7 +94,7 @@ def _foot(choice: Choice) -> Text:
     return Text.assemble((choice.message + "\n", "bold") if choice.message else "", (keys, "reverse"))
 
 
-def _queues(look: Look, choice: Choice, width: int, height: int) -> Iterable[Text | Table]:
+def _queues(look: Look, choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
     if look.needs:
         yield Text(f"Needs somebody: {len(look.needs)}", "bold")
         for need in look.needs[:_NEEDS]:
@@ -156,7 +156,7 @@ def spark(values: Sequence[int]) -> str:
     return "".join(_BARS[(each * (len(_BARS) - 1)) // top] if each else "·" for each in sums)
 
 
-def _queue(look: Look, choice: Choice, width: int, _height: int) -> Iterable[Text | Table]:
+def _queue(look: Look, choice: OnScreen, width: int, _height: int) -> Iterable[Text | Table]:
     queue = next((each for each in look.queues if each.name == choice.queue), None)
     yield Text(visible(choice.queue), "bold")
     if queue is None:
@@ -186,7 +186,7 @@ def _queue(look: Look, choice: Choice, width: int, _height: int) -> Iterable[Tex
         yield line
 
 
-def _errors(look: Look, _choice: Choice, width: int, height: int) -> Iterable[Text | Table]:
+def _errors(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
     yield Text("Last errors, the most frequent first", "bold")
     if not look.errors:
         yield Text("No id has failed.", "dim")
@@ -196,7 +196,7 @@ def _errors(look: Look, _choice: Choice, width: int, height: int) -> Iterable[Te
         yield line
 
 
-def _processes(look: Look, _choice: Choice, width: int, height: int) -> Iterable[Text | Table]:
+def _processes(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
     yield Text("Processes that drain", "bold")
     if not look.processes:
         yield Text("No process drains, as far as is known.", "dim")

@@ -47,6 +47,7 @@ _OTHER_VARIABLES: Final = (
     "LOWKIQ_BUILD_PYTHON",
     "LOWKIQ_CONTEXT",
     "LOWKIQ_DASHBOARD_URL",
+    "LOWKIQ_OPERATOR",
     "LOWKIQ_TEST_REDIS_URL",
 )
 """Variables that are not a setting of an app, a function or a dashboard."""

@@ -118,8 +118,10 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def new_id() -> str:
-    """An id that nobody can guess."""
-    return id_text(secrets.token_bytes(ID_BYTES))
+    """An id that nobody can guess, and that a command line does not take for an option."""
+    while (task_id := id_text(secrets.token_bytes(ID_BYTES))).startswith("-"):
+        pass
+    return task_id
 
 
 def id_text(raw: bytes) -> str:

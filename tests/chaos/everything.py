@@ -26,7 +26,10 @@ OF_TENANTS = {"pause_tenant", "tenant_lanes"}
 OF_MEMORY = {"forget_keys", "forget_marks"}
 """Those that forget what few queues remember."""
 APART = {"include", "duty", "schedule", "task", "move", "process"}
-OF_FEW = OF_QUEUES | OF_TENANTS | OF_TASKS | OF_MEMORY
+OF_REQUESTS = {"cancel", "pause_jobs", "resume_jobs", "list_requests"}
+OF_UNDO = {"edit", "undo", "undo_rows_of", "undoable"}
+"""Those of single ids, and those that take back: keys of their own, and tests of their own."""
+OF_FEW = OF_REQUESTS | OF_UNDO | OF_QUEUES | OF_TENANTS | OF_TASKS | OF_MEMORY
 SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_FEW
 """Of each shard. Those of duties have a key of their app; the others that are left out, keys that few shards have."""
 
@@ -46,6 +49,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     reader.ask_each("damaged_records", [(shard, [100])])
     reader.read_each("is_limited", [shard])
     reader.ask_each("overdue", [(shard, [0])])
+    reader.ask_each("due_sizes", [(shard, [0, 10])])
     reader.ask_each("error_texts", [(shard, ["waiting", "0", 100, "line"]), (shard, ["morgue", "0", 100, "text"])])
     reader.ask_each("preview_requeue", [(shard, ["score", "0", "0", "a", "b"])])
     queue.in_flight.list()

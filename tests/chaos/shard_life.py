@@ -8,7 +8,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import LeaseLost
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, UNDO, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.nodes import GivenTime
@@ -33,6 +33,8 @@ class Step(NamedTuple):
 
     script: str
     call: Callable[[], object]
+    features: tuple[str, ...] = ()
+    """With which the script is linked."""
 
 
 class ShardLife:
@@ -123,12 +125,12 @@ class ShardLife:
     def operating(self) -> Iterator[Step]:
         """An operator does everything once."""
         yield Step("requeue_waiting", lambda: self.operator.waiting.requeue(everything=True, rate=1.0))
-        yield Step("run_now", lambda: self.operator.waiting.run_now(everything=True))
-        yield Step("kill", lambda: self.operator.waiting.kill(everything=True))
-        yield Step("requeue", lambda: self.operator.morgue.requeue(["a"]))
-        yield Step("unblock", lambda: self.operator.unblock(["c"], "skip"))
-        yield Step("delete", lambda: self.operator.waiting.delete(["c"]))
-        yield Step("delete_morgue", lambda: self.operator.morgue.delete(["b"]))
+        yield Step("run_now", lambda: self.operator.waiting.run_now(everything=True), (UNDO,))
+        yield Step("kill", lambda: self.operator.waiting.kill(everything=True), (UNDO,))
+        yield Step("requeue", lambda: self.operator.morgue.requeue(["a"]), (UNDO,))
+        yield Step("unblock", lambda: self.operator.unblock(["c"], "skip"), (UNDO,))
+        yield Step("delete", lambda: self.operator.waiting.delete(["c"]), (UNDO,))
+        yield Step("delete_morgue", lambda: self.operator.morgue.delete(["b"]), (UNDO,))
         yield Step("repair", self.operator.repair)
         yield Step("delete_damaged", self.operator.delete_damaged)
 

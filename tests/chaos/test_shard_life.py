@@ -7,7 +7,7 @@ import pytest
 from lowkiq_lambda.base.errors import BackendDenied, BackendFull
 from lowkiq_lambda.operate.acts.shards import set_pause
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, TENANTS, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, TENANTS, UNDO, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -56,7 +56,7 @@ def test_a_lost_reply_changes_nothing(
     def lose(at: int, step: Step) -> None:
         if at == number:
             lose_reply = fault_proxy.drop_reply_after if lost == "closed" else fault_proxy.hang_reply_after
-            lose_reply(script(step.script).sha.encode())
+            lose_reply(script(step.script, step.features).sha.encode())
 
     with ShardLife(fault_proxy.url, server, shard, timeout=0.2) as life:
         answers = take_all(life, lose)
@@ -88,7 +88,7 @@ def test_every_script_touches_only_keys_of_its_shard(
 ) -> None:
     """Each of them runs as a user who may touch nothing else, so nothing depends on a key that was not declared."""
     server, shard, called = make_server(), ShardRef(queue_name, 1, 0, features), set[str]()
-    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.keys))
+    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.using((*features, UNDO)).keys))
 
     def noted(name: str, groups: tuple[str, ...] = ()) -> Script:
         called.add(name)

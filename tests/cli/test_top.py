@@ -67,8 +67,12 @@ def test_a_screen_of_any_width_has_the_queues_and_what_needs_somebody(
         screen.press("?")
         screen.until("these keys")
         screen.press("\x1b")
-        shown = screen.until("Needs somebody.*QUEUE.*SyncErp.*q quit")
-        assert ("ENDED/S" in shown) is is_wide
+        head = (
+            "QUEUE +10 MIN +WAITING.*ENDED/S +FAIL/S"
+            if is_wide
+            else "QUEUE +WAITING +LAG +IN FLIGHT +RETRIES +MORGUE +\r?\n"
+        )
+        shown = screen.until(f"Needs somebody.*{head}.*SyncErp.*q quit")
         assert max(map(len, shown.splitlines())) <= columns
         assert "\x1b[31m" not in screen.raw
         screen.press("q")

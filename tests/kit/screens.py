@@ -72,12 +72,14 @@ def terminal_of(
     """The command with a terminal of that size; it is killed at the end of the block if it has not ended."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    # COLUMNS and LINES say another size than the terminal has.
+    own = {name: value for name, value in env.items() if name not in {"COLUMNS", "LINES"}}
     process = subprocess.Popen(
         command,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={"TERM": "xterm-256color", **env},
+        env={"TERM": "xterm-256color", **own},
         start_new_session=True,
     )
     os.close(theirs)

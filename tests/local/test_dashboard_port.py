@@ -134,7 +134,10 @@ def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("0.0.0.0:0", "without authentication: set LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1."),
+        (
+            "0.0.0.0:0",
+            "without authentication: set LOWKIQ_DASHBOARD_ACCOUNTS=name:operator:password, or listen on 127.0.0.1.",
+        ),
         ("nonsense", "--dashboard nonsense is refused: write PORT or HOST:PORT"),
         ("{taken}", ": another program listens there, so choose another port."),
     ],

@@ -51,7 +51,10 @@ def reshard(context: RequestContext, params: Reshard) -> moving.Move:
 
 
 def turn_round(context: RequestContext, params: TurnRound) -> moving.Move:
-    """Turn a move round: the groups that have moved walk back, after two minutes of rest. Nothing to do is no error."""
+    """Turn a move round: the groups that have moved walk back, after two minutes of rest.
+
+    It may be asked for where nothing is left to do.
+    """
     worker = worker_named(context, params.queue)
     try:
         is_turned = moving.turn_round(context, worker, params.reason)

@@ -62,5 +62,8 @@ def _ask(
             reader.backend.publish(shard.channel, f"{REQUEST}{shard.number}")
     at_once, in_flight, gone, full = ([job_id for job_id in words if words[job_id] == word] for word in _WORDS)
     if full:
-        raise RequestsFull(len(full), full[0])
+        raise RequestsFull(
+            f"{len(full):,} ids, the first of them {full[0]!r}, were not asked for, as their shards have "
+            "10,000 requests already: resume ids that are paused, or wait until runs have ended."
+        )
     return Requested(at_once, in_flight, gone, action_id if can_undo else "")

@@ -31,6 +31,8 @@ LOCKS: Final = {
 TASK_ROOT: Final = "/var/task"
 """Where Lambda puts the package: what tracebacks shall name."""
 
+_OF_EVENTS: Final = r"aws_lambda_powertools/utilities/(batch|data_classes|kafka|streaming)/"
+"""Parts of Powertools that read the events of a function; handlers of jobs get none, so these have no bytecode."""
 _VARIABLE: Final = "LOWKIQ_BUILD_PYTHON"
 
 
@@ -116,7 +118,7 @@ def compile_modules(python: str, into: Path) -> str | None:
     """Bytecode beside each module; a warning if some have none."""
     # With hashes that are not checked: zip files change the times of files, so that bytecode which goes by them would
     # be made again with each cold start.
-    command = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    command = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-x", _OF_EVENTS]
     # Relative, so that the paths in the bytecode begin where Lambda has the package.
     done = subprocess.run([*command, "-s", str(into), "-p", TASK_ROOT, str(into)], check=False)
     return "Some modules could not be compiled, see above; Python reads their source." if done.returncode else None

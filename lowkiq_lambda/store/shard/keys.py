@@ -132,6 +132,8 @@ def key_names(features: Iterable[str] = ()) -> tuple[str, ...]:
 def picker(names: tuple[str, ...], features: Iterable[str] = ()) -> Pick:
     """Picks the keys of these names from all that such a shard has."""
     positions = [*map(key_names(features).index, names)]
+    if not positions:
+        return lambda _keys: ()
     if len(positions) == 1:
         return lambda keys: (keys[positions[0]],)
     return itemgetter(*positions)
