@@ -94,14 +94,19 @@ def _foot(choice: OnScreen) -> Text:
     return Text.assemble((choice.message + "\n", "bold") if choice.message else "", (keys, "reverse"))
 
 
+def _cut(text: str, style: str = "", *, width: int) -> Text:
+    """One line, cut at the edge of the terminal."""
+    line = Text(text, style, no_wrap=True)
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
 def _queues(look: Look, choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
     if look.needs:
         yield Text(f"Needs somebody: {len(look.needs)}", "bold")
         for need in look.needs[:_NEEDS]:
             about = f"{visible(need.about)}: " if need.about else ""
-            line = Text(f"  {about}{visible(need.says)}", "red" if need.mark == "broken" else "yellow", no_wrap=True)
-            line.truncate(width, overflow="ellipsis")
-            yield line
+            yield _cut(f"  {about}{visible(need.says)}", "red" if need.mark == "broken" else "yellow", width=width)
     elif look.queues:
         yield Text("Nothing needs anybody.", "dim")
     if choice.filter:
@@ -181,9 +186,7 @@ def _queue(look: Look, choice: OnScreen, width: int, _height: int) -> Iterable[T
     for name, value in facts.items():
         yield Text(f"  {name:26}{value or '-'}")
     for group in [each for each in look.errors if each.queue == choice.queue][:5]:
-        line = Text(f"  {short(group.count):>6} x {visible(group.line)}", "yellow", no_wrap=True)
-        line.truncate(width, overflow="ellipsis")
-        yield line
+        yield _cut(f"  {short(group.count):>6} x {visible(group.line)}", "yellow", width=width)
 
 
 def _errors(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
@@ -191,9 +194,7 @@ def _errors(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[
     if not look.errors:
         yield Text("No id has failed.", "dim")
     for group in look.errors[: max(3, height - 4)]:
-        line = Text(f"  {short(group.count):>6} x {visible(group.queue)}: {visible(group.line)}", no_wrap=True)
-        line.truncate(width, overflow="ellipsis")
-        yield line
+        yield _cut(f"  {short(group.count):>6} x {visible(group.queue)}: {visible(group.line)}", width=width)
 
 
 def _processes(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
@@ -206,6 +207,4 @@ def _processes(look: Look, _choice: OnScreen, width: int, height: int) -> Iterab
         text = (
             f"  {visible(process.id)}  {process.kind}  {state}  {len(process.doing)} of {process.threads} busy  {doing}"
         )
-        line = Text(text, "red" if process.is_gone else "", no_wrap=True)
-        line.truncate(width, overflow="ellipsis")
-        yield line
+        yield _cut(text, "red" if process.is_gone else "", width=width)

@@ -40,7 +40,7 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
     looked: int = 0
 
 
-class HourDigest(msgspec.Struct, frozen=True, array_like=True):
+class HourOfQueue(msgspec.Struct, frozen=True):
     """An hour of a queue that is over. `at`: Unix seconds, its begin. Times are seconds, summed over all shards.
 
     `ids`: that were done or rejected. `calls` of the handler took `busy`; a processor worked for `computing` of it, as
@@ -63,3 +63,7 @@ class HourDigest(msgspec.Struct, frozen=True, array_like=True):
     p50: float | None
     p95: float | None
     p99: float | None
+
+
+class HourDigest(HourOfQueue, frozen=True, array_like=True):
+    """The same as it is kept: a list of the values."""

@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.store.shard.history import LATE
-from lowkiq_lambda.views.lateness import Lateness
+from lowkiq_lambda.views.lateness import HourOfQueue, Lateness
 from lowkiq_lambda.views.queues import QueueHistory, ShardDetails, Span, Stats
 from lowkiq_lambda.views.verification import Verified
 
@@ -83,30 +83,6 @@ class LateParams(msgspec.Struct, frozen=True, kw_only=True):
 def why_late(context: RequestContext, params: LateParams) -> Lateness:
     """Get whether a queue is late, and why: the cause, a sentence, the numbers behind it, and what helps."""
     return context.app.operate(worker_named(context, params.queue)).why_late(params.limit)
-
-
-class HourOfQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """An hour of a queue that is over, from `at` (Unix seconds) on. Times are seconds, summed over all shards.
-
-    `ids` were done or refused in `calls` of the handler, which took `busy`; a processor worked for `computing` of that.
-    `held`: under a lease. `failed`: failures that counted, `dead`: those that were an id's last. `busiest`: ids of the
-    busiest minute. `p50`, `p95`, `p99`: how long the first ids of calls had waited. `seconds`: that were watched.
-    """
-
-    at: float
-    seconds: float
-    ids: int
-    payloads: int
-    calls: int
-    busy: float
-    computing: float
-    held: float
-    failed: int
-    dead: int
-    busiest: int
-    p50: float | None
-    p95: float | None
-    p99: float | None
 
 
 class Hours(msgspec.Struct, frozen=True):
