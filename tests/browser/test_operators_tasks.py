@@ -69,7 +69,7 @@ def sync(_worker: Worker, job: BatchJob) -> None:
         raise TimeoutError(f"the bank did not answer request {job.id} in time")
 
 
-class Shop:
+class PlantedShop:
     """Queues that have what the tasks are about."""
 
     def __init__(self, app: Lowkiq, suffix: str) -> None:
@@ -100,14 +100,14 @@ class Shop:
             self.orders.push("4711", {"customer": {"id": 17}, "total": total}, delay=86_400)
 
 
-def why_is_it_not_done(desk: Stopwatch, _shop: Shop) -> None:
+def why_is_it_not_done(desk: Stopwatch, _shop: PlantedShop) -> None:
     """Why 4711 is not done."""
     desk.search("4711")
     desk.link("4711")
     desk.sees("due")
 
 
-def what_ran(desk: Stopwatch, shop: Shop) -> None:
+def what_ran(desk: Stopwatch, shop: PlantedShop) -> None:
     """Runs of a moment, as of 03:12 yesterday."""
     desk.open(f"{desk.origin}runs?queue={shop.orders.queue_name}")
     desk.page.get_by_label("What ran at").fill(str(int(time.time())))
@@ -115,7 +115,7 @@ def what_ran(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("order-7")
 
 
-def which_shards_are_held(desk: Stopwatch, shop: Shop) -> None:
+def which_shards_are_held(desk: Stopwatch, shop: PlantedShop) -> None:
     """Shards, with their holders."""
     desk.open(desk.origin)
     desk.link(shop.orders.queue_name)
@@ -123,7 +123,7 @@ def which_shards_are_held(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("free")
 
 
-def the_most_frequent_error_again(desk: Stopwatch, _shop: Shop) -> None:
+def the_most_frequent_error_again(desk: Stopwatch, _shop: PlantedShop) -> None:
     """The most frequent error since the deploy, and its jobs alone again: at a rate, after a dry run."""
     desk.open(f"{desk.origin}errors")
     desk.sees("the bank did not answer request")
@@ -135,7 +135,7 @@ def the_most_frequent_error_again(desk: Stopwatch, _shop: Shop) -> None:
     desk.sees("Requeue")
 
 
-def kill_and_undo(desk: Stopwatch, shop: Shop) -> None:
+def kill_and_undo(desk: Stopwatch, shop: PlantedShop) -> None:
     """Kill one poison id, and take it back."""
     desk.open(f"{desk.origin}job?queue={shop.orders.queue_name}&id=bad-1")
     desk.button("Kill")
@@ -144,7 +144,7 @@ def kill_and_undo(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("is as before the action")
 
 
-def pause_a_tenant(desk: Stopwatch, shop: Shop) -> None:
+def pause_a_tenant(desk: Stopwatch, shop: PlantedShop) -> None:
     """Pause a tenant."""
     desk.open(f"{desk.origin}tenants?queue={shop.tenants.queue_name}")
     desk.page.get_by_role("textbox", name="Tenant").fill("acme")
@@ -154,13 +154,13 @@ def pause_a_tenant(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("paused")
 
 
-def effect_of_a_limit(desk: Stopwatch, shop: Shop) -> None:
+def effect_of_a_limit(desk: Stopwatch, shop: PlantedShop) -> None:
     """The effect of a limit."""
     desk.open(f"{desk.origin}limits?queue={shop.limited.queue_name}")
     desk.sees("2")
 
 
-def change_an_entry(desk: Stopwatch, shop: Shop) -> None:
+def change_an_entry(desk: Stopwatch, shop: PlantedShop) -> None:
     """Change an entry, and see its next five times."""
     desk.open(f"{desk.origin}schedule?queue={shop.orders.queue_name}&name=nightly")
     desk.click(desk.page.get_by_role("link", name=re.compile("Change")))
@@ -171,7 +171,7 @@ def change_an_entry(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("0 4 * * *")
 
 
-def find_by_payload(desk: Stopwatch, shop: Shop) -> None:
+def find_by_payload(desk: Stopwatch, shop: PlantedShop) -> None:
     """Find jobs by a text in their payloads."""
     desk.open(f"{desk.origin}morgue?queue={shop.dead.queue_name}")
     desk.page.get_by_label("Payload has").fill("customer:3")
@@ -179,21 +179,21 @@ def find_by_payload(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("a payload has")
 
 
-def compare_payloads(desk: Stopwatch, shop: Shop) -> None:
+def compare_payloads(desk: Stopwatch, shop: PlantedShop) -> None:
     """Compare two versions of a payload."""
     desk.open(f"{desk.origin}job?queue={shop.orders.queue_name}&id=4711")
     desk.click(desk.page.get_by_text("What changed"))
     desk.sees("total")
 
 
-def stop_one_for_good(desk: Stopwatch, _shop: Shop) -> None:
+def stop_one_for_good(desk: Stopwatch, _shop: PlantedShop) -> None:
     """Stop one job for good, and pause another."""
     desk.link("Stop for good…")
     desk.button("Stop for good")
     desk.sees(re.compile("stopped|no job", re.IGNORECASE))
 
 
-def progress_of_a_task(desk: Stopwatch, shop: Shop) -> None:
+def progress_of_a_task(desk: Stopwatch, shop: PlantedShop) -> None:
     """How far a long task is, and its end."""
     desk.open(f"{desk.origin}task?id={shop.task.id}")
     desk.sees("4")
@@ -202,7 +202,7 @@ def progress_of_a_task(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("cancelled")
 
 
-def more_shards(desk: Stopwatch, shop: Shop) -> None:
+def more_shards(desk: Stopwatch, shop: PlantedShop) -> None:
     """Give a queue more shards, and watch."""
     desk.open(f"{desk.origin}shards?queue={shop.orders.queue_name}")
     desk.page.get_by_label("New number of shards").fill("6")
@@ -211,7 +211,7 @@ def more_shards(desk: Stopwatch, shop: Shop) -> None:
     desk.sees("6")
 
 
-def export(desk: Stopwatch, shop: Shop) -> None:
+def export(desk: Stopwatch, shop: PlantedShop) -> None:
     """Export what failed."""
     desk.open(f"{desk.origin}morgue?queue={shop.dead.queue_name}")
     with desk.page.expect_download() as download:
@@ -219,32 +219,32 @@ def export(desk: Stopwatch, shop: Shop) -> None:
     assert download.value.suggested_filename.endswith(".csv")
 
 
-def share_a_list(desk: Stopwatch, shop: Shop) -> None:
+def share_a_list(desk: Stopwatch, shop: PlantedShop) -> None:
     """Share a filtered list: its address is all."""
     desk.open(f"{desk.origin}morgue?queue={shop.dead.queue_name}&payload=customer%3A3")
     desk.sees("customer:3")
 
 
-def who_did_what(desk: Stopwatch, _shop: Shop) -> None:
+def who_did_what(desk: Stopwatch, _shop: PlantedShop) -> None:
     """Who did what."""
     desk.open(f"{desk.origin}activity")
     for act in ("kill", "pause", "undo"):
         desk.sees(act)
 
 
-def be_told(desk: Stopwatch, _shop: Shop) -> None:
+def be_told(desk: Stopwatch, _shop: PlantedShop) -> None:
     """Be told: the list that alarms send, too."""
     desk.open(desk.origin)
     desk.sees("Needs somebody")
 
 
-def times_over_days(desk: Stopwatch, shop: Shop) -> None:
+def times_over_days(desk: Stopwatch, shop: PlantedShop) -> None:
     """How long jobs took over days."""
     desk.open(f"{desk.origin}queue?queue={shop.orders.queue_name}&span=72h")
     desk.sees("3 days")
 
 
-def on_a_phone(desk: Stopwatch, _shop: Shop) -> None:
+def on_a_phone(desk: Stopwatch, _shop: PlantedShop) -> None:
     """At night on a phone: trouble first, nothing sideways."""
     desk.page.set_viewport_size({"width": 390, "height": 844})
     desk.open(desk.origin)
@@ -252,7 +252,7 @@ def on_a_phone(desk: Stopwatch, _shop: Shop) -> None:
     expect(desk.page.get_by_role("heading", name="Needs somebody")).to_be_in_viewport()
 
 
-def by_keyboard(desk: Stopwatch, _shop: Shop) -> None:
+def by_keyboard(desk: Stopwatch, _shop: PlantedShop) -> None:
     """By keyboard alone."""
     desk.page.set_viewport_size({"width": 1440, "height": 900})
     desk.search("order-7")
@@ -285,7 +285,7 @@ TASKS: Final = (
 
 def test_twenty_tasks_take_few_clicks_and_seconds(app: Lowkiq, queue_name: str, visit: Visit) -> None:
     """Each is tried as an operator would, on a shop whose queues have what the task is about."""
-    shop = Shop(app, queue_name)
+    shop = PlantedShop(app, queue_name)
     shop.plant()
     desk = Stopwatch(visit())
     for task in TASKS:

@@ -11,6 +11,7 @@ from lowkiq_lambda.settings.project import project_root
 from lowkiq_lambda.stack.packaging.contents import (
     COPIED,
     LIBRARY,
+    PERFORMING,
     REQUIREMENTS,
     copy_app,
     copy_library,
@@ -32,7 +33,7 @@ TASK_ROOT: Final = "/var/task"
 """Where Lambda puts the package: what tracebacks shall name."""
 
 _OF_EVENTS: Final = r"aws_lambda_powertools/utilities/(batch|data_classes|kafka|streaming)/"
-"""Parts of Powertools that read the events of a function; handlers of jobs get none, so these have no bytecode."""
+"""Parts of Powertools that read the events of a function: handlers of jobs get none, so drains seldom compile them."""
 _VARIABLE: Final = "LOWKIQ_BUILD_PYTHON"
 
 
@@ -60,7 +61,7 @@ def build(
         install_for_app(target, code / REQUIREMENTS, lock, into)
     warnings = _thinned(function, target, python, into)
     copy_app(code, into, code.name if app else COPIED)
-    return _compiled(target, python, into, warnings)
+    return _compiled(function, target, python, into, warnings)
 
 
 def finish(function: str, target: BuildTarget, into: Path) -> list[str]:
@@ -75,7 +76,7 @@ def finish(function: str, target: BuildTarget, into: Path) -> list[str]:
     into, python = into.resolve(), find_python(target)
     if LOCKS[function] != LOCKS["DashboardFunction"]:
         leave_out_pages(into)
-    return _compiled(target, python, into, _thinned(function, target, python, into))
+    return _compiled(function, target, python, into, _thinned(function, target, python, into))
 
 
 def _check(function: str) -> None:
@@ -90,14 +91,16 @@ def _thinned(function: str, target: BuildTarget, python: str | None, into: Path)
     return [postpone(into), compile_templates(python, into)]
 
 
-def _compiled(target: BuildTarget, python: str | None, into: Path, warnings: list[str | None]) -> list[str]:
+def _compiled(
+    function: str, target: BuildTarget, python: str | None, into: Path, warnings: list[str | None]
+) -> list[str]:
     if python is None:
         warnings.append(
             f"no Python {target.version} was found, so the package has no bytecode and cold starts take about half a "
             f"second longer. Install Python {target.version}, or name one: LOWKIQ_BUILD_PYTHON=/path/to/python."
         )
     else:
-        warnings.append(compile_modules(python, into))
+        warnings.append(compile_modules(python, into, _OF_EVENTS if function == PERFORMING else ""))
     lines = [f"WARNING: {warning}" for warning in warnings if warning]
     return [*lines, f"Built for Runtime={str(target).replace('-', ' Architecture=')}: deploy with the same."]
 
@@ -114,11 +117,12 @@ def compile_templates(python: str | None, into: Path) -> str | None:
     return None
 
 
-def compile_modules(python: str, into: Path) -> str | None:
-    """Bytecode beside each module; a warning if some have none."""
+def compile_modules(python: str, into: Path, seldom: str = "") -> str | None:
+    """Bytecode beside each module, but for those of paths that match `seldom`; a warning if others have none."""
     # With hashes that are not checked: zip files change the times of files, so that bytecode which goes by them would
     # be made again with each cold start.
-    command = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-x", _OF_EVENTS]
+    command = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    command += ["-x", seldom] if seldom else []
     # Relative, so that the paths in the bytecode begin where Lambda has the package.
     done = subprocess.run([*command, "-s", str(into), "-p", TASK_ROOT, str(into)], check=False)
     return "Some modules could not be compiled, see above; Python reads their source." if done.returncode else None

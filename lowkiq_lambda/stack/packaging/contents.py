@@ -24,6 +24,8 @@ COPIED: Final = "app"
 
 LIBRARY: Final = "lowkiq_lambda"
 PACKED_WITH_PAGES: Final = "DashboardFunction"
+PERFORMING: Final = "DrainFunction"
+"""The package of the function that performs jobs."""
 
 _OWN: Final = Path(__file__).parents[2]
 # The daemon, what is for a command line, a web server or a project's folder, and the helpers of users' tests.
