@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, when, write_j
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
-from lowkiq_lambda.views.queues import ShardDetails
+from lowkiq_lambda.views.shards import ShardDetails
 
 _HELP: Final = """
 Evict the process that holds SHARD of QUEUE, or the shard that has the job of --id in flight: all its further writes \

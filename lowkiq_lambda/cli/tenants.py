@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.tenants import MOST
 from lowkiq_lambda.operate.presentation.formatting import ago, duration, exact
 from lowkiq_lambda.operate.presentation.tenants import TenantsFound, TenantStats, tenants_response
-from lowkiq_lambda.views.queues import TenantOrder
+from lowkiq_lambda.views.shards import TenantOrder
 
 _HELP: Final = """
 List the tenants of QUEUE that have waiting jobs, or that are remembered: how many of their jobs wait, when they were \

@@ -39,7 +39,8 @@ from lowkiq_lambda.dashboard.security.throttle import Throttle, TokenThrottle
 from lowkiq_lambda.operate.inspect.login_attempts import count_attempts
 from lowkiq_lambda.operate.inspect.signed_out import is_signed_out
 from lowkiq_lambda.settings.protocols import Mask
-from lowkiq_lambda.views.queues import Span, TenantOrder
+from lowkiq_lambda.views.queues import Span
+from lowkiq_lambda.views.shards import TenantOrder
 
 _SMALL: Final = 1_000
 """Smaller responses, in bytes, are not compressed."""

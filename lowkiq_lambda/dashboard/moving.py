@@ -13,7 +13,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.reshard.group import Remaining
 from lowkiq_lambda.store.shard.layout import Layout
-from lowkiq_lambda.views.queues import ShardDetails
+from lowkiq_lambda.views.shards import ShardDetails
 
 CARRIES_FOR: Final = 3.0
 """Seconds for which a request carries. A group that begins within them tells drains and housekeeping of the move."""

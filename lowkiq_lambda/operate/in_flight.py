@@ -17,7 +17,7 @@ from lowkiq_lambda.operate.inspect.paging import position_after, probe_limit
 from lowkiq_lambda.operate.inspect.shard_details import shard_details
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply, StatusReply
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 Jobs: TypeAlias = list[JobView]
 Positions: TypeAlias = list[ListPosition]

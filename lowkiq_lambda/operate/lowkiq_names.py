@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.queue_operations import QueueOperations
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 _LIMIT = 10
 """Jobs of a list, as in Lowkiq."""

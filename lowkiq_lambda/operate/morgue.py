@@ -13,7 +13,7 @@ from lowkiq_lambda.operate.acts.requeueing import RequeuePreview
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
 from lowkiq_lambda.operate.inspect.jobs import JobReader
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 MorgueOrder: TypeAlias = Literal["updated_at", "id"]
 Jobs: TypeAlias = list[MorgueJob]

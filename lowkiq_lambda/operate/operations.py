@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from lowkiq_lambda.schedules.schedules import Schedules
     from lowkiq_lambda.store.shard.duty_claims import DutyState
     from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
-    from lowkiq_lambda.views.queues import FoundIds, MetricsByQueue, Overview, Span, Stats
+    from lowkiq_lambda.views.jobs import FoundIds
+    from lowkiq_lambda.views.queues import MetricsByQueue, Overview, Span, Stats
     from lowkiq_lambda.views.runs import Release
 
 

@@ -12,7 +12,7 @@ from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.store.shard.nodes import FAR
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 WaitingOrder: TypeAlias = Literal["due_at", "retry_count", "id"]
 Jobs: TypeAlias = list[JobView]

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from lowkiq_lambda.jobs.job import Outcome
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 RunOutcome: TypeAlias = Literal[Outcome, "recovered"]
 """The outcome of a run: that of its id, or its process died."""

@@ -8,7 +8,8 @@ import pytest
 
 from lowkiq_lambda.jobs.job import ProgressView
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis, diagnose
-from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
+from lowkiq_lambda.views.jobs import JobExplanation
+from lowkiq_lambda.views.shards import ShardDetails
 
 NOW = 1_800_000_000.0
 FREE = ShardDetails(index=3, at=NOW, length=9, owner="box:7", token=5, acquired_at=NOW - 5.0)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from lowkiq_lambda import JobView, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 Listed = TypeVar("Listed", JobView, MorgueJob)
 

@@ -10,7 +10,7 @@ from lowkiq_lambda.operate.acts.bulk_actions import prepare, steps
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.moving import Load, MovingShards
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.queues import FoundIds
+from lowkiq_lambda.views.jobs import FoundIds
 from tests.kit.apps import MakeApp
 from tests.kit.firing import MINUTE, at_noon, fired
 from tests.kit.moving import Both, HandMade

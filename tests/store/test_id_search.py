@@ -10,7 +10,7 @@ from tests.kit.looks import ids_of, pairs
 
 if TYPE_CHECKING:
     from lowkiq_lambda import JobView
-    from lowkiq_lambda.views.queues import Page
+    from lowkiq_lambda.views.jobs import Page
 
 IDS = [f"job-{number}" for number in range(500)] + ["job", "other", "é", "", "(", "a\0b"]
 

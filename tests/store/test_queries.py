@@ -13,7 +13,7 @@ from lowkiq_lambda.operate.inspect import id_ranges
 from lowkiq_lambda.operate.inspect.jobs import BYTES_SHOWN, PAYLOADS_SHOWN
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 from tests.kit.apps import MakeApp
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER, FailingHandler

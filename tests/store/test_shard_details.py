@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
+from lowkiq_lambda.views.jobs import JobExplanation
+from lowkiq_lambda.views.shards import ShardDetails
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import LATER
 from tests.kit.holders import Holders

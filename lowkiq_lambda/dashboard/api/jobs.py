@@ -43,7 +43,7 @@ from lowkiq_lambda.operate.presentation.jobs import (
     why,
 )
 from lowkiq_lambda.operate.waiting import WaitingIds, WaitingOrder
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 Ranged: TypeAlias = IdRangeParams | NumberRangeParams | TimeRangeParams
 Serialized = TypeVar("Serialized", bound=JobResponse)

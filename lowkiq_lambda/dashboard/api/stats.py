@@ -11,7 +11,8 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.views.lateness import HourOfQueue, Lateness
-from lowkiq_lambda.views.queues import QueueHistory, ShardDetails, Span, Stats
+from lowkiq_lambda.views.queues import QueueHistory, Span, Stats
+from lowkiq_lambda.views.shards import ShardDetails
 from lowkiq_lambda.views.verification import Verified
 
 

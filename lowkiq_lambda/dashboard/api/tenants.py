@@ -14,7 +14,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.presentation.tenants import TenantsFound, tenants_response
-from lowkiq_lambda.views.queues import TenantOrder
+from lowkiq_lambda.views.shards import TenantOrder
 
 TenantName: TypeAlias = Annotated[
     str,

@@ -9,7 +9,7 @@ from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.pages.actions import queue_of
 from lowkiq_lambda.operate.queue_operations import QueueOperations
-from lowkiq_lambda.views.queues import ShardDetails
+from lowkiq_lambda.views.shards import ShardDetails
 
 _GONE: Final = "Nothing to do: this holder has released the shard."
 _PAGES: Final = frozenset({"queue", "waiting", "processing", "morgue", "limits", "job"})

@@ -23,8 +23,8 @@ from lowkiq_lambda.operate.presentation.jobs import why
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import STATUSES, Item
+from lowkiq_lambda.views.jobs import JobExplanation
 from lowkiq_lambda.views.journal import LifeEvent
-from lowkiq_lambda.views.queues import JobExplanation
 
 _LONGEST_ID: Final = 1_000
 _LARGE: Final = 100_000

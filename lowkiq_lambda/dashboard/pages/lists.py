@@ -16,7 +16,7 @@ from lowkiq_lambda.jobs.job import JobView, MorgueJob
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
 from lowkiq_lambda.operate.presentation.formatting import unescaped, visible
 from lowkiq_lambda.operate.queue_operations import QueueOperations
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.morgue import MorgueIds

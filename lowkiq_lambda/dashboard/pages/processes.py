@@ -12,7 +12,7 @@ from lowkiq_lambda.dashboard.orders import NO_PROCESS, find, give
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.operate.presentation.formatting import quoted
 from lowkiq_lambda.views.processes import Doing, Process
-from lowkiq_lambda.views.queues import ShardDetails
+from lowkiq_lambda.views.shards import ShardDetails
 
 Order: TypeAlias = Literal["quiet", "stop"]
 ORDERS: Final[Mapping[str, Order]] = {"quiet": "quiet", "stop": "stop"}

@@ -15,7 +15,8 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.views.journal import Recovered, Whereabouts
-from lowkiq_lambda.views.queues import QueueOverview, ShardDetails, Span
+from lowkiq_lambda.views.queues import QueueOverview, Span
+from lowkiq_lambda.views.shards import ShardDetails
 
 _COLUMNS: Final[Columns[ShardDetails]] = {
     "index": lambda shard: shard.index,

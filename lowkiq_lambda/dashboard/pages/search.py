@@ -12,7 +12,7 @@ from lowkiq_lambda.dashboard.context import MAIN, RequestContext
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.jobs.job import id_text
 from lowkiq_lambda.operate.presentation.formatting import quoted, unescaped, visible
-from lowkiq_lambda.views.queues import FoundId, FoundIds, Place
+from lowkiq_lambda.views.jobs import FoundId, FoundIds, Place
 
 IDS: Final = 100
 """So many ids that begin with the text are shown."""

@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.declare.worker import Worker
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.views.queues import TenantOrder
+    from lowkiq_lambda.views.shards import TenantOrder
 
 NO_TENANTS = "The worker of the queue declares no tenants."
 _ACTIONS = frozenset({"pause", "resume"})

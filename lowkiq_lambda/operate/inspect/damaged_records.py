@@ -6,7 +6,7 @@ from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
-from lowkiq_lambda.views.queues import DamagedRecord
+from lowkiq_lambda.views.shards import DamagedRecord
 
 
 class DamagedRecordReply(ReplyShape, frozen=True):

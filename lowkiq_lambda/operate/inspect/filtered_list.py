@@ -18,7 +18,7 @@ from lowkiq_lambda.operate.inspect.id_ranges import (
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.operate.inspect.paging import check_limit, position_after
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 READ_AT_ONCE: Final = 50_000
 """About how many ids are read for one page."""

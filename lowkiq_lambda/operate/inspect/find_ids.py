@@ -11,7 +11,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply
-from lowkiq_lambda.views.queues import FoundId, FoundIds, Place
+from lowkiq_lambda.views.jobs import FoundId, FoundIds, Place
 
 READ_AT_MOST: Final = 50_000
 """About how many ids of a kind are read for those that begin with the text, over all shards."""

@@ -15,7 +15,8 @@ from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.errors import ErrorGroups
-from lowkiq_lambda.views.queues import FoundIds, MetricsByQueue, Overview, Span, Stats
+from lowkiq_lambda.views.jobs import FoundIds
+from lowkiq_lambda.views.queues import MetricsByQueue, Overview, Span, Stats
 
 
 class Inspector:

@@ -21,7 +21,7 @@ from lowkiq_lambda.operate.inspect.id_search import IdSearch, search_ids
 from lowkiq_lambda.operate.inspect.jobs import JobList as StoredList
 from lowkiq_lambda.operate.inspect.jobs import JobReader, JobReply, id_texts
 from lowkiq_lambda.operate.inspect.paging import check_limit, position_after, probe_limit
-from lowkiq_lambda.views.queues import Page
+from lowkiq_lambda.views.jobs import Page
 
 Job = TypeVar("Job", JobView, MorgueJob)
 

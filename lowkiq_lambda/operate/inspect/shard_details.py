@@ -17,7 +17,8 @@ from lowkiq_lambda.store.shard.nodes import FAR, FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
-from lowkiq_lambda.views.queues import JobExplanation, ShardDetails, ShardRole, TenantWait
+from lowkiq_lambda.views.jobs import JobExplanation, TenantWait
+from lowkiq_lambda.views.shards import ShardDetails, ShardRole
 
 _PLAIN: Final = partial(str, encoding="utf-8", errors="replace")
 _UNKNOWN: Final = b"?"

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
-from lowkiq_lambda.views.queues import TenantOrder, Tenants, TenantView
+from lowkiq_lambda.views.shards import TenantOrder, Tenants, TenantView
 
 MOST: Final = 1_000
 """Tenants that one look shows."""

@@ -31,8 +31,9 @@ from lowkiq_lambda.operate.presentation.formatting import duration, exact
 from lowkiq_lambda.operate.presentation.limit_words import tenant_waits, wait_of_tenant, why_limited
 from lowkiq_lambda.operate.presentation.requests import request_words
 from lowkiq_lambda.store.shard.nodes import FOREVER
+from lowkiq_lambda.views.jobs import JobExplanation
 from lowkiq_lambda.views.limits import LimitsView
-from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
+from lowkiq_lambda.views.shards import ShardDetails
 
 MAX_CRASHES: Final = 3
 """As in recover.lua: so many counted crashes kill a payload."""

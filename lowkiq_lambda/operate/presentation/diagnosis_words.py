@@ -5,7 +5,8 @@ from typing import Final
 from lowkiq_lambda.engine.survivors import CRASHED
 from lowkiq_lambda.jobs.job import Failure
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
-from lowkiq_lambda.views.queues import JobExplanation, ShardDetails
+from lowkiq_lambda.views.jobs import JobExplanation
+from lowkiq_lambda.views.shards import ShardDetails
 
 CAUSES: Final = (
     "Possible causes: no process runs; a scheduled drain is not due yet; or all processes that may drain this shard "

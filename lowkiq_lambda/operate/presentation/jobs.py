@@ -17,7 +17,7 @@ from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.settings.protocols import Mask
-from lowkiq_lambda.views.queues import JobExplanation
+from lowkiq_lambda.views.jobs import JobExplanation
 
 _DROPPED: Final = frozenset({"discarded", "expired"})
 LARGEST_PAYLOAD: Final = 1024 * 1024

@@ -8,8 +8,8 @@ from lowkiq_lambda.declare.worker import Worker, queues_before
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
+from lowkiq_lambda.views.jobs import JobExplanation, TenantWait
 from lowkiq_lambda.views.limits import LimitsView
-from lowkiq_lambda.views.queues import JobExplanation, TenantWait
 
 _NAMED: Final = 10
 """So many shards are named, and of the others their number is said."""

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.views.queues import Tenants, TenantView
+from lowkiq_lambda.views.shards import Tenants, TenantView
 
 
 class TenantStats(TenantView, frozen=True, kw_only=True):
