@@ -9,6 +9,7 @@ from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.acts.editing import Edited, EditRefused, StoredPayload, checked_reason
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
+from lowkiq_lambda.operate.presentation.payload_json import payload_json
 
 NOT_ALLOWED = "You may not edit payloads: that is a right of its own, which editors have."
 
@@ -21,8 +22,10 @@ def is_seen(context: RequestContext, queue_name: str, job_id: str, payload: obje
     """Whether the visitor sees the payload as it is."""
     if isinstance(payload, bytes):
         return False
+    # As JSON: a mask may change the payload itself, and 1 is True to Python.
+    stored = payload_json(payload)
     try:
-        return bool(Masking(context.mask, queue_name).of(job_id, payload) == payload)
+        return payload_json(Masking(context.mask, queue_name).of(job_id, payload)) == stored
     except MaskFailed:
         return False
 

@@ -3,16 +3,19 @@
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.editing import NOT_ALLOWED
-from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
+from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone, undoable_of
+from lowkiq_lambda.store.shard.reader import ShardReader
 
 
-def undoable_actions(context: RequestContext) -> dict[str, tuple[str, UndoableAction]]:
-    """The queue and the action of each id that can be undone. Raises BackendError."""
-    return {
-        action.id: (worker.queue_name, action)
-        for worker in context.app.workers
-        for action in context.app.operate(worker).undoable()
-    }
+def undoable_actions(context: RequestContext) -> dict[str, list[UndoableAction]]:
+    """The actions of each queue that can be undone, the newest first. Raises BackendError.
+
+    A queue that was made with another declaration hides no other.
+    """
+    core = context.app.core
+    queues, _ = core.queues.all_current()
+    reader = ShardReader(core.backend, core.config.redis_retry_for)
+    return undoable_of(reader, [shard for queue in queues.values() for shard in queue.shards])
 
 
 def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
@@ -20,7 +23,9 @@ def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
 
     And PermissionError if it is an edit, and the visitor may not edit.
     """
-    name, action = undoable_actions(context).get(action_id, ("", None))
+    listed = undoable_actions(context).items()
+    found = ((name, action) for name, actions in listed for action in actions if action.id == action_id)
+    name, action = next(found, ("", None))
     worker = context.worker_named(name)
     if worker is None or action is None:
         raise ValueError("This action cannot be undone: it is older than ten minutes, or it is undone already.")

@@ -64,6 +64,10 @@ def test_a_form_edits_a_payload_and_the_activity_takes_it_back(app: Lowkiq, work
     assert 403 == browser_of(app, clock).send("/actions/undo", {"action_id": action.id}).status
     assert 303 == browser.send("/actions/undo", {"action_id": action.id}).status
     assert [HOSTILE] == [one.payload for one in app.operate(worker).payloads("a")]
+    # To undo that is to edit again.
+    (undo,) = app.operate(worker).undoable()
+    assert 403 == browser_of(app, clock).send("/actions/undo", {"action_id": undo.id}).status
+    assert [HOSTILE] == [one.payload for one in app.operate(worker).payloads("a")]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +111,23 @@ def test_what_a_mask_hides_cannot_be_edited(make_app: Any, queue_name: str, cloc
     answer = edit(browser, queue=queue_name, id="b", arrival=open_.arrival, payload={"x": 2}, reason="why")
     assert (200, "waiting", False) == (answer.status, answer.json["place"], answer.json["merged"])
     assert [{"card": "4111"}, {"x": 2}] == [one.payload for id_ in "ab" for one in operate.payloads(id_)]
+
+
+def test_a_mask_that_changes_the_payload_itself_hides_it_too(
+    make_app: Any, queue_name: str, clock: ManualClock
+) -> None:
+    """Else the form would show the mask's words as the payload, and put them in its place."""
+
+    def hide(_queue: str, _id: str, payload: dict[str, object]) -> object:
+        payload["card"] = "***"
+        return payload
+
+    app = make_app(mask=hide)
+    work = declare(app, queue_name, Notes())
+    work.push("a", {"card": "4111"})
+    browser = browser_of(app, clock, "olga", "robot")
+    (hidden,) = app.operate(work).payloads("a")
+    assert "&#34;***" not in browser.get(f"/actions/edit?queue={queue_name}&id=a").text
+    answer = edit(browser, queue=queue_name, id="a", arrival=hidden.arrival, payload={"card": "***"}, reason="why")
+    assert (403, "forbidden") == (answer.status, answer.json["code"])
+    assert [{"card": "4111"}] == [one.payload for one in app.operate(work).payloads("a")]

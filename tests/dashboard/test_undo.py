@@ -9,8 +9,11 @@ from lowkiq_lambda.dashboard.security.auth import Auth, Token
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
 from tests.kit.looks import ids_of
 from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
 
 SECRET = "s" * 20
 
@@ -56,6 +59,20 @@ def test_the_activity_has_a_button_for_ten_minutes(
     assert f'value="{action.id}"' not in browser.get("/activity").text
     refused = browser.send("/actions/undo", {"action_id": action.id})
     assert 400 == refused.status
+
+
+def test_a_queue_with_another_declaration_keeps_no_other_from_its_undo(
+    make_app: MakeApp, queue_name: str, clock: ManualClock
+) -> None:
+    """A release that changed one queue can still take back what was done to the others."""
+    before, app = make_app(), make_app()
+    declare(before, f"{queue_name}-other", Notes()).push("a")
+    declare(app, f"{queue_name}-other", Notes(), merge="never")
+    work = declare(app, queue_name, Notes())
+    work.push("a")
+    changed = call(app, clock, "waiting/delete", queue=queue_name, ids=["a"]).json
+
+    assert 1 == call(app, clock, f"actions/{changed['action_id']}/undo").json["restored"]
 
 
 def test_readers_can_undo_nothing(app: Lowkiq, worker: Any, make_browser: MakeBrowser) -> None:

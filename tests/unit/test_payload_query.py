@@ -109,3 +109,9 @@ def test_deep_and_strange_payloads_are_searched_without_harm() -> None:
     strange: tuple[object, ...] = (None, 0, "", [], b"\xff", "\0", {"": {"": 1}})
     for payload in strange:
         assert not payload_query("a.b:1").matches(payload)
+
+
+def test_an_object_that_has_no_json_can_be_looked_at() -> None:
+    """An app's codec may give one, and it may not keep the other jobs from being found."""
+    assert payload_query("17").matches({17: "a", "b": 1})
+    assert not payload_query("18").matches({17: "a", "b": 1})

@@ -37,6 +37,6 @@ def _undoable(context: RequestContext) -> frozenset[str]:
     if context.visitor is None or not context.visitor.may_act:
         return frozenset()
     try:
-        return frozenset(undoable_actions(context))
+        return frozenset(action.id for actions in undoable_actions(context).values() for action in actions)
     except LowkiqError:
         return frozenset()

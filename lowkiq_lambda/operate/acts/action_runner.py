@@ -53,15 +53,16 @@ class ActionRunner:
         resume: bytes = b"",
         *more: Argument,
         action_id: str = "",
+        name: ActionName | None = None,
     ) -> ActionProgress:
         """One call for ids of the snapshot's shard, after `changed` changes there; it may not reach the last id.
 
         `more`: the arguments of this action alone, if its script takes any. With an `action_id` (16 hex digits) the
-        action can be undone.
+        action can be undone, and `name` is what it is kept as (None: `act`).
         """
         script, shard, token = self._scripts[act], snapshot.shard, secrets.token_bytes(12)
         if action_id:
-            shard, token = shard.using((*shard.features, UNDO)), token + f"{action_id}{act}".encode()
+            shard, token = shard.using((*shard.features, UNDO)), token + f"{action_id}{name or act}".encode()
         args: list[Argument] = [token, self.merge, snapshot.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *more, *at_once(ids)]
         try:

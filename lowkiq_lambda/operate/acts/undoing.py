@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, cast, get_args
 
 import msgspec
@@ -59,16 +60,25 @@ class UndoableReply(ReplyShape, frozen=True):
 
 def undoable(reader: ShardReader) -> list[UndoableAction]:
     """The actions on ids of the queue that can be undone, the newest first. Raises BackendError."""
-    by_id: dict[str, UndoableAction] = {}
-    args: dict[ShardRef, Sequence[Argument]] = dict.fromkeys(_with_rows(reader), ())
-    for of_shard in reader.read("undoable", args, lambda shard, reply: [*_actions(reader, shard, reply)]):
+    return [action for actions in undoable_of(reader, reader.shards).values() for action in actions]
+
+
+def undoable_of(reader: ShardReader, shards: Iterable[ShardRef]) -> dict[str, list[UndoableAction]]:
+    """The same of the shards of several queues, by the queue's name. Raises BackendError."""
+    by_queue: dict[str, dict[str, UndoableAction]] = {}
+    args: dict[ShardRef, Sequence[Argument]] = dict.fromkeys(_with_rows(shards), ())
+    for queue_name, of_shard in reader.read(
+        "undoable", args, lambda shard, reply: (shard.queue_name, [*_actions(reader, shard, reply)])
+    ):
+        by_id = by_queue.setdefault(queue_name, {})
         for action in of_shard:
             other = by_id.get(action.id, action)
             ids, changed = (0, 0) if other is action else (other.ids, other.changed)
             by_id[action.id] = msgspec.structs.replace(
                 action, at=min(action.at, other.at), ids=ids + action.ids, changed=changed + action.changed
             )
-    return sorted(by_id.values(), key=lambda action: action.at, reverse=True)
+    newest = attrgetter("at")
+    return {name: sorted(by_id.values(), key=newest, reverse=True) for name, by_id in by_queue.items()}
 
 
 def undo(runner: ActionRunner, action_id: str) -> Undone:
@@ -76,13 +86,14 @@ def undo(runner: ActionRunner, action_id: str) -> Undone:
     value: object = action_id
     if not (isinstance(value, str) and ACTION_ID.fullmatch(value)):
         raise ValueError(f"The id of an action has 16 hex digits, so {action_id!r} is not one.")
-    if not any(action.id == action_id for action in undoable(runner.reader)):
+    action = next((one for one in undoable(runner.reader) if one.id == action_id), None)
+    if action is None:
         raise ValueError(f"Action {action_id} cannot be undone: it is older than ten minutes, or it is undone already.")
     own_id, restored, can_undo, skipped = new_action_id(), 0, 0, Counter[str]()
     try:
-        for shard in _with_rows(runner.reader):
+        for shard in _with_rows(runner.reader.shards):
             can_undo_here = 0
-            for changed, can_undo_here, reasons in _undo_in(runner, shard, action_id, own_id):  # noqa: B007 - the last
+            for changed, can_undo_here, reasons in _undo_in(runner, shard, action, own_id):  # noqa: B007 - the last
                 restored += changed
                 skipped.update(reasons)
             can_undo += can_undo_here
@@ -93,14 +104,16 @@ def undo(runner: ActionRunner, action_id: str) -> Undone:
 
 
 def _undo_in(
-    runner: ActionRunner, shard: ShardRef, action_id: str, own_id: str
+    runner: ActionRunner, shard: ShardRef, action: UndoableAction, own_id: str
 ) -> Iterator[tuple[int, int, list[str]]]:
     """Of each call: how many ids it has changed, how many of the undo can be undone, and why rows were skipped."""
     snapshot = ShardSnapshot(shard, 0.0, ANY_ARRIVAL, 0.0, 0, 0, 0)
-    for numbers in _numbers(runner.reader, shard, action_id):
+    # To undo the undo of an edit is to edit, and takes the same right.
+    name: ActionName = "edit" if action.act == "edit" else "undo"
+    for numbers in _numbers(runner.reader, shard, action.id):
         left = numbers
         while left:
-            done = runner.call_once("undo", snapshot, left, 0, b"", action_id, action_id=own_id)
+            done = runner.call_once("undo", snapshot, left, 0, b"", action.id, action_id=own_id, name=name)
             left = left[done.finished :]
             yield done.changed, done.undoable, [reason.decode() for reason in done.skipped]
 
@@ -131,5 +144,5 @@ def _actions(reader: ShardReader, shard: ShardRef, reply: list[object]) -> Itera
             )
 
 
-def _with_rows(reader: ShardReader) -> list[ShardRef]:
-    return [shard.using((*shard.features, UNDO)) for shard in reader.shards]
+def _with_rows(shards: Iterable[ShardRef]) -> list[ShardRef]:
+    return [shard.using((*shard.features, UNDO)) for shard in shards]

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from lowkiq_lambda.operate.presentation.payload_json import payload_json
+
 MOST_TERMS: Final = 8
 MOST_CHARACTERS: Final = 500
 ANY_ITEM: Final = "[]"
@@ -193,4 +195,7 @@ def _equals(value: object, text: str, *, quoted: bool) -> bool:
 
 
 def _canonical(payload: object) -> str:
-    return msgspec.json.encode(payload, enc_hook=repr, order="sorted").decode(errors="replace")
+    try:
+        return msgspec.json.encode(payload, enc_hook=repr, order="sorted").decode(errors="replace")
+    except Exception:  # noqa: BLE001 - an app's codec may give any object, and one that has no JSON hides no other
+        return payload_json(payload).decode()
