@@ -10,9 +10,10 @@ from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.editing import EditRefused, StoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
 
 _SHOWN: Final = 200
@@ -20,9 +21,9 @@ command: Final = command_app(
     "edit",
     help_="""Put another payload in the place of one of ID that waits in QUEUE or lies in its morgue.
 
-Without ARRIVAL it prints the payloads of ID with their arrival numbers. Place, score, time and retry count stay. An \
-equal payload that waits becomes one with it. A job that runs does not change. For ten minutes `lowkiq undo` takes the \
-edit back.
+Without ARRIVAL it prints the payloads of ID, as the app's mask shows them, with their arrival numbers. Place, score, \
+time and retry count stay. An equal payload that waits becomes one with it. A job that runs does not \
+change. For ten minutes `lowkiq undo` takes the edit back.
 """,
     epilogue="""EXIT CODES
   0    It is edited, or the payloads are printed.
@@ -61,7 +62,7 @@ def edit(  # noqa: PLR0913 - the options of a command line
     there = target.operate.payloads(job_id)
     if arrival is None:
         for one in there:
-            say(_line(one))
+            say(_line(target, job_id, one))
         return DONE
     if payload is None:
         raise ConfigError("Give --payload, as JSON.")
@@ -73,7 +74,7 @@ def edit(  # noqa: PLR0913 - the options of a command line
     if old is None:
         remark(f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again")
         return FAILED
-    if not yes and not agreed(f"Replace in {target.name} {_line(old)}"):
+    if not yes and not agreed(f"Replace in {target.name} {_line(target, job_id, old)}"):
         say(NOTHING)
         return NOT_APPLIED
     try:
@@ -96,6 +97,9 @@ def edit(  # noqa: PLR0913 - the options of a command line
     return DONE
 
 
-def _line(one: StoredPayload) -> str:
-    text = visible(payload_json(one.payload).decode(errors="replace"))
+def _line(target: NamedQueue, job_id: str, one: StoredPayload) -> str:
+    try:
+        text = visible(payload_json(Masking(target.app.config.mask, target.name).of(job_id, one.payload)).decode())
+    except MaskFailed:
+        text = "(not shown, as the app's mask failed)"
     return f"{one.arrival} {one.place}, score {one.score:.17g}: {text[:_SHOWN]}{'...' if len(text) > _SHOWN else ''}"

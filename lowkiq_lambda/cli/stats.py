@@ -118,6 +118,8 @@ def _row(queue: QueueOverview, trouble: Trouble) -> tuple[str, ...]:
     if queue.mismatch:
         # The counts are not those of the queue's jobs.
         return (queue.name, *("-" for _ in _HEAD[1:-1]), "declared otherwise")
+    words = "" if now.blocked else trouble.words
+    remarks = [remark for remark in _remarks(queue) if remark.split(" for ")[0] not in words]
     return (
         queue.name,
         short(now.length),
@@ -127,7 +129,7 @@ def _row(queue: QueueOverview, trouble: Trouble) -> tuple[str, ...]:
         short(now.morgue_length),
         rate(history.ended_rate),
         rate(history.failed_rate),
-        ", ".join([*([trouble.words] if trouble.words and not queue.now.blocked else []), *_remarks(queue)]),
+        ", ".join(filter(None, [words, *remarks])),
     )
 
 

@@ -12,15 +12,15 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, app_of, queue_of
-from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
+from lowkiq_lambda.operate.acts.undoing import UNDOS, UndoableAction, Undone
 
 command: Final = command_app(
     "undo",
     help_="""Take back a change of jobs: run-now, kill, unblock, delete, cancel and requeue, for ten minutes each.
 
-Without ACTION it is the last change that can be undone, in any queue of the app. Jobs come back with their payloads, \
-times, retry counts and errors. Jobs that have run or changed since stay as they are, and the command says \
-how many. An undo can be undone, too.
+Without ACTION it is the last change that can be undone, other than an undo, in any queue of the app. Jobs come \
+back with their payloads, times, retry counts and errors. Jobs that have run or changed since \
+stay as they are, and the command says how many. By its ACTION an undo can be undone, too.
 """,
     epilogue="""EXIT CODES
   0    It is undone, or parts of it.
@@ -70,8 +70,8 @@ def _queues(app: Lowkiq) -> list[NamedQueue]:
 
 def _action_of(queues: list[NamedQueue], action_id: str | None) -> tuple[NamedQueue, UndoableAction]:
     listed = [(queue, one) for queue in queues for one in queue.operate.undoable()]
-    if action_id is not None:
-        listed = [(queue, one) for queue, one in listed if one.id == action_id]
+    # Twice the same command takes back two changes, rather than the first undo.
+    listed = [(queue, one) for queue, one in listed if (one.id == action_id if action_id else one.act not in UNDOS)]
     if not listed:
         which = "No change can be" if action_id is None else f"Action {action_id} cannot be"
         raise ConfigError(f"{which} undone: it takes one of the last ten minutes that is not undone already.")

@@ -3,7 +3,7 @@
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.editing import NOT_ALLOWED
-from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone, undoable_of
+from lowkiq_lambda.operate.acts.undoing import EDITS, UndoableAction, Undone, undoable_of
 from lowkiq_lambda.store.shard.reader import ShardReader
 
 
@@ -29,7 +29,7 @@ def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
     worker = context.worker_named(name)
     if worker is None or action is None:
         raise ValueError("This action cannot be undone: it is older than ten minutes, or it is undone already.")
-    if action.act == "edit" and not (context.visitor and context.visitor.may_edit):
+    if action.act in EDITS and not (context.visitor and context.visitor.may_edit):
         raise PermissionError(NOT_ALLOWED)
     undone = context.app.operate(worker).undo(action_id)
     more = {"action_id": undone.action_id} if undone.action_id else {}

@@ -84,6 +84,7 @@ def test_what_the_mask_hides_is_hidden(shop: ShopOfCommands) -> None:
 
     assert '  score 1: "hidden"\n' in masked
     assert "secret" not in masked + shop.run("show", shop.queue, "17", "--json")[1]
+    assert '"hidden"\n' in shop.run("edit", shop.queue, "17")[1]
 
 
 def test_why_a_job_waits_is_told_in_a_sentence(shop: ShopOfCommands) -> None:

@@ -24,6 +24,9 @@ def test_the_last_change_is_taken_back_after_a_yes(shop: ShopOfCommands, type_in
     assert 0 == code
     assert "undone: 1 job; undo that by: lowkiq undo " in out
     assert ["b"] == ids_of(shop.app.operate(shop.worker).waiting.list())
+    # Once more is the change before, and not the undo.
+    assert 0 == shop.run("undo", "--yes")[0]
+    assert ["a", "b"] == sorted(ids_of(shop.app.operate(shop.worker).waiting.list()))
 
 
 def test_a_change_is_named_by_its_id_and_an_undo_is_an_action(shop: ShopOfCommands) -> None:

@@ -50,10 +50,11 @@ def test_the_filter_is_a_form_that_needs_no_script(kept: Any, browser: Browser, 
     assert 1 == browser.get(f"{here}&id=a").text.count('data-name="Outcome"')
     assert 3 == browser.get(f"{here}&at={clock.time()}&around=5m").text.count('data-name="Outcome"')
     assert "No run that is kept fits the filter." in browser.get(f"{here}&at={quote('1h ago')}").words
+    assert "No run that is kept fits the filter." in browser.get(f"{here}&until=1h").words
     assert "No run that is kept fits the filter." in browser.get(f"{here}&took=10s").words
 
 
-@pytest.mark.parametrize("wrong", ["at=never", "took=long", "after=x", "at=25:61"])
+@pytest.mark.parametrize("wrong", ["at=never", "took=long", "after=x", "at=25:61", f"since={'9' * 20}", "at=1.2.3"])
 def test_a_filter_that_cannot_be_is_explained(kept: Any, browser: Browser, wrong: str) -> None:
     """In a sentence; nothing is listed."""
     page = browser.get(f"/runs?queue={kept.queue_name}&{wrong}")

@@ -6,12 +6,17 @@ from typing import Final
 import msgspec
 import pytest
 
+from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.needs import ORDER, needs_of
-from lowkiq_lambda.operate.doctor.pace import FEWEST, LONGEST, UNKNOWN, pace_findings
+from lowkiq_lambda.operate.doctor.pace import FEWEST, LONGEST, UNKNOWN, pace_findings, read_pasts
+from lowkiq_lambda.store.shard.history import TIMES
+from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.processes import Doing, Process
 from lowkiq_lambda.views.queues import Quantiles, QueueHistory, Series
 from tests.doctor.looks import CHECKS, running_process
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
 
 NOW: Final = 1_800_000_000.0
 
@@ -23,9 +28,9 @@ def past(failed: int = 0, ended: int = 0, p95: float | None = None) -> QueueHist
     return QueueHistory(series=series, ended_rate=0.0, failed_rate=0.0, took=took, waited=None)
 
 
-def process(seconds: float, *, is_gone: bool = False) -> Process:
+def process(seconds: float, *, queue: str = "orders", is_gone: bool = False) -> Process:
     """One that has had a batch for so long."""
-    doing = (Doing(queue="orders", shard=3, since=NOW - seconds, count=1, ids=("a",)),)
+    doing = (Doing(queue=queue, shard=3, since=NOW - seconds, count=1, ids=("a",)),)
     return msgspec.structs.replace(running_process(), doing=doing, seen_at=NOW, is_gone=is_gone)
 
 
@@ -58,6 +63,19 @@ def test_a_batch_that_runs_for_much_longer_than_others_is_told(
     assert is_on_it == bool(findings)
     assert [] == [*pace_findings({"orders": past(p95=p95)}, [process(seconds, is_gone=True)])]
     assert [] == [*pace_findings({"others": past(p95=p95)}, [process(seconds)])]
+
+
+@pytest.mark.parametrize("minutes", [5, 31, 45, 59])
+def test_what_is_usual_is_known_for_an_hour(app: Lowkiq, queue_name: str, clock: ManualClock, minutes: int) -> None:
+    """A batch that hangs alone in its queue is told of without a gap, as `UNKNOWN` takes over then."""
+    # At the end of a window, which is forgotten first.
+    clock.advance(-clock.time() % TIMES.window + TIMES.window - 10)
+    declare(app, queue_name, Notes()).push("a")
+    app.drain()
+    clock.advance(60.0 * minutes)
+    pasts = read_pasts(app.core.backend, [queue_name])
+    (finding,) = pace_findings(pasts, [process(60.0 * minutes + 1, queue=queue_name)])
+    assert "95 of 100" in finding.says
 
 
 def test_each_check_has_its_place() -> None:

@@ -48,7 +48,7 @@ def ask(context: RequestContext) -> Response:
         queue=worker.queue_name,
         do=do,
         limits=limits,
-        fields=typed or _fields(limits),
+        fields={**dict.fromkeys(_FIELDS, ""), **typed} if typed else _fields(limits),
         wrong=_wrong(typed) if typed else "",
         declared=worker,
     )

@@ -22,6 +22,7 @@ ActionName: TypeAlias = Literal[
     "unblock",
     "unblock_skipping",
     "undo",
+    "undo_edit",
     "edit",
     "cancel",
     "kill_cancelled",

@@ -20,6 +20,9 @@ from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 ACTION_ID: Final = re.compile("[0-9a-f]{16}")
 ANY_ARRIVAL: Final = 2**53
 """An undo knows by its rows which payloads it changes, so a look excludes none."""
+EDITS: Final[frozenset[ActionName]] = frozenset({"edit", "undo_edit"})
+"""To undo one of these is to edit, which takes the same right."""
+UNDOS: Final[frozenset[ActionName]] = frozenset({"undo", "undo_edit"})
 
 
 class UndoableAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,8 +111,7 @@ def _undo_in(
 ) -> Iterator[tuple[int, int, list[str]]]:
     """Of each call: how many ids it has changed, how many of the undo can be undone, and why rows were skipped."""
     snapshot = ShardSnapshot(shard, 0.0, ANY_ARRIVAL, 0.0, 0, 0, 0)
-    # To undo the undo of an edit is to edit, and takes the same right.
-    name: ActionName = "edit" if action.act == "edit" else "undo"
+    name: ActionName = "undo_edit" if action.act in EDITS else "undo"
     for numbers in _numbers(runner.reader, shard, action.id):
         left = numbers
         while left:

@@ -9,6 +9,7 @@ from lowkiq_lambda.operate.inspect.history import command, history, windows
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.history import TIMES as BATCH_TIMES
 from lowkiq_lambda.views.processes import Doing, Process
 from lowkiq_lambda.views.queues import QueueHistory, Span
 
@@ -32,7 +33,10 @@ def read_pasts(backend: Backend, names: Sequence[str]) -> Mapping[str, QueueHist
     if not names:
         return {}
     now = backend.clock.time()
-    spans = windows(_SPAN, now)
+    # Where all calls hang, nothing is written any more: what is usual stays known until `UNKNOWN` has passed.
+    length = BATCH_TIMES.window
+    hour = [(BATCH_TIMES, number) for number in range(int((now - UNKNOWN) // length), int(now // length))]
+    spans = [*dict.fromkeys([*windows(_SPAN, now), *hour])]
     with translated():
         answers = send_each(backend.client, [command(name, spans, backend.prefix) for name in names])
     return {name: history(answer, spans, _SPAN, now) for name, answer in zip(names, answers, strict=True)}

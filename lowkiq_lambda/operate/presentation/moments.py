@@ -11,6 +11,8 @@ _LENGTH: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>ms|s|m|m
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 _FIRST_AS_SECONDS: Final = 10**8
 """A number from here on is Unix seconds, and not a year."""
+_LAST: Final = 253_402_300_799
+"""The end of the year 9999."""
 EXAMPLES: Final = (
     '"03:12", "03:12 yesterday", "2h ago", 2026-10-25T02:30 (UTC), 2026-10-25T02:30+02:00, or Unix seconds'
 )
@@ -19,10 +21,10 @@ EXAMPLES: Final = (
 def moment_of(text: str, now: float) -> float:
     """The moment that a text is, in Unix seconds; UTC where it names no zone. Raises ValueError.
 
-    A time of day alone is the last one that has passed.
+    A time of day alone is the last one that has passed, and a length of time alone is so long ago.
 
     >>> now = datetime(2026, 11, 25, 9, 0, tzinfo=UTC).timestamp()
-    >>> [utc_of(moment_of(text, now)) for text in ("03:12 yesterday", "03:12", "11:30", "2h ago")]
+    >>> [utc_of(moment_of(text, now)) for text in ("03:12 yesterday", "03:12", "11:30", "2h")]
     ['2026-11-24 03:12', '2026-11-25 03:12', '2026-11-24 11:30', '2026-11-25 07:00']
     """
     words = text.strip().lower().split()
@@ -30,8 +32,12 @@ def moment_of(text: str, now: float) -> float:
         return now
     if len(words) > 1 and words[-1] == "ago":
         return now - seconds_of(" ".join(words[:-1]))
-    if len(words) == 1 and re.fullmatch(r"[0-9.]+", words[0]) and float(words[0]) >= _FIRST_AS_SECONDS:
-        return float(words[0])
+    if len(words) == 1 and re.fullmatch(r"[0-9]+(\.[0-9]+)?", words[0], re.ASCII):
+        seconds = float(words[0])
+        if _FIRST_AS_SECONDS <= seconds <= _LAST:
+            return seconds
+    if (length := _LENGTH.fullmatch(" ".join(words))) and length["unit"]:
+        return now - seconds_of(length[0])
     days = [word for word in words if word in _DAYS]
     clocks = [match for word in words if (match := _CLOCK.fullmatch(word))]
     if words and len(days) + len(clocks) == len(words) and len(days) <= 1 and len(clocks) <= 1:

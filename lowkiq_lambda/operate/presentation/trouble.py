@@ -54,7 +54,8 @@ def _troubles(queue: QueueOverview) -> Iterator[Trouble]:
     elif now.lag >= LATE:
         yield Trouble("look", f"late by {duration(now.lag)}")
     if now.paused_lag >= LATE:
-        yield Trouble("look", f"paused, with ids due for {duration(now.paused_lag)}")
+        who = "paused" if now.paused else "a tenant paused"
+        yield Trouble("look", f"{who}, with ids due for {duration(now.paused_lag)}")
     if now.limited_lag >= LATE:
         yield Trouble("look", f"limited, with ids due for {duration(now.limited_lag)}")
     if now.damaged:
