@@ -34,9 +34,8 @@ def read_pasts(backend: Backend, names: Sequence[str]) -> Mapping[str, QueueHist
         return {}
     now = backend.clock.time()
     # Where all calls hang, nothing is written any more: what is usual stays known until `UNKNOWN` has passed.
-    length = BATCH_TIMES.window
-    hour = [(BATCH_TIMES, number) for number in range(int((now - UNKNOWN) // length), int(now // length))]
-    spans = [*dict.fromkeys([*windows(_SPAN, now), *hour])]
+    first, last = (int(at // BATCH_TIMES.window) for at in (now - BATCH_TIMES.kept, now))
+    spans = [*dict.fromkeys([*windows(_SPAN, now), *((BATCH_TIMES, number) for number in range(first, last))])]
     with translated():
         answers = send_each(backend.client, [command(name, spans, backend.prefix) for name in names])
     return {name: history(answer, spans, _SPAN, now) for name, answer in zip(names, answers, strict=True)}
