@@ -24,8 +24,8 @@ def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
     And PermissionError if it is an edit, and the visitor may not edit.
     """
     listed = undoable_actions(context).items()
-    found = ((name, action) for name, actions in listed for action in actions if action.id == action_id)
-    name, action = next(found, ("", None))
+    alike = ((name, action) for name, actions in listed for action in actions if action.id == action_id)
+    name, action = next(alike, ("", None))
     worker = context.worker_named(name)
     if worker is None or action is None:
         raise ValueError("This action cannot be undone: it is older than ten minutes, or it is undone already.")

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.operate.presentation.payload_json import payload_json
+from lowkiq_lambda.base.error_text import call_safely
 
 MOST_TERMS: Final = 8
 MOST_CHARACTERS: Final = 500
@@ -23,6 +23,8 @@ _SPACE: Final = re.compile(r"\s*")
 _SAFE: Final = re.compile(rb"[0-9A-Za-z_. -]+")
 """Bytes that encoders of JSON write as they are."""
 _WORD: Final = re.compile(rb"[A-Za-z_]{2,}")
+
+_encode: Final = msgspec.json.Encoder(enc_hook=repr, order="sorted").encode
 
 _COMPARES: Final[dict[str, Callable[[float, float], bool]]] = {
     ">": lambda left, right: left > right,
@@ -195,7 +197,6 @@ def _equals(value: object, text: str, *, quoted: bool) -> bool:
 
 
 def _canonical(payload: object) -> str:
-    try:
-        return msgspec.json.encode(payload, enc_hook=repr, order="sorted").decode(errors="replace")
-    except Exception:  # noqa: BLE001 - an app's codec may give any object, and one that has no JSON hides no other
-        return payload_json(payload).decode()
+    # An app's codec may give any object, and one that has no JSON hides no other.
+    encoded, _ = call_safely(_encode, payload)
+    return str(call_safely(repr, payload)[0]) if encoded is None else encoded.decode(errors="replace")
