@@ -39,7 +39,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "in flight, fenced": (
         {"shard": LET_GO, "in_flight": True},
         "fenced",
-        "which was evicted or gave up. The lease ends in 20 s",
+        "which was evicted or gave up. The lease ends in 20 s; then the next drain of the shard recovers it.",
         NOW + 20,
     ),
     "in flight, holder died": (

@@ -130,8 +130,8 @@ def _in_flight(situation: JobExplanation) -> Diagnosis:
     if shard.gave_up:
         return Diagnosis(
             "fenced",
-            f"It is in flight, but {no_holder(shard)}. The lease ends in {duration(shard.lease_left)}; then the job is "
-            "performed again.",
+            f"It is in flight, but {no_holder(shard)}. The lease ends in {duration(shard.lease_left)}; then the next "
+            "drain of the shard recovers it.",
             shard.held_until,
             waits,
         )
