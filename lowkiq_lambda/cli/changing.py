@@ -12,7 +12,7 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.noting import note, reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import NamedQueue
@@ -74,6 +74,7 @@ class Choice(NamedTuple):
 class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     """A change as JSON: how many ids of the `queue` it has `changed`, of so many that it `examined`.
 
+    `paused`: those that did not change, as they are paused.
     Of a dry run `changed` is what it would change, and `ids` are the first of these; `is_all`: no more were counted.
     """
 
@@ -81,6 +82,7 @@ class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     changed: int
     examined: int
+    paused: int = 0
     dry_run: bool = False
     is_all: bool = True
     ids: list[str] = []
@@ -122,12 +124,13 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
     if action.beyond_undo:
         remark(f"only the last {UNDOABLE_IDS:,} jobs of a shard, or fewer, can be undone: export the others first")
-    if not yes:
-        if not agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json):
-            (remark if choice.json else say)(NOTHING)
-            return NOT_APPLIED
-        action = once_agreed(action)
-    return _carry_out(queue, words, action, choice, yes=yes)
+    is_agreed = yes or agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json)
+    reason = reason_for(number, choice.reason, is_all=is_all, yes=yes, aside=choice.json) if is_agreed else None
+    if reason is None:
+        (remark if choice.json else say)(NOTHING)
+        return NOT_APPLIED
+    action = action if yes else once_agreed(action)
+    return _carry_out(queue, words, action, choice._replace(reason=reason), yes=yes)
 
 
 def dry_run(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
@@ -202,14 +205,17 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
             choice.reason,
             action_id=last.action_id,
         )
-    view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled)
+    view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled, paused=last.paused)
+    if last.paused:
+        remark(f"{_jobs(last.paused)} {'is' if last.paused == 1 else 'are'} paused, and did not change")
     _tell_of_undo(last, interactive=not yes)
     if action.chosen is not None and last.changed < action.total:
-        others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"
+        has_others = last.changed + last.paused < action.total
+        others = f": the others are not {words.where} {queue.name}{_or_stay(action)}" if has_others else ""
         if choice.json:
             write_json(view)
             return FAILED
-        say(f"{words.told} {last.changed:,} of {_jobs(action.total)}: {others}")
+        say(f"{words.told} {last.changed:,} of {_jobs(action.total)}{others}")
         _remark_running(queue, words, action.chosen)
         return FAILED
     if choice.json:

@@ -1,5 +1,6 @@
 """`lowkiq requeue`, `run-now`, `kill`, `unblock`, `delete`, `pause` and `resume`: what they touch, ask and change."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -89,6 +90,46 @@ def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
         (0, "deleted 1 job\n"),
         (0, "deleted 2 jobs\n"),
     ] == [(code, out) for code, out, _ in ended]
+
+
+def test_more_than_a_hundred_jobs_need_a_reason(shop: ShopOfCommands, type_in: Type) -> None:
+    """It is asked for behind the yes, and has to be there with --yes; an answer without words changes nothing."""
+    ids = [f"bad {number}" for number in range(101)]
+    dead(shop, *ids)
+    words, task = ["requeue", shop.queue, "--all"], shop.app.task("wrong file")
+    task.push_many(shop.worker, [{"id": number, "delay": 600} for number in range(101)])
+
+    unasked = [
+        shop.run(*each, "--yes")
+        for each in (words, ["cancel", shop.queue, *ids], ["tasks", task.id, "--cancel"], [*words, "--reason", " "])
+    ]
+    type_in("yes\n \n")
+    unsaid = shop.run(*words)
+    type_in("yes\nticket 7\n")
+    done = shop.run(*words)
+    given = shop.run("delete", shop.queue, "--all", "--yes", "--reason", "ticket 8")
+
+    missing = "An act on more than 100 ids needs a reason: this is on 101."
+    assert [(2, True)] * 4 == [(code, f"{missing} Give --reason." in told) for code, _, told in unasked]
+    assert (1, True) == (unsaid[0], unsaid[1].endswith(f"{missing} Why: Nothing was changed.\n"))
+    assert (0, True) == (done[0], done[1].endswith(f"{missing} Why: requeued 101 jobs\n"))
+    assert (0, "deleted 202 jobs\n") == given[:2]
+    past = read_activity(shop.app.core.backend, 0.0, [shop.queue], 10)
+    assert [("delete", 202, "ticket 8"), ("requeue", 101, "ticket 7")] == [
+        (one.action, one.changed, one.reason) for one in past
+    ]
+
+
+def test_ids_that_are_paused_are_told_apart(shop: ShopOfCommands) -> None:
+    """To people beside the number of those that changed, and to programs."""
+    dead(shop, "bad 1", "bad 2", "bad 3")
+    shop.app.operate(shop.worker).pause_jobs(["bad 1"])
+
+    chosen = shop.run("requeue", shop.queue, "bad 1", "bad 2", "--yes")
+    listed = shop.run("requeue", shop.queue, "--all", "--yes", "--json")
+
+    assert (1, "requeued 1 of 2 jobs\n", "1 job is paused, and did not change\n") == chosen
+    assert (0, 1, 1) == (listed[0], (view := json.loads(listed[1]))["changed"], view["paused"])
 
 
 def test_failed_jobs_are_killed_and_blocked_ones_go_on(shop: ShopOfCommands) -> None:

@@ -20,6 +20,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import cancel_task
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.tasks.views import Item, Progress, State, Status, TaskPage, TaskSummary
+from lowkiq_lambda.views.activity import Reason
 
 logger = logging.getLogger(__name__)
 
@@ -131,13 +132,23 @@ def task_items(context: RequestContext, params: ItemsParams) -> ItemPageResponse
     return TaskReader(context.app).items(params)
 
 
-def cancel(context: RequestContext, params: TaskParams) -> TaskResponse:
-    """Cancel a task. Delete its waiting jobs, unless others pushed them too; running ones end by themselves.
+class CancelParams(TaskParams, frozen=True, kw_only=True):
+    """One task. `running`: its running jobs are asked to stop, unless their runs have payloads that others pushed.
+
+    More than 100 jobs need a `reason`.
+    """
+
+    running: bool = False
+    reason: Reason = ""
+
+
+def cancel(context: RequestContext, params: CancelParams) -> TaskResponse:
+    """Cancel a task. Delete its waiting jobs, unless others pushed them too; without `running`, running jobs go on.
 
     Jobs that are not deleted within seconds are deleted within minutes, by a daemon or tick.
     """
     with known():
-        return TaskResponse.of(cancel_task(context, params.id))
+        return TaskResponse.of(cancel_task(context, params.id, params.reason, running=params.running))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,15 @@
 -- A paused id waits until the end of its pause, as wait.lua asks here for each time that is written.
 local requested = {}
 
+local function read(packed)
+  local request = cmsgpack.unpack(packed)
+  if type(request) ~= 'table' or not next(request) then error('DAMAGED request') end
+  return request
+end
+
 function requested.of(id)
   local packed = call('HGET', requests, id)
-  return packed and cmsgpack.unpack(packed)
+  return packed and read(packed)
 end
 
 function requested.write(id, request)
@@ -40,12 +46,22 @@ function requested.held_back(id, at)
   return own < ends and string.format('%.17g', ends) or at
 end
 
+-- {{position from 0, id}, ...} of those of the ids that are paused.
+function requested.paused(ids)
+  local paused = {}
+  for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
+    local pause = packed and read(packed).p
+    if pause and pause.ends > now then paused[#paused + 1] = {i - 1, ids[i]} end
+  end
+  return paused
+end
+
 -- Ends the pauses of ids that are about to be claimed. Returns whether any of them is to run alone: then it comes first.
 function requested.end_pauses(ids)
   local any = false
   if call('EXISTS', requests) == 0 then return any end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    local request = packed and cmsgpack.unpack(packed) or {}
+    local request = packed and read(packed) or {}
     local pause = request.p and request.p.ends <= due_by and request.p
     if pause and pause.suspect then
       call('ZADD', suspects, now, ids[i])
@@ -67,7 +83,7 @@ function requested.in_flight()
   local ids, wanted = call('HKEYS', flight), {}
   if #ids == 0 then return nil end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    if packed then wanted[#wanted + 1], wanted[#wanted + 2] = ids[i], cmsgpack.unpack(packed).c and 'c' or 'p' end
+    if packed then wanted[#wanted + 1], wanted[#wanted + 2] = ids[i], read(packed).c and 'c' or 'p' end
   end
   return #wanted > 0 and wanted or nil
 end
@@ -76,7 +92,7 @@ end
 function requested.forget_cancels(ids)
   if call('EXISTS', requests) == 0 then return end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    local request = packed and cmsgpack.unpack(packed)
+    local request = packed and read(packed)
     if request and request.c then
       request.c = nil
       requested.write(ids[i], request)
