@@ -10,7 +10,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.editing import EditRefused, StoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
@@ -27,8 +27,8 @@ change. For ten minutes `lowkiq undo` takes the edit back.
 """,
     epilogue="""EXIT CODES
   0    It is edited, or the payloads are printed.
-  1    Nothing was changed: the payload has changed or runs, or the answer was
-       not yes.
+  1    Nothing was changed: the payload has changed or runs, the app's mask
+       hides parts of it, or the answer was not yes.
   2    The command line, the payload, the settings or the app cannot work; or
        there is no terminal to ask at, and no --yes.
   3    Redis cannot be reached.
@@ -59,22 +59,18 @@ def edit(  # noqa: PLR0913 - the options of a command line
 ) -> int:
     """Edit; the exit code."""
     target = queue_of(app_of(app), queue)
-    there = target.operate.payloads(job_id)
+    there, masking = target.operate.payloads(job_id), Masking(target.app.config.mask, target.name)
     if arrival is None:
         for one in there:
-            say(_line(target, job_id, one))
+            say(_line(masking, job_id, one))
         return DONE
-    if payload is None:
-        raise ConfigError("Give --payload, as JSON.")
-    try:
-        value = msgspec.json.decode(payload.encode())
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise ConfigError(f"--payload is not JSON: {error}.") from error
+    value = _decoded(payload)
     old = next((one for one in there if one.arrival == arrival), None)
-    if old is None:
-        remark(f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again")
+    if old is None or not masking.shows(job_id, old.payload):
+        gone = f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again"
+        remark(gone if old is None else "the app's mask hides parts of this payload: what is not seen cannot be edited")
         return FAILED
-    if not yes and not agreed(f"Replace in {target.name} {_line(target, job_id, old)}"):
+    if not yes and not agreed(f"Replace in {target.name} {_line(masking, job_id, old)}"):
         say(NOTHING)
         return NOT_APPLIED
     try:
@@ -86,8 +82,8 @@ def edit(  # noqa: PLR0913 - the options of a command line
         return FAILED
     except (JobError, ValueError) as error:
         raise ConfigError(str(error)) from error
-    subject = f"payload {arrival} of {visible(job_id)}: {reason.strip()}"
-    note(target.app, target.name, "edit", subject, 1, action_id=edited.action_id)
+    subject = f"payload {arrival} of {visible(job_id)}"
+    note(target.app, target.name, "edit", subject, 1, reason.strip(), action_id=edited.action_id)
     if json:
         write_json(edited)
         return DONE
@@ -97,9 +93,18 @@ def edit(  # noqa: PLR0913 - the options of a command line
     return DONE
 
 
-def _line(target: NamedQueue, job_id: str, one: StoredPayload) -> str:
+def _decoded(payload: str | None) -> object:
+    if payload is None:
+        raise ConfigError("Give --payload, as JSON.")
     try:
-        text = visible(payload_json(Masking(target.app.config.mask, target.name).of(job_id, one.payload)).decode())
+        return msgspec.json.decode(payload.encode())
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise ConfigError(f"--payload is not JSON: {error}.") from error
+
+
+def _line(masking: Masking, job_id: str, one: StoredPayload) -> str:
+    try:
+        text = visible(payload_json(masking.of(job_id, one.payload)).decode())
     except MaskFailed:
         text = "(not shown, as the app's mask failed)"
     return f"{one.arrival} {one.place}, score {one.score:.17g}: {text[:_SHOWN]}{'...' if len(text) > _SHOWN else ''}"

@@ -2,6 +2,7 @@
 
 import logging
 
+from lowkiq_lambda.operate.presentation.payload_json import payload_json
 from lowkiq_lambda.settings.protocols import Mask
 
 logger = logging.getLogger(__name__)
@@ -31,3 +32,14 @@ class Masking:
                 self._has_logged = True
                 logger.exception("the mask failed on a payload of queue %r, which is not shown", self._queue_name)
             raise MaskFailed from error
+
+    def shows(self, job_id: str, payload: object) -> bool:
+        """Whether it leaves the payload as it is: what is not seen cannot be edited."""
+        if isinstance(payload, bytes):
+            return False
+        # As JSON: a mask may change the payload itself, and 1 is True to Python.
+        stored = payload_json(payload)
+        try:
+            return payload_json(self.of(job_id, payload)) == stored
+        except MaskFailed:
+            return False
