@@ -19,7 +19,7 @@ class NotSeen(ValueError):
 
 def is_seen(context: RequestContext, queue_name: str, job_id: str, payload: object) -> bool:
     """Whether the visitor sees the payload as it is."""
-    return Masking(context.mask, queue_name).shows(job_id, payload)
+    return not isinstance(payload, bytes) and Masking(context.mask, queue_name).shows(job_id, payload)
 
 
 class PayloadEdit(NamedTuple):
