@@ -180,7 +180,8 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
 
     `mismatch`: why its numbers mean nothing, in a sentence: it was made with another declaration than the app has.
     `moves_to`: the number of shards that it is on its way to, if it is. Then `shards_count` is that of the old and the
-    new ones, and of what is on its way at most `twice` records count in both.
+    new ones, and of what is on its way at most `twice` records count in both. `waits`: how many batches of the last
+    hour or half of it had waited for how long, by bucket, to be taken together with those of other queues.
     """
 
     name: str
@@ -190,11 +191,18 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     mismatch: str = ""
     moves_to: int | None = None
     twice: int = 0
+    waits: tuple[int, ...] = ()
 
     @property
     def mismatched(self) -> bool:
         """Whether it was made with another declaration than the app has."""
         return bool(self.mismatch)
+
+    @property
+    def empty_in(self) -> float | None:
+        """Seconds until no id is due, at the rate of the last half minute and without pushes; None: not at all."""
+        rate = self.history.ended_rate + self.history.failed_rate
+        return self.now.due / rate if rate else None if self.now.due else 0.0
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):

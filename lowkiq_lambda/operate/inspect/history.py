@@ -78,6 +78,21 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
     )
 
 
+def waits_of(reply: object, requested: Sequence[Window]) -> tuple[int, ...]:
+    """How many batches had waited for how long, by bucket, in the command's reply; empty without a batch."""
+    stored = zip(requested, reply if isinstance(reply, list) else (), strict=False)
+    arrays = [data for (kind, _), data in stored if kind is TIMES and isinstance(data, bytes)]
+    return tuple(
+        map(sum, zip(*(_counters(_filled(data, 2 * BUCKETS), BUCKETS, BUCKETS) for data in arrays), strict=True))
+    )
+
+
+def waited_by_all(each: Iterable[Sequence[int]]) -> Quantiles | None:
+    """The quantiles of several queues together, of what `waits_of` says of each."""
+    filled = [counts for counts in each if counts]
+    return _quantiles_of([*accumulate(map(sum, zip(*filled, strict=True)))]) if filled else None
+
+
 def times_of_hour(
     backend: Backend, queue_name: str, at: float, shares: Sequence[float], retry_for: float
 ) -> list[float] | None:
@@ -154,7 +169,10 @@ def _reached(arrays: Iterable[bytes], first: int) -> list[int]:
 
 
 def _quantiles(arrays: Iterable[bytes], first: int) -> Quantiles | None:
-    reached = _reached(arrays, first)
+    return _quantiles_of(_reached(arrays, first))
+
+
+def _quantiles_of(reached: Sequence[int]) -> Quantiles | None:
     if not reached[-1]:
         return None
     return Quantiles(_quantile(reached, _P50), _quantile(reached, _P95))
