@@ -35,9 +35,9 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
     needs: "tuple[Need, ...]" = ()
     problem: str = ""
-    processes: Sequence[Process] = ()
-    releases: Sequence[Release] = ()
-    activity: Sequence[ActivityEntry] = ()
+    processes: tuple[Process, ...] = ()
+    releases: tuple[Release, ...] = ()
+    activity: tuple[ActivityEntry, ...] = ()
 
 
 class Needs:
@@ -93,10 +93,10 @@ class Needs:
         return looked
 
 
-def _unless_refused(read: Callable[[], Sequence[Seen]]) -> Sequence[Seen]:
+def _unless_refused(read: Callable[[], Sequence[Seen]]) -> tuple[Seen, ...]:
     """What is read; nothing if the server refuses. Raises BackendUnavailable."""
     try:
-        return read()
+        return tuple(read())
     except BackendUnavailable:
         raise
     except LowkiqError:
