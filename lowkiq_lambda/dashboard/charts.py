@@ -26,7 +26,7 @@ SPANS: Final[Mapping[Span, str]] = {
 }
 
 
-class Moment(Protocol):
+class Dated(Protocol):
     """What a chart may mark."""
 
     @property
@@ -40,7 +40,7 @@ class Moment(Protocol):
         ...
 
 
-Marked = TypeVar("Marked", bound=Moment)
+Marked = TypeVar("Marked", bound=Dated)
 
 
 @dataclass(frozen=True, slots=True)

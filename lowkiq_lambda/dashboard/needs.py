@@ -27,7 +27,7 @@ _OF_EACH: Final = 20
 """Of the activity of each queue so many are read, and of all:"""
 _ACTS: Final = 100
 
-Seen = TypeVar("Seen")
+Read = TypeVar("Read")
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class Needs:
         return looked
 
 
-def _unless_refused(read: Callable[[], Sequence[Seen]]) -> tuple[Seen, ...]:
+def _unless_refused(read: Callable[[], Sequence[Read]]) -> tuple[Read, ...]:
     """What is read; nothing if the server refuses. Raises BackendUnavailable."""
     try:
         return tuple(read())

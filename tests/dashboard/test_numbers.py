@@ -17,7 +17,7 @@ from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
 
-class Shop(NamedTuple):
+class WatchedQueue(NamedTuple):
     """A queue, and the page that shows it."""
 
     app: Lowkiq
@@ -35,9 +35,9 @@ class Shop(NamedTuple):
 
 
 @pytest.fixture
-def shop(app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, clock: ManualClock) -> Shop:
+def watched(app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, clock: ManualClock) -> WatchedQueue:
     """The app's only queue, with the page of an operator."""
-    return Shop(app, worker, handler, browser, clock)
+    return WatchedQueue(app, worker, handler, browser, clock)
 
 
 def red(page: Answer) -> list[str]:
@@ -53,63 +53,65 @@ def points(page: Answer) -> list[int]:
 
 
 @pytest.mark.parametrize(("count", "failing", "expected"), [(40, 10, []), (40, 11, ["Failing"]), (19, 19, [])])
-def test_a_share_is_red_and_a_count_is_not(shop: Shop, count: int, failing: int, expected: list[str]) -> None:
+def test_a_share_is_red_and_a_count_is_not(
+    watched: WatchedQueue, count: int, failing: int, expected: list[str]
+) -> None:
     """A quarter of all ids may fail, and of a few ids all."""
-    shop.run(count, failing)
+    watched.run(count, failing)
 
-    assert expected == red(shop.browser.get("/"))
+    assert expected == red(watched.browser.get("/"))
 
 
-def test_what_stands_still_is_red_and_what_a_pause_keeps_is_not(shop: Shop) -> None:
+def test_what_stands_still_is_red_and_what_a_pause_keeps_is_not(watched: WatchedQueue) -> None:
     """A queue with due ids that ends none is named; what is paused has a number of its own, and needs nobody's act."""
-    shop.worker.push_many([{"id": n} for n in range(7)])
-    shop.clock.advance(400.0)
-    still = shop.browser.get("/")
-    shop.app.operate(shop.worker).pause()
-    paused = shop.browser.get("/")
+    watched.worker.push_many([{"id": n} for n in range(7)])
+    watched.clock.advance(400.0)
+    still = watched.browser.get("/")
+    watched.app.operate(watched.worker).pause()
+    paused = watched.browser.get("/")
 
     assert ["Oldest due job", "Due now"] == red(still)
-    assert f"Due now 7 {shop.worker.queue_name} stands still" in still.words
+    assert f"Due now 7 {watched.worker.queue_name} stands still" in still.words
     assert [] == red(paused)
     assert "Due now 0 7 more paused" in paused.words
     assert "Oldest due job 0 s paused 6m 40s" in paused.words
 
 
-def test_it_is_told_when_a_queue_will_be_empty(shop: Shop) -> None:
+def test_it_is_told_when_a_queue_will_be_empty(watched: WatchedQueue) -> None:
     """By the rate of the last half minute: 60 ids in 30 seconds need 20 for 40 more."""
-    shop.run(60)
-    shop.clock.advance(5.0)
-    shop.worker.push_many([{"id": n} for n in range(40)])
+    watched.run(60)
+    watched.clock.advance(5.0)
+    watched.worker.push_many([{"id": n} for n in range(40)])
 
-    page = shop.browser.get("/")
+    page = watched.browser.get("/")
 
     assert "Due now 40 empty in 20 s" in page.words
     assert 'aria-label="40 due, 0 due and paused, 0 to be tried again, of 40"' in page.text
 
 
-def test_numbers_without_a_history_in_redis_are_remembered_here(shop: Shop) -> None:
+def test_numbers_without_a_history_in_redis_are_remembered_here(watched: WatchedQueue) -> None:
     """Their lines grow as pages are looked at, for ten minutes; those of what was done are there from the start."""
-    first = points(shop.browser.get("/"))
+    first = points(watched.browser.get("/"))
     for _ in range(3):
-        shop.clock.advance(5.0)
-        shop.browser.part("/")
-    later = points(shop.browser.get("/"))
-    shop.clock.advance(601.0)
+        watched.clock.advance(5.0)
+        watched.browser.part("/")
+    later = points(watched.browser.get("/"))
+    watched.clock.advance(601.0)
 
     assert ([0] * 4, [4] * 4) == (first[2:], later[2:])
     assert first[0] == later[0] > 100
-    assert [0] * 4 == points(shop.browser.get("/"))[2:]
+    assert [0] * 4 == points(watched.browser.get("/"))[2:]
 
 
-def test_a_pause_and_a_change_of_limits_are_marks_of_the_chart(shop: Shop) -> None:
+def test_a_pause_and_a_change_of_limits_are_marks_of_the_chart(watched: WatchedQueue) -> None:
     """With their names in words below it; and its values are a table, whose sums are those of the chart."""
-    shop.run(12, failing=2)
-    name = shop.worker.queue_name
-    shop.browser.send("/actions/queue", {"queue": name, "do": "pause", "seconds": "60"})
-    shop.browser.send("/actions/limits", {"queue": name, "do": "set", "permits": "1", "ids": "", "per": ""})
-    shop.clock.advance(10.0)
+    watched.run(12, failing=2)
+    name = watched.worker.queue_name
+    watched.browser.send("/actions/queue", {"queue": name, "do": "pause", "seconds": "60"})
+    watched.browser.send("/actions/limits", {"queue": name, "do": "set", "permits": "1", "ids": "", "per": ""})
+    watched.clock.advance(10.0)
 
-    page = shop.browser.get("/")
+    page = watched.browser.get("/")
 
     assert 2 == page.text.count('<path class="release"')
     assert f"paused {name} (for 60 seconds)" in page.words
@@ -120,23 +122,23 @@ def test_a_pause_and_a_change_of_limits_are_marks_of_the_chart(shop: Shop) -> No
     assert 12 == len(rows)
 
 
-def test_quiet_queues_are_one_line(shop: Shop, make_browser: MakeBrowser, queue_name: str) -> None:
+def test_quiet_queues_are_one_line(watched: WatchedQueue, make_browser: MakeBrowser, queue_name: str) -> None:
     """Of many queues those in trouble come first, then those at work; the others open by a click, without a script."""
     for number in range(FEW):
-        declare(shop.app, f"{queue_name}-{number}", FailingHandler())
-    shop.run(4)
-    late = declare(shop.app, f"{queue_name}-late", FailingHandler())
+        declare(watched.app, f"{queue_name}-{number}", FailingHandler())
+    watched.run(4)
+    late = declare(watched.app, f"{queue_name}-late", FailingHandler())
     late.push("1")
-    shop.clock.advance(120.0 + LASTS)
+    watched.clock.advance(120.0 + LASTS)
 
     page = make_browser().get("/")
 
-    seen, folded = page.text.split('<details class="quiet">')
-    assert re.findall(r'rowgroup" colspan="13">([\w ]+) <span class="count">(\d+)', seen) == [
+    open_part, folded = page.text.split('<details class="quiet">')
+    assert re.findall(r'rowgroup" colspan="13">([\w ]+) <span class="count">(\d+)', open_part) == [
         ("Look here", "1"),
         ("At work", "1"),
     ]
-    assert re.findall(r'id="queue-(\d+)"', seen) == [str(FEW + 1), "0"]
+    assert re.findall(r'id="queue-(\d+)"', open_part) == [str(FEW + 1), "0"]
     assert f'Quiet <span class="count">{FEW}</span>' in folded
     assert FEW == len(re.findall(r'id="queue-\d+"', folded))
 

@@ -54,7 +54,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What happened at `since` (Unix seconds): its flag in the chart, and the rest of its sentence."""
+    """What happened at `since` (Unix seconds): its flag in the chart, and a clause."""
 
     name: str
     since: float
@@ -183,13 +183,13 @@ def _on_page(
     places = dict(reversed([(need.about, place) for place, need in enumerate(needs)]))
 
     def place(number: int, queue: QueueOverview) -> tuple[Group, tuple[object, ...]]:
-        now, series, found = queue.now, queue.history.series, trouble_of(queue)
+        now, series, trouble = queue.now, queue.history.series, trouble_of(queue)
         if queue.mismatched:
             return "Look here", (-1, number)
-        is_bad = queue.name in places or found.severity != "quiet"
+        is_bad = queue.name in places or trouble.severity != "quiet"
         works = now.due or now.in_flight or any(series.ended) or any(series.failed)
         group: Group = "Look here" if is_bad else "At work" if works else "Quiet"
-        worst = (places.get(queue.name, len(needs)), found.rank, -now.lag, -now.in_flight, -now.length)
+        worst = (places.get(queue.name, len(needs)), trouble.rank, -now.lag, -now.in_flight, -now.length)
         return group, (GROUPS.index(group), *worst, number)
 
     placed = sorted(((*place(*each), *each) for each in numbered), key=itemgetter(1))
@@ -199,7 +199,7 @@ def _on_page(
 
 def _marks(looked: Looked) -> list[Mark]:
     """Releases, pauses, moves and changes of limits, in the order of time."""
-    marks = [Mark(release.name, release.since, "began") for release in looked.releases]
+    marks = [Mark(release.name, release.since, f"release {release.name} began") for release in looked.releases]
     for entry in looked.activity:
         if entry.action in _MARKED:
             words = f"{_MARKED[entry.action]} {entry.queue} ({entry.target})"
