@@ -120,8 +120,10 @@ def _until_empty(queues: Sequence[QueueOverview]) -> str:
         return f"{still[0]} stands still" if len(still) == 1 else f"{exact(len(still))} queues stand still"
     longest = max((queue.empty_in or 0.0 for queue in queues), default=0.0)
     kept = sum(queue.now.paused_due for queue in queues)
-    parts = [*([f"empty in {duration(longest)}"] if longest else []), *([f"{exact(kept)} more paused"] if kept else [])]
-    return " · ".join(parts) or "nothing waits for a drain"
+    parts = [f"empty in {duration(longest)}" if longest >= 1 else "empty within a second"] if longest else []
+    parts += [f"{exact(kept)} more paused"] if kept else []
+    is_due = any(queue.now.due for queue in queues)
+    return " · ".join(parts) or ("due for less than a minute" if is_due else "nothing waits for a drain")
 
 
 def _processes(processes: Sequence[Process], alive: Sequence[Process], drawn: str) -> Number:

@@ -75,7 +75,7 @@
     askedAt = Date.now();
     // An answer that does not come is told before it is given up.
     clearTimeout(late);
-    late = setTimeout(() => { if (!document.hidden) say("late", asOf()); }, Math.min(1500, Math.max(500, 3 * took)));
+    late = setTimeout(() => { if (!document.hidden && live?.dataset.state !== "away") say("late", asOf()); }, Math.min(1500, Math.max(500, 3 * took)));
     htmx.trigger(region, "refresh");
   }
 
