@@ -192,8 +192,8 @@ def _on_page(
         worst = (places.get(queue.name, len(needs)), trouble.rank, -now.lag, -now.in_flight, -now.length)
         return group, (GROUPS.index(group), *worst, number)
 
-    placed = sorted(((*place(*each), *each) for each in numbered), key=itemgetter(1))
-    groups = {name: [_row(*each) for own, _, *each in placed[window] if own == name] for name in GROUPS}
+    placed = sorted(((*place(number, queue), number, queue) for number, queue in numbered), key=itemgetter(1))
+    groups = {name: [_row(number, queue) for own, _, number, queue in placed[window] if own == name] for name in GROUPS}
     return {name: rows for name, rows in groups.items() if rows}, Counter(own for own, *_ in placed)
 
 
