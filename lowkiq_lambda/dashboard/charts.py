@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import count, zip_longest
 from math import ceil, floor, log10
 from operator import add
-from typing import Final, get_args
+from typing import Final, Protocol, TypeVar, get_args
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.rendering import HEIGHT, WIDTH
 from lowkiq_lambda.views.queues import Series, Span
-from lowkiq_lambda.views.runs import Release
 
 SPARK_POINTS: Final = 40
 _PARTS: Final = (6, 5)
+_ROWS: Final = 12
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 BY_DAY: Final = "30d"
@@ -24,6 +24,23 @@ SPANS: Final[Mapping[Span, str]] = {
     "72h": "3 days",
     BY_DAY: "30 days",
 }
+
+
+class Dated(Protocol):
+    """What a chart may mark."""
+
+    @property
+    def name(self) -> str:
+        """Its flag."""
+        ...
+
+    @property
+    def since(self) -> float:
+        """When it was, in Unix seconds."""
+        ...
+
+
+Marked = TypeVar("Marked", bound=Dated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +62,24 @@ class Chart:
         """The right edge, in Unix seconds."""
         return self.series.began_at + self.series.step * len(self.series.ended)
 
-    def places(self, releases: Sequence[Release]) -> list[tuple[int, Release]]:
-        """The releases that began within the span, each with how far to the right that is."""
+    def places(self, moments: Sequence[Marked]) -> list[tuple[int, Marked]]:
+        """The moments within the span, each with how far to the right it is."""
         span = self.ends_at - self.series.began_at
         return [
-            (round(WIDTH * (release.since - self.series.began_at) / span), release)
-            for release in releases
-            if self.series.began_at <= release.since <= self.ends_at
+            (round(WIDTH * (moment.since - self.series.began_at) / span), moment)
+            for moment in moments
+            if self.series.began_at <= moment.since <= self.ends_at
+        ]
+
+    @property
+    def rows(self) -> list[tuple[float, int, int]]:
+        """The same as a short table: from when on, how many ended and how many failed."""
+        ended, failed = self.series.ended, self.series.failed
+        width = max(1, ceil(len(ended) / _ROWS))
+        return [
+            (self.series.began_at + place * self.series.step, sum(ended[place:end]), sum(failed[place:end]))
+            for place in range(0, len(ended), width)
+            for end in [place + width]
         ]
 
     @property
@@ -82,6 +110,13 @@ def line(values: Sequence[float], most: float) -> str:
     high = HEIGHT / most if most else 0
     points = [f"{place * across:.0f} {HEIGHT - value * high:.1f}" for place, value in enumerate(values)]
     return "M" + "L".join(points) if points else ""
+
+
+def through(places: Sequence[float], values: Sequence[float]) -> str:
+    """The path through values at these places, of which 1 is the right edge; empty through a single one."""
+    most = max(values, default=0.0) or 1.0
+    points = [f"{x * WIDTH:.0f} {HEIGHT - HEIGHT * value / most:.0f}" for x, value in zip(places, values, strict=True)]
+    return "M" + "L".join(points) if len(points) > 1 else ""
 
 
 def spark(series: Series) -> str | None:

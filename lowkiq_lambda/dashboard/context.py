@@ -18,6 +18,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.assets import assets
 from lowkiq_lambda.dashboard.needs import Needs
+from lowkiq_lambda.dashboard.past import Past
 from lowkiq_lambda.dashboard.problems import FAILED, Code, problem_response, status_of
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
@@ -26,9 +27,12 @@ from lowkiq_lambda.dashboard.security.paths import path_of, return_path
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.protocols import Mask
+from lowkiq_lambda.store.shard.backend import PATIENCE
 
 logger = logging.getLogger(__name__)
 
+PART_WAITS: Final = 0.5
+"""Seconds for which a page that refreshes itself tries to reach Redis: it says that it cannot, and asks again."""
 API: Final = "/api/"
 FOR_PROGRAMS: Final = frozenset({"/metrics", "/healthz"})
 """Paths outside of the API that programs read."""
@@ -71,6 +75,7 @@ class Site:
     lag_limit: float
     """Seconds of lag from which a page shows it in red."""
     needs: Needs
+    past: Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +247,11 @@ def _endpoint(site: Site, handler: Handler) -> Callable[[Request], Any]:
 
 
 def _answer(site: Site, handler: Handler, request: Request) -> Response:
+    context = RequestContext(site, request)
+    if context.is_partial and request.method == "GET":
+        PATIENCE.set(PART_WAITS)
     try:
-        return handler(RequestContext(site, request))
+        return handler(context)
     except LowkiqError as error:
         return refusal(site, request, status_of(error), str(error))
     except Exception:

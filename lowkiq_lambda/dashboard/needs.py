@@ -1,13 +1,16 @@
-"""What needs somebody, for the pages: looked for now and then, and not for each visitor."""
+"""What needs somebody, and what has happened, for the pages: looked for now and then, and not for each visitor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.views.activity import ActivityEntry
+from lowkiq_lambda.views.processes import Process
+from lowkiq_lambda.views.runs import Release
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.doctor.findings import Need
@@ -20,11 +23,21 @@ SHARE: Final = 20.0
 """A look counts for so many times as long as it took, if that is more: on a slow way to Redis looks are fewer."""
 
 
+_OF_EACH: Final = 20
+"""Of the activity of each queue so many are read, and of all:"""
+_ACTS: Final = 100
+
+Read = TypeVar("Read")
+
+
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """A look. `problem`: why there was none, in a sentence, or empty."""
+    """A look. `problem`: why nothing is known of what needs somebody, in a sentence, or empty."""
 
     needs: "tuple[Need, ...]" = ()
     problem: str = ""
+    processes: tuple[Process, ...] = ()
+    releases: tuple[Release, ...] = ()
+    activity: tuple[ActivityEntry, ...] = ()
 
 
 class Needs:
@@ -57,14 +70,34 @@ class Needs:
 
     def _look(self, operations: Operations) -> Looked:
         from lowkiq_lambda.operate.doctor.checkup import look_for_needs  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.operate.inspect.activity import read_activity  # noqa: PLC0415 - imported lazily: cold start
 
-        began_at = self._now()
+        began_at, core = self._now(), operations.core
         try:
             looked = Looked(needs=look_for_needs(operations))
         except BackendUnavailable:
             raise
         except LowkiqError as error:
             looked = Looked(problem=str(error))
+        looked = msgspec.structs.replace(
+            looked,
+            processes=_unless_refused(operations.processes),
+            # An app without releases asks for none.
+            releases=_unless_refused(operations.releases) if core.config.release else (),
+            activity=_unless_refused(
+                lambda: read_activity(core.backend, core.config.redis_retry_for, [*core.queues], _ACTS, _OF_EACH)
+            ),
+        )
         self._looked, self._at = looked, self._now()
         self._lasts = max(LASTS, SHARE * (self._at - began_at))
         return looked
+
+
+def _unless_refused(read: Callable[[], Sequence[Read]]) -> tuple[Read, ...]:
+    """What is read; nothing if the server refuses. Raises BackendUnavailable."""
+    try:
+        return tuple(read())
+    except BackendUnavailable:
+        raise
+    except LowkiqError:
+        return ()

@@ -85,5 +85,12 @@ def with_code(sentence: str) -> Markup:
 
 
 def area(path: str) -> str:
-    """The area below a line of a chart."""
-    return f"{path}L{WIDTH} {HEIGHT}L0 {HEIGHT}Z" if path else ""
+    """The area below a line of a chart.
+
+    >>> area("M10 40L20 30"), area("")
+    ('M10 40L20 30L20 100L10 100Z', '')
+    """
+    if not path:
+        return ""
+    first, last = (point.split(" ")[0] for point in (path[1:], path.rpartition("L")[2]))
+    return f"{path}L{last} {HEIGHT}L{first} {HEIGHT}Z"

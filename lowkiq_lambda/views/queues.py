@@ -10,7 +10,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """A queue, or one shard of it, in numbers. The numbers count ids, except `payloads`. `lag` is in seconds.
 
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). Among them: `started`, those
-    that go on from a cursor, and `blocked`, those that wait for an operator to unblock them (`Worker.dead_head`).
+    that go on from a cursor, `blocked`, those that wait for an operator to unblock them (`Worker.dead_head`), `due`,
+    those whose time has come, and `paused_due`, those whose time has come while their shard or tenant is paused.
     `in_flight`: ids in flight; `in_flight_lag`: since when the first of them was due.
     `lag`: how long the oldest due id has waited, ids in flight included; 0 if no id is due. `oldest_due_age`: the same
     of the ids without a holder, which wait or were left by a dead holder; it grows while no process drains. Neither
@@ -53,6 +54,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     discarded: int = 0
     expired: int = 0
     cancelled: int = 0
+    due: int = 0
+    paused_due: int = 0
     calls: int = 0
     busy: float = 0.0
     computing: float = 0.0
@@ -194,6 +197,12 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     def mismatched(self) -> bool:
         """Whether it was made with another declaration than the app has."""
         return bool(self.mismatch)
+
+    @property
+    def empty_in(self) -> float | None:
+        """Seconds until no id is due, at the rate of the last half minute and without pushes; None: not at all."""
+        rate = self.history.ended_rate + self.history.failed_rate
+        return self.now.due / rate if rate else None if self.now.due else 0.0
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):

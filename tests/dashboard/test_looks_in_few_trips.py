@@ -1,5 +1,6 @@
 """What many queues are asked for takes as many round trips as for one."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -8,6 +9,7 @@ from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda.dashboard.needs import Needs
 from lowkiq_lambda.operate.doctor.checkup import look_for_needs
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
@@ -27,6 +29,7 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "app.errors": (lambda app, _: app.operate.errors(), 6),
     "app.schedules.all": (lambda app, _: app.schedules.all(), 2),
     "what needs somebody": (lambda app, _: look_for_needs(app.operate), 13),
+    "what the first page looks for now and then": (lambda app, _: Needs(time.time).latest(app.operate), 16),
     "the first page": (lambda _, browser: browser.get("/"), 6),
     "GET stats": (lambda _, browser: browser.get("/api/v1/stats"), 2),
     "GET queues": (lambda _, browser: browser.get("/api/v1/queues"), 2),

@@ -1,17 +1,22 @@
 """The overview: all queues and the servers."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import quote_plus
 
 import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.address import without_password
-from lowkiq_lambda.dashboard.charts import SPANS, Chart, chart, span_links, span_of, spark
+from lowkiq_lambda.dashboard.charts import SPANS, chart, span_links, span_of, spark
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.needs import Looked
+from lowkiq_lambda.dashboard.numbers import numbers_of
 from lowkiq_lambda.dashboard.pages.parts import Columns, Sort, sort_of
-from lowkiq_lambda.views.queues import Metrics, Overview, Quantiles, QueueOverview, Series
+from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
+from lowkiq_lambda.views.queues import Metrics, Quantiles, QueueOverview, Series
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.doctor.findings import Need
@@ -22,27 +27,46 @@ MOST_ROWS: Final = 60
 """Queues on one page."""
 MOST_NEEDS: Final = 30
 """Lines on what needs somebody: more of them are not read."""
+MOST_MARKS: Final = 8
+"""Marks of the chart that stand below it in words."""
+_MARKED: Final[Mapping[str, str]] = {
+    "pause": "paused",
+    "resume": "resumed",
+    "pause tenant": "paused a tenant of",
+    "resume tenant": "resumed a tenant of",
+    "set limits": "set limits of",
+    "reset limits": "reset limits of",
+    "reshard": "resharded",
+}
+"""The actions that change the pace of a queue, each as a verb."""
+Group: TypeAlias = Literal["Look here", "At work", "Quiet"]
+GROUPS: Final[tuple[Group, ...]] = ("Look here", "At work", "Quiet")
 
 
 class Total(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums of all queues, and their largest lag."""
+    """Sums of all queues."""
 
-    lag: float
     in_flight: int
     length: int
     fresh: int
     retries: int
     morgue_length: int
-    ended_rate: float
-    failed_rate: float
-    chart: Chart
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What happened at `since` (Unix seconds): its flag in the chart, and a clause."""
+
+    name: str
+    since: float
+    words: str
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. `spark`: a path in the box of a chart; None without events. `query`: the queue's field in links.
 
     `failing`: whether more ids failed than were done. `mismatch`: why it has no numbers, or empty.
-    `paused`: the text of the badge, or empty. `moves_to`, `twice`: as in `QueueOverview`.
+    `paused`: the text of the badge, or empty. `moves_to`, `twice`, `empty_in`: as in `QueueOverview`.
+    `bar`: the parts of what waits, each with its kind, where it begins and how long it is, of a thousand.
     """
 
     id: str
@@ -54,6 +78,9 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     took: Quantiles | None
     waited: Quantiles | None
     mismatch: str
+    trouble: Trouble
+    empty_in: float | None
+    bar: list[tuple[str, int, int]]
     paused: str
     moves_to: int | None
     twice: int
@@ -101,31 +128,24 @@ def show(context: RequestContext) -> Response:
     span, sort = span_of(context), sort_of(context.query, _COLUMNS)
     looked = context.site.needs.latest(context.app.operate, is_refresh=context.is_partial)
     part = QueuesPart(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
-    is_whole = not (sort.by or part.fields) and len(context.app.core.queues) <= FEW
-    queues: list[QueueOverview] = []
-
-    def rows(overview: Overview) -> Iterator[QueueRow]:
-        for number, queue in enumerate(overview.queues):
-            queues.append(queue)
-            yield _row(number, queue)
-
-    # Rows are rendered while further replies arrive, if all are on the page as they are; the totals above need all.
     with context.app.operate.overview(span) as overview:
-        if is_whole:
-            rendered = context.fragment("overview_rows.html", rows=rows(overview))
-            part = QueuesPart(matching=len(queues))
-        else:
-            queues.extend(overview.queues)
-            letters = part.find.casefold()
-            matching = [(number, queue) for number, queue in enumerate(queues) if letters in queue.name.casefold()]
-            part = msgspec.structs.replace(part, matching=len(matching))
-            rendered = context.fragment("overview_rows.html", rows=_on_page(matching, sort, part, looked.needs))
+        queues = [*overview.queues]
+    letters = part.find.casefold()
+    matching = [(number, queue) for number, queue in enumerate(queues) if letters in queue.name.casefold()]
+    part = msgspec.structs.replace(part, matching=len(matching))
+    is_part = len(queues) > FEW or bool(part.find)
+    groups, counts = _on_page(matching, sort, part, looked.needs if is_part else None)
+    drawn = chart(_together(overview.at, [queue.history.series for queue in queues]))
     here = {"span": span, **sort.fields, **part.fields}
     return context.render(
         "overview_live.html" if context.is_partial else "overview.html",
         title=_title(context, queues),
-        total=_total(overview.at, queues),
-        rows=rendered if queues else "",
+        numbers=numbers_of(queues, drawn, looked.processes, context.site.past, context.site.lag_limit),
+        total=_total(queues),
+        chart=drawn,
+        marks=drawn.places(_marks(looked)),
+        groups={name: context.fragment("overview_rows.html", rows=rows) for name, rows in groups.items()},
+        counts=counts,
         servers=overview.servers,
         address=without_password(context.app.core.connections.url),
         span=span,
@@ -134,7 +154,7 @@ def show(context: RequestContext) -> Response:
         heads=sort.heads(context, "", _COLUMNS, span=span, **({"find": part.find} if part.find else {})),
         here=context.link("", **here),
         part=part,
-        is_part=len(queues) > FEW or bool(part.find),
+        is_part=is_part,
         count=len(queues),
         is_sorted=bool(sort.by),
         first=context.link("", **{**here, "begin": "0"}) if part.begin else None,
@@ -142,6 +162,7 @@ def show(context: RequestContext) -> Response:
         unseen=_unseen(context),
         looked=looked,
         most=MOST_NEEDS,
+        most_marks=MOST_MARKS,
     )
 
 
@@ -150,22 +171,40 @@ def _begin(text: str) -> int:
 
 
 def _on_page(
-    numbered: Sequence[tuple[int, QueueOverview]], sort: Sort, part: QueuesPart, needs: "Sequence[Need]"
-) -> list[QueueRow]:
-    """The rows of the page; without a column to sort by those in trouble come first, as the needs have them."""
+    numbered: Sequence[tuple[int, QueueOverview]], sort: Sort, part: QueuesPart, needs: "Sequence[Need] | None"
+) -> tuple[dict[str, list[QueueRow]], dict[str, int]]:
+    """The rows of the page by their group, and how many queues there are in each group.
+
+    Without `needs` and a column to sort by they stand as they are declared, and in no group, as a sorted table does.
+    """
     window = slice(part.begin, part.end)
-    if sort.by:
-        return sort.rows([_row(*each) for each in numbered], _COLUMNS)[window]
+    if sort.by or needs is None:
+        return {"": sort.rows([_row(*each) for each in numbered], _COLUMNS)[window]}, {"": len(numbered)}
     places = dict(reversed([(need.about, place) for place, need in enumerate(needs)]))
 
-    def trouble(each: tuple[int, QueueOverview]) -> tuple[object, ...]:
-        number, queue = each
+    def place(number: int, queue: QueueOverview) -> tuple[Group, tuple[object, ...]]:
+        now, series, trouble = queue.now, queue.history.series, trouble_of(queue)
         if queue.mismatched:
-            return (0, 0, number)
-        now = queue.now
-        return (1, places.get(queue.name, len(needs)), -now.lag, -now.in_flight, -now.length, number)
+            return "Look here", (-1, number)
+        is_bad = queue.name in places or trouble.severity != "quiet"
+        works = now.due or now.in_flight or any(series.ended) or any(series.failed)
+        group: Group = "Look here" if is_bad else "At work" if works else "Quiet"
+        worst = (places.get(queue.name, len(needs)), trouble.rank, -now.lag, -now.in_flight, -now.length)
+        return group, (GROUPS.index(group), *worst, number)
 
-    return [_row(*each) for each in sorted(numbered, key=trouble)[window]]
+    placed = sorted(((*place(number, queue), number, queue) for number, queue in numbered), key=itemgetter(1))
+    groups = {name: [_row(number, queue) for own, _, number, queue in placed[window] if own == name] for name in GROUPS}
+    return {name: rows for name, rows in groups.items() if rows}, Counter(own for own, *_ in placed)
+
+
+def _marks(looked: Looked) -> list[Mark]:
+    """Releases, pauses, moves and changes of limits, in the order of time."""
+    marks = [Mark(release.name, release.since, f"release {release.name} began") for release in looked.releases]
+    for entry in looked.activity:
+        if entry.action in _MARKED:
+            words = f"{_MARKED[entry.action]} {entry.queue} ({entry.target})"
+            marks.append(Mark(f"{entry.action} {entry.queue}", entry.at, f"{entry.who} {words}"))
+    return sorted(marks, key=lambda mark: mark.since)
 
 
 def _title(context: RequestContext, queues: Sequence[QueueOverview]) -> str:
@@ -183,19 +222,15 @@ def _unseen(context: RequestContext) -> float | None:
     return unattended(context)
 
 
-def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
+def _total(queues: Sequence[QueueOverview]) -> Total:
     # Mismatched queues have no metrics.
-    nows, pasts = [queue.now for queue in queues if not queue.mismatched], [queue.history for queue in queues]
+    nows = [queue.now for queue in queues if not queue.mismatched]
     return Total(
-        lag=max((now.lag for now in nows), default=0.0),
         in_flight=sum(now.in_flight for now in nows),
         length=sum(now.length for now in nows),
         fresh=sum(now.fresh for now in nows),
         retries=sum(now.retries for now in nows),
         morgue_length=sum(now.morgue_length for now in nows),
-        ended_rate=sum(past.ended_rate for past in pasts),
-        failed_rate=sum(past.failed_rate for past in pasts),
-        chart=chart(_together(at, [past.series for past in pasts])),
     )
 
 
@@ -221,10 +256,27 @@ def _row(number: int, queue: QueueOverview) -> QueueRow:
         took=queue.history.took,
         waited=queue.history.waited,
         mismatch=queue.mismatch,
+        trouble=trouble_of(queue),
+        empty_in=queue.empty_in,
+        bar=_bar(queue.now),
         paused=_paused(queue.now.paused, queue.shards_count),
         moves_to=queue.moves_to,
         twice=queue.twice,
     )
+
+
+def _bar(now: Metrics) -> list[tuple[str, int, int]]:
+    """Due, kept back or to be tried again, later, and blocked: a retry that is due counts as due."""
+    rest = max(0, now.length - now.due - now.paused_due - now.blocked)
+    again = min(rest, now.retries - min(now.retries, now.blocked))
+    parts = {"due": now.due, "again": now.paused_due + again, "later": rest - again, "blocked": now.blocked}
+    bar, end = list[tuple[str, int, int]](), 0
+    for kind, count in parts.items():
+        if count:
+            begin, end = end, end + count
+            left = 1_000 * begin // max(1, now.length)
+            bar.append((kind, left, max(1, 1_000 * end // max(1, now.length) - left)))
+    return bar
 
 
 def _paused(paused: int, shards_count: int) -> str:

@@ -6,13 +6,15 @@
   const notice = document.getElementById("notice");
   // One format of numbers and times in every language of the browser, the same in which a person types a time.
   const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "your time";
+  const isUtc = document.documentElement.dataset.times === "utc";
+  const zone = isUtc ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "your time";
   const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
   const two = (number) => String(number).padStart(2, "0");
-  const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
-  const day = (at) => `${DAYS[at.getDay()]} ${clock(at)}`;
-  const zoned = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(at)}:${two(at.getSeconds())}`;
+  const part = (at, name) => at[`get${isUtc ? "UTC" : ""}${name}`]();
+  const clock = (at) => `${two(part(at, "Hours"))}:${two(part(at, "Minutes"))}`;
+  const day = (at) => `${DAYS[part(at, "Day")]} ${clock(at)}`;
+  const zoned = (at) => `${part(at, "FullYear")}-${two(part(at, "Month") + 1)}-${two(part(at, "Date"))} ${clock(at)}:${two(part(at, "Seconds"))}`;
 
   function localise(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
@@ -34,6 +36,13 @@
     const words = live.querySelector(".live-text");
     // A screen reader announces changes only.
     if (words.textContent !== text) words.textContent = text;
+    tellAge();
+  }
+
+  // Beside the words that a screen reader is told of.
+  function tellAge() {
+    const seconds = Math.max(0, Math.round((Date.now() - readAt) / 1000));
+    age.textContent = live.dataset.state === "live" ? `, ${seconds} s ago` : "";
   }
 
   // The dashboard's own errors name their target; a gateway's error is not shown.
@@ -48,10 +57,10 @@
     return xhr.status === 503 && isOurs(xhr) ? "Redis is unreachable" : `no answer (${xhr.status})`;
   }
 
-  const LATE = 1500;
-  let waiting = false, timer, late;
+  let waiting = false, timer, late, askedAt = 0, took = 500;
   // When the numbers of the page were read.
   let readAt = new Date();
+  const age = document.getElementById("age");
   const asOf = () => `as of ${zoned(readAt).slice(11)}`;
 
   function next(seconds) {
@@ -63,9 +72,10 @@
     if (document.hidden) return say("paused", "paused");
     if (waiting) return;
     waiting = true;
+    askedAt = Date.now();
     // An answer that does not come is told before it is given up.
     clearTimeout(late);
-    late = setTimeout(() => { if (!document.hidden) say("late", asOf()); }, LATE);
+    late = setTimeout(() => { if (!document.hidden && live?.dataset.state !== "away") say("late", asOf()); }, Math.min(1500, Math.max(500, 3 * took)));
     htmx.trigger(region, "refresh");
   }
 
@@ -80,6 +90,7 @@
     if (!isOurs(xhr)) notice.replaceChildren();
     if (successful) {
       readAt = new Date();
+      took = readAt - askedAt;
       say("live", "live");
       live.classList.remove("beat"); void live.offsetWidth; live.classList.add("beat");
     } else {
@@ -146,7 +157,7 @@
   function inUtc(text) {
     const typed = typing.exec(text);
     const bare = document.getElementById("range").value === "lte" ? "23:59" : "00:00";
-    const at = new Date(typed ? `${typed[1]}T${typed[2] || bare}` : NaN);
+    const at = new Date(typed ? `${typed[1]}T${typed[2] || bare}${isUtc ? "Z" : ""}` : NaN);
     if (Number.isNaN(at.getTime())) return text;
     return `${at.toISOString().slice(0, typed[3] ? 19 : 16)}Z`;
   }
@@ -176,19 +187,8 @@
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
 
-  // "/" and ctrl-k lead to the search box.
-  const box = document.getElementById("search");
-  document.addEventListener("keydown", (event) => {
-    const isBare = !(event.ctrlKey || event.metaKey || event.altKey);
-    const isTyping = event.target.matches?.("input:not([type=checkbox]), select, textarea");
-    const wants = event.key === "/" ? isBare && !isTyping : event.key === "k" && (event.ctrlKey || event.metaKey);
-    if (!box || !wants) return;
-    event.preventDefault();
-    box.focus();
-    box.select();
-  });
-
   for (const named of document.querySelectorAll("[data-zone]")) named.textContent = zone;
   localise(document);
+  if (region && live) setInterval(tellAge, 1000);
   if (region) { say("live", "live"); next(Number(region.dataset.refresh)); }
 })();

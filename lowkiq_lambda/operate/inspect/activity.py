@@ -48,10 +48,15 @@ def record_action(backend: Backend, action: ActivityEntry, by_step: int = 0) -> 
         send_each(backend.client, [(key, command) for command in commands])
 
 
-def read_activity(backend: Backend, retry_for: float, queue_names: Sequence[str], limit: int) -> list[ActivityEntry]:
-    """The last actions on these queues, newest first; of one that took several requests the last. BackendError."""
+def read_activity(
+    backend: Backend, retry_for: float, queue_names: Sequence[str], limit: int, of_each: int | None = None
+) -> list[ActivityEntry]:
+    """The last actions on these queues, newest first; of one that took several requests the last. Raises BackendError.
+
+    `of_each`: so many records of each queue are read, instead of all.
+    """
     keys = [activity_key(name, backend.prefix) for name in queue_names]
-    commands = [(key, ("LRANGE", key, 0, KEPT - 1)) for key in keys]
+    commands = [(key, ("LRANGE", key, 0, (of_each or KEPT) - 1)) for key in keys]
     answers = backend.retrying(
         retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
     )

@@ -3,7 +3,7 @@
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate
 from operator import add
 from typing import Final, TypeAlias
 
@@ -82,6 +82,11 @@ def times_in(reply: object, requested: Sequence[Window]) -> Mapping[int, bytes]:
     return {number: data for (kind, number), data in _arrays_in(reply, requested).items() if kind is TIMES}
 
 
+def waited_by_all(each: Iterable[Mapping[int, bytes]]) -> Quantiles | None:
+    """The quantiles of several queues together, of what `times_in` says of each."""
+    return _quantiles([data for times in each for data in times.values()], BUCKETS)
+
+
 def times_of_hour(
     backend: Backend, queue_name: str, at: float, shares: Sequence[float], retry_for: float
 ) -> list[float] | None:
@@ -156,9 +161,9 @@ def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
 
 def _reached(arrays: Iterable[bytes], first: int) -> list[int]:
     """The running sum over the buckets of all of them."""
-    counts: Iterable[int] = repeat(0, BUCKETS)
+    counts = [0] * BUCKETS
     for data in arrays:
-        counts = map(add, counts, _counters(_filled(data, 2 * BUCKETS), first, BUCKETS))
+        counts = [*map(add, counts, _counters(_filled(data, 2 * BUCKETS), first, BUCKETS))]
     return [*accumulate(counts)]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lowkiq_lambda.store.shard.backend import ExtraCommand
-from lowkiq_lambda.store.shard.keys import TENANTS, ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import Request, ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, age
@@ -53,6 +53,8 @@ class ShardCounts(ReplyShape, frozen=True):
     expired: int
     cancelled: int
     blocked: int
+    due: int
+    paused_due: int
     calls: int
     busy_ms: float
     computing_ms: float
@@ -128,11 +130,8 @@ class _CountsCall(NamedTuple):
     def of(cls, reader: ShardReader, queues: Sequence[Sequence[ShardRef]], *, together: bool) -> Self:
         word, grouped = "1" if together else "", [reader.groups(queue) for queue in queues]
 
-        def arguments(group: ShardGroup) -> Sequence[Argument]:
-            # Whether a tenant rests or is paused depends on the time; nothing else does.
-            return (word, reader.backend.now(group.shards[0])) if TENANTS in group.features else (word,)
-
-        return cls(grouped, [arguments(group) for groups in grouped for group in groups])
+        nows = reader.backend.now_each([group.shards[0] for groups in grouped for group in groups])
+        return cls(grouped, [(word, now) for now in nows])
 
     @property
     def groups(self) -> list[ShardGroup]:
@@ -172,6 +171,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.damaged, reply.blocked, reply.superseded, reply.trimmed),
         *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
         *(reply.discarded, reply.expired, reply.cancelled),
+        *(reply.due - reply.paused_due, reply.paused_due),
         *(reply.calls, reply.busy_ms / 1_000, reply.computing_ms / 1_000),
         # A holder tells of its time when it settles, and a call may go on for long.
         reply.held_ms / 1_000

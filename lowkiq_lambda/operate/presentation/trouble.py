@@ -12,9 +12,9 @@ LATE: Final = 60.0
 """Seconds for which an id that is due may wait before somebody has to look."""
 _STANDS_FOR: Final = 300.0
 """Seconds for which a queue with due ids may end none before somebody has to act."""
-_FAILING: Final = 0.25
+FAILING: Final = 0.25
 """The share of failures that is trouble, as `lowkiq doctor` has it, and of how many ids, at least:"""
-_FEWEST: Final = 20
+FEWEST: Final = 20
 
 
 class Trouble(NamedTuple):
@@ -47,8 +47,8 @@ def _troubles(queue: QueueOverview) -> Iterator[Trouble]:
     share = failed / (ended + failed) if failed else 0.0
     if now.blocked:
         yield Trouble("act", f"{exact(now.blocked)} blocked")
-    if share > _FAILING:
-        yield Trouble("act" if ended + failed >= _FEWEST else "look", f"{share:.0%} fail")
+    if share > FAILING:
+        yield Trouble("act" if ended + failed >= FEWEST else "look", f"{share:.0%} fail")
     if now.lag >= _STANDS_FOR and not ended:
         yield Trouble("act", f"stands still for {duration(now.lag)}")
     elif now.lag >= LATE:

@@ -6,9 +6,11 @@ recognizes a repeated call: a push by its token, an acquisition by its nonce, a 
 """
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
@@ -46,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 TELL_AFTER: Final = 1.0
 """Seconds of retries after which a process says that Redis has never answered it."""
+PATIENCE: Final = ContextVar("PATIENCE", default=math.inf)
+"""The most seconds for which a call of this context is tried, whatever else it may."""
 MENDINGS: Final = 3
 """How often a shard is mended for one call, at most: a script that met damage half-way may have left a little more."""
 
@@ -208,7 +212,7 @@ class Backend:
         For calls that may reach the server twice. Raises BackendError.
         """
         began_at, attempt = self.clock.monotonic(), 0
-        retry_until = began_at + retry_for
+        retry_until = began_at + min(retry_for, PATIENCE.get())
         while True:
             try:
                 answer = call()

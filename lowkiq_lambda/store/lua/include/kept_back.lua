@@ -11,6 +11,11 @@ local function first_of(lane)
   return member and struct.unpack('>d', member, #prefix + 1) or math.huge
 end
 
+local function due_of(lane, moment)
+  local prefix = lane_prefix(lane)
+  return call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(moment) .. '\255')
+end
+
 -- 'paused', 'rests', or nil.
 local function reason(lane, moment)
   local known = read_lane(lane)
@@ -18,15 +23,16 @@ local function reason(lane, moment)
 end
 
 -- Returns the earliest due and the earliest since of ids that wait for a drain alone, and the earliest due of those whose
--- tenant rests, and whose tenant is paused; math.huge if there is none.
+-- tenant rests, and whose tenant is paused; math.huge if there is none; and how many of the last are due.
 local function kept_back(moment)
-  local earliest, seen, free, waits = {rests = math.huge, paused = math.huge}, {}, math.huge, math.huge
+  local earliest, seen, free, waits, count = {rests = math.huge, paused = math.huge}, {}, math.huge, math.huge, 0
   local after = '(' .. string.format('%.17g', moment)
   for _, range in ipairs({{after, '+inf', 'BYSCORE'}, {'+inf', after, 'BYSCORE', 'REV'}}) do
     range[#range + 1], range[#range + 2], range[#range + 3] = 'LIMIT', 0, AT_EACH_END
     for _, lane in ipairs(call('ZRANGE', lanes, unpack(range))) do
       local why = not seen[lane] and reason(lane, moment)
       if why then earliest[why] = math.min(earliest[why], first_of(lane)) end
+      if why == 'paused' then count = count + due_of(lane, moment) end
       seen[lane] = true
     end
   end
@@ -48,5 +54,5 @@ local function kept_back(moment)
       break
     end
   end
-  return free, waits, earliest.rests, earliest.paused
+  return free, waits, earliest.rests, earliest.paused, count
 end

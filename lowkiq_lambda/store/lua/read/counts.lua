@@ -3,10 +3,10 @@
 --! with tenants kept_back
 -- Shards in numbers, read only. Of one shard after the other.
 -- ARGV[4]  '1' to take all shards together
--- ARGV[5]  Unix seconds, as the caller judges the server's time; of a queue with tenants alone
+-- ARGV[5]  Unix seconds, as the caller judges the server's time
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
 --   ids waiting, of them ids that have failed, of them started jobs, ids in flight, ids in the morgue, the counters done,
---   retried, dead, trimmed, blocked, rejected, superseded, checkpointed, payloads, damaged, discarded, expired, cancelled, ids that are blocked, calls, milliseconds of these, of computing in them, and under a lease, then, null where there is none, of shards without a pause earliest
+--   retried, dead, trimmed, blocked, rejected, superseded, checkpointed, payloads, damaged, discarded, expired, cancelled, ids that are blocked, ids that are due, and those of them that a pause keeps, calls, milliseconds of these, of computing in them, and under a lease, then, null where there is none, of shards without a pause earliest
 --   due, earliest since, and of those with jobs in flight {flight since, lease until, since when the time under it is not counted}; of each shard with a pause,
 --   whether it is over or not, {earliest due, earliest since, flight since, lease until, until when}; the earliest due of ids
 --   whose tenant rests, and of those whose tenant is paused, which no other due includes; and of how many shards an operator
@@ -19,6 +19,7 @@ local none = math.huge
 local due_at, since_at, flights, pauses, rows = none, none, {}, {}, {}
 local rests_at, tenants_paused_at, limited, expired, cancelled = none, none, 0, 0, 0
 local calls, busy, computing, held = 0, 0, 0, 0
+local moment_of_call, due_now, paused_due = tonumber(ARGV[5]), 0, 0
 
 local function time(at)
   at = tonumber(at)
@@ -33,9 +34,9 @@ end
 
 -- Of all shards since the last line.
 local function add_line()
-  rows[#rows + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%s,%s,[%s],[%s],%s,%s,%d]',
+  rows[#rows + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%s,%s,[%s],[%s],%s,%s,%d]',
     waiting, failed, started, in_flight, in_morgue, done, retried, dead, trimmed, blocked, rejected, superseded,
-    checkpointed, payloads, damaged, discarded, expired, cancelled, blocked_now, calls, busy, computing, held, time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ','),
+    checkpointed, payloads, damaged, discarded, expired, cancelled, blocked_now, due_now, paused_due, calls, busy, computing, held, time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ','),
     time(rests_at), time(tenants_paused_at), limited
   )
   waiting, failed, started, in_flight, in_morgue = 0, 0, 0, 0, 0
@@ -43,7 +44,7 @@ local function add_line()
   blocked, superseded, blocked_now, trimmed = 0, 0, 0, 0
   due_at, since_at, flights, pauses = none, none, {}, {}
   rests_at, tenants_paused_at, limited, expired, cancelled = none, none, 0, 0, 0
-  calls, busy, computing, held = 0, 0, 0, 0
+  calls, busy, computing, held, due_now, paused_due = 0, 0, 0, 0, 0, 0
 end
 
 for _ in shards do
@@ -70,10 +71,14 @@ for _ in shards do
     own_since = call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or none
     if claimed > 0 then own_flight = flight_since or none end
   end
-  if lines and tonumber(paused_until or 0) <= tonumber(ARGV[5]) then
-    local rests, paused
-    own_due, own_since, rests, paused = kept_back(tonumber(ARGV[5]))
-    rests_at, tenants_paused_at = math.min(rests_at, rests), math.min(tenants_paused_at, paused)
+  local is_paused = tonumber(paused_until or 0) > moment_of_call
+  local ripe = tonumber(own_due) <= moment_of_call and call('ZCOUNT', due, '-inf', moment_of_call) or 0
+  due_now = due_now + ripe
+  if is_paused then paused_due = paused_due + ripe end
+  if lines and not is_paused then
+    local rests, paused, kept
+    own_due, own_since, rests, paused, kept = kept_back(moment_of_call)
+    rests_at, tenants_paused_at, paused_due = math.min(rests_at, rests), math.min(tenants_paused_at, paused), paused_due + kept
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
