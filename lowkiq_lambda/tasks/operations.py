@@ -83,8 +83,11 @@ class TaskOperations:
         )
         self.look(stored)
 
-    def cancel(self, task_id: str, seconds: float = math.inf) -> int:
-        """No more pushes at all; what waits is withdrawn. How many items are left to the duty "tasks", at most."""
+    def cancel(self, task_id: str, seconds: float = math.inf, *, running: bool = False) -> int:
+        """No more pushes at all; what waits is withdrawn. How many items are left to the duty "tasks", at most.
+
+        With `running` what runs for the task alone is asked to stop.
+        """
         value: object = seconds
         if not (isinstance(value, int | float) and not isinstance(value, bool) and seconds >= 0):
             raise ValueError(f"seconds must be a number from 0 on, not {value!r}.")
@@ -92,7 +95,10 @@ class TaskOperations:
         ends_at = clock.monotonic() + min(seconds, FOREVER)
 
         def change(record: TaskRecord) -> TaskRecord:
-            return record.changed(cancelled_at=now) if record.state in {"open", "closed"} else record
+            if record.state in {"open", "closed"}:
+                return record.changed(cancelled_at=now, stops_running=bool(running))
+            is_asked = record.state == "cancelled" and not record.is_over and running and not record.stops_running
+            return record.changed(stops_running=True) if is_asked else record
 
         stored = self.records.change(task_id, change)
         left = 0
@@ -116,7 +122,7 @@ class TaskOperations:
         stands_since, before = clock.monotonic(), None
         while True:
             items = self.items_of(stored)
-            are_withdrawn = withdraw(items, queues, remaining)
+            are_withdrawn = withdraw(items, queues, remaining, stops_running=stored.record.stops_running)
             if self._have_stayed(items) and are_withdrawn:
                 return 0
             counts = items.counts()

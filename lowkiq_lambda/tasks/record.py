@@ -31,7 +31,8 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `version`: a random text, new with each change, so that no two records are ever equal. `next`: how many numbers of
     items were given out. `queues`: the shards_count of each queue that it was pushed to. `verified_at`: when its open
-    items were last compared with the jobs that are there. `expires_in`: seconds from its completion. `abandoned_in`:
+    items were last compared with the jobs that are there. `stops_running`: of a cancelled task, whether its runs are
+    asked to end. `expires_in`: seconds from its completion. `abandoned_in`:
     seconds from its last push, if it never completes.
     """
 
@@ -50,6 +51,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     completed_at: float | None = None
     verified_at: float | None = None
     expired: bool = False
+    stops_running: bool = False
 
     @classmethod
     def of(cls, text: bytes) -> Self:

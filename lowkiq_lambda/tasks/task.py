@@ -83,15 +83,17 @@ class Task:
         """No more pushes from outside: when all items have ended, the task is complete. Harmless to repeat."""
         self._operations.close(self.id)
 
-    def cancel(self, seconds: float = math.inf) -> int:
-        """Delete waiting items, unless somebody else pushed them too; running items finish. Harmless to repeat.
+    def cancel(self, seconds: float = math.inf, *, running: bool = False) -> int:
+        """Delete waiting items, unless somebody else pushed them too. Harmless to repeat.
 
+        Running items finish. With `running` they are asked to stop, as `app.operate(worker).cancel` does, unless their
+        run has payloads that somebody else pushed: an item of a run that does not end well is cancelled then.
         The task takes no pushes from then on, and its callback is not pushed. A complete task stays as it is.
         Returns how many items still wait, at most: 0, as a rule. Some are left if `seconds` were over before, or if
         a move between shards that has them has rested for a minute. The duty "tasks" deletes them within minutes,
         and until then they may be performed.
         """
-        return self._operations.cancel(self.id, seconds)
+        return self._operations.cancel(self.id, seconds, running=running)
 
     def progress(self) -> Progress:
         """The progress of the task. If it turns out to be complete, it is completed."""

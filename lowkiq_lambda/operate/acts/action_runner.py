@@ -73,8 +73,7 @@ class ActionRunner:
         done = ActionReply.of(reply)
         if done.is_sooner:
             self.reader.backend.publish(shard.channel, str(shard.number))
-        words = {job_id.decode(): word.decode() for job_id, word in zip(done.words[::2], done.words[1::2], strict=True)}
-        return ActionProgress(done.changed, done.finished, done.resume, done.undoable, done.skipped, words)
+        return ActionProgress(done.changed, done.finished, done.resume, done.undoable, done.skipped, done.by_id())
 
     def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
         shape = SnapshotReply.of(reply)

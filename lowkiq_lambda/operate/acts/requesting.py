@@ -9,7 +9,7 @@ from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE, ActionName, Shar
 from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import REQUESTS
-from lowkiq_lambda.store.shard.notifications import REQUEST
+from lowkiq_lambda.store.shard.notifications import ask_holder
 from lowkiq_lambda.store.shard.scripts import Argument
 from lowkiq_lambda.views.requests import Requested
 
@@ -57,9 +57,7 @@ def _ask(
             words |= progress.words
             can_undo = can_undo or progress.undoable > 0
             left, resume = left[progress.finished :], progress.resume
-        reader.backend.note_use(shard, REQUESTS)
-        if any(words.get(job_id) == "asked" for job_id in of_shard):
-            reader.backend.publish(shard.channel, f"{REQUEST}{shard.number}")
+        ask_holder(reader.backend, shard, [words[job_id] for job_id in of_shard if job_id in words])
     at_once, in_flight, gone, full = ([job_id for job_id in words if words[job_id] == word] for word in _WORDS)
     if full:
         raise RequestsFull(

@@ -29,3 +29,7 @@ class ActionReply(ReplyShape, frozen=True):
     """Of an undo: why rows were skipped."""
     words: Sequence[bytes] = ()
     """Ids, each with the word of the action for it behind it."""
+
+    def by_id(self) -> dict[str, str]:
+        """The word of each id that has one."""
+        return {job_id.decode(): word.decode() for job_id, word in zip(self.words[::2], self.words[1::2], strict=True)}

@@ -5,7 +5,7 @@ listener subscribes again and looks at the pushes of the meantime.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -16,7 +16,8 @@ from lowkiq_lambda.settings.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscribe
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate, translated
 from lowkiq_lambda.store.server.pipelines import next_message
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import REQUESTS, ShardRef
 
 SILENCE: Final = 10.0
 """Seconds without a word after which the server is asked whether it is still there."""
@@ -143,6 +144,13 @@ class Notifications:
         elif monotonic() - self._heard_at > SILENCE:
             self._asked_at = monotonic()
             self._subscription.connection.send_command("PING")
+
+
+def ask_holder(backend: Backend, shard: ShardRef, words: Collection[str]) -> None:
+    """Note that the shard has requests, and let its holder hear of them, by the words of a script for their ids."""
+    backend.note_use(shard, REQUESTS)
+    if "asked" in words:
+        backend.publish(shard.channel, f"{REQUEST}{shard.number}")
 
 
 def _by_channel(shards: Iterable[ShardRef]) -> dict[bytes, dict[int, ShardRef]]:

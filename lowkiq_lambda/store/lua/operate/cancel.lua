@@ -1,5 +1,5 @@
 --! keys flight expiries meta
---! needs shard action withdraw morgue journal requests request_room
+--! needs shard action withdraw morgue journal request_room
 --! with tracking mark_items end_items
 -- Stops ids for good: what waits under them goes, to the morgue if there is an error; of what is in flight the holder is asked
 -- to end it (include/honour.lua).
@@ -23,19 +23,10 @@ local function take(id, place, payload, progress)
   if has_expiry then call('HDEL', expiries, place:sub(9)) end
 end
 
-local function ask(id)
-  local request = requested.of(id) or {}
-  if not is_room_for(request) then return 'full' end
-  local upto = math.max(looked, request.c and request.c.upto or 0)
-  request.c = {at = now, by = cancel.by, upto = upto, error = cancel.error}
-  requested.write(id, request)
-  return 'asked'
-end
-
 reply = act_on_each(15, function(id, after, again)
   local changed, more = withdraw(id, after, again, false, take)
   if more then return changed, more end
-  if call('HEXISTS', flight, id) == 1 then return changed, nil, ask(id) end
+  if call('HEXISTS', flight, id) == 1 then return changed, nil, ask_holder(id, looked, cancel.by, cancel.error) end
   if not (changed or again) then return false, nil, 'gone' end
   cancel.ids = cancel.ids + 1
   return changed, nil, 'done'

@@ -1,12 +1,14 @@
---! keys jobs box refs expiries
+--! keys jobs box refs expiries flight meta
 --! needs shard action items end_items put records payloads started flight withdraw page make_due journal
+--! with requests request_room
 -- Takes the items of a task off the payloads that wait under ids. A payload that no other push has brought is deleted; any
 -- other stays.
--- ARGV[4..9] and what it returns: include/action.lua; [10] task, 12 bytes, [11..] ids. Or a refusal.
+-- ARGV[4..9] and what it returns: include/action.lua; [10] task, 12 bytes, and 'r' if what runs is to stop, too, [11..] ids. The
+--   word of an id that runs for the task alone is 'asked' then, or 'full', as in cancel.lua. Or a refusal.
 -- A started job of which only a part is the task's stays whole, with its items.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local cancelled = ARGV[10]
+local cancelled, stops_running = ARGV[10]:sub(1, TASK), has_requests and #ARGV[10] > TASK
 
 -- {the task's refs, those of others}, and whether no other push has brought the payload.
 local function refs_by_task(kept)
@@ -58,9 +60,22 @@ local function cancel_started(id, record)
   return true
 end
 
-local reply = act_on_each(11, function(id, after, again)
+-- As a run that others want too would end for them as well.
+local function stop_own_run(id)
+  local record = call('HGET', flight, id)
+  if not record then return nil end
+  local _, _, entries = read_flight(record)
+  charge(#entries, #record)
+  for _, entry in ipairs(entries) do
+    local _, _, is_alone = refs_by_task(kept_of(entry))
+    if not is_alone then return nil end
+  end
+  return ask_holder(id, tonumber(call('HGET', meta, 'arrival')), '')
+end
+
+local function take_off_waiting(id, after, again)
   local record = call('HGET', jobs, id)
-  if not record or not is_tracked() then return false end
+  if not record then return false end
   local kind = record:byte(1)
   if not is_in_box(record) then
     charge(0, #record)
@@ -80,6 +95,12 @@ local reply = act_on_each(11, function(id, after, again)
     if #page(box, id, '', 1, 1) == 0 then forget_waiting(id) else begin_anew(id) end
   end
   return changed, more
+end
+
+local reply = act_on_each(11, function(id, after, again)
+  if not is_tracked() then return false end
+  local changed, more = take_off_waiting(id, after, again)
+  return changed, more, stops_running and not more and stop_own_run(id) or nil
 end)
 write_journal(token)
 return reply
