@@ -24,8 +24,9 @@ _HELP: Final = """
 List the tasks that go on, and those that have ended, the latest first; of TASK print how far it has come, and what \
 failed in it.
 
---cancel deletes its waiting jobs, unless others pushed them too; what runs ends by itself. The command names the task \
-and asks; with --yes it does not ask.
+--cancel deletes its waiting jobs, unless others pushed them too; what runs ends by itself. With --running its running \
+jobs are asked to stop: one with a cursor stops at its next checkpoint, another one is not tried again. The command \
+names the task and asks; with --yes it does not ask.
 """
 _EPILOGUE: Final = """
 EXIT CODES
@@ -66,6 +67,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
     after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
     watch: Annotated[bool, flag("Print TASK again, until it has ended or Ctrl-C.")] = False,
     cancel: Annotated[bool, flag("Cancel TASK.")] = False,
+    running: Annotated[bool, flag("With --cancel: stop running jobs too.")] = False,
     app: AppOption = None,
     reason: Reason = None,
     yes: Yes = False,
@@ -76,6 +78,8 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         raise ConfigError("TASK is missing: --items, --watch and --cancel are of one task.")
     if (items is not None) + watch + cancel > 1:
         raise ConfigError("--items, --watch and --cancel are three things: give one of them.")
+    if running and not cancel:
+        raise ConfigError("--running is a part of --cancel.")
     loaded = app_of(app)
     try:
         if task is None:
@@ -84,7 +88,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         if items is not None:
             return _tell_items(one, items, (after, limit), json=json)
         if cancel:
-            return _cancel(loaded, one, reason, yes=yes, json=json)
+            return _cancel(loaded, one, reason, running=running, yes=yes, json=json)
         return _tell(one, watch=watch, json=json)
     except NoSuchTask:
         remark(visible(f"there is no task {task}: it was forgotten, or it never was"))
@@ -172,14 +176,17 @@ def _item(item: Item) -> str:
     return f"  {item.status}  {item.queue_name} {item.id}{label}{message}"
 
 
-def _cancel(app: Lowkiq, task: Task, reason: str | None, *, yes: bool, json: bool) -> int:
+def _cancel(  # noqa: PLR0913 - what the command is given
+    app: Lowkiq, task: Task, reason: str | None, *, running: bool, yes: bool, json: bool
+) -> int:
     before = task.progress()
     waits = f"{before.counts['enqueued']:,} of its {before.total:,} items wait"
-    question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}, at"
+    runs = f", and stop {before.counts['running']:,} that run" if running else ""
+    question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}{runs}, at"
     if not yes and not agreed(f"{question} {without_password(app.core.connections.url)}?", aside=json):
         (remark if json else say)(NOTHING)
         return NOT_APPLIED
-    left = task.cancel(_CANCELLING)
+    left = task.cancel(_CANCELLING, running=running)
     progress = task.progress()
     changed = progress.counts["cancelled"] - before.counts["cancelled"]
     note(app, OF_NO_QUEUE, "cancel", f"task {progress.name!r} {task.id}", changed, reason)
@@ -187,5 +194,6 @@ def _cancel(app: Lowkiq, task: Task, reason: str | None, *, yes: bool, json: boo
         write_json(_fields(progress))
         return DONE
     rest = f"; {left:,} still wait, and are deleted within minutes" if left else ""
-    say(f"cancelled {changed:,} items{rest}")
+    runs = f"; {progress.counts['running']:,} still run, and are asked to stop unless others pushed them too"
+    say(f"cancelled {changed:,} items{rest}{runs if running and progress.counts['running'] else ''}")
     return DONE

@@ -27,11 +27,14 @@ def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop
     return is_known
 
 
-def cancel_task(context: RequestContext, task_id: str) -> Progress:
-    """Cancels the task, and writes that to the activity log; how far the task has come by then. Raises NoSuchTask."""
+def cancel_task(context: RequestContext, task_id: str, *, running: bool) -> Progress:
+    """Cancels the task, and writes that to the activity log; how far the task has come by then. Raises NoSuchTask.
+
+    `running`: what runs for it alone is asked to stop.
+    """
     task = context.app.tasks.get(task_id)
     before = task.progress().counts["cancelled"]
-    task.cancel(SECONDS)
+    task.cancel(SECONDS, running=running)
     progress = task.progress()
     activity.note_task(context, "cancel", task_id, progress.name, progress.counts["cancelled"] - before)
     return progress

@@ -110,6 +110,23 @@ def test_a_task_is_cancelled_after_a_yes(shop: ShopOfCommands, type_in: Type) ->
     assert [] == shop.app.operate(shop.worker).waiting.fetch(["1", "2"])
 
 
+def test_what_runs_of_a_task_is_asked_to_stop(shop: ShopOfCommands) -> None:
+    """Its item is cancelled when the run ends, unless that ends well."""
+    task = shop.app.task("wrong file")
+    told: list[tuple[int, str, str]] = []
+
+    def perform(_batch: Any) -> None:
+        told.append(shop.run("tasks", task.id, "--cancel", "--running", "--yes"))
+        raise ValueError("broken")
+
+    worker = declare(shop.app, f"{shop.queue}-long", perform)
+    task.push_many(worker, jobs_of(["1"]))
+    shop.app.drain()
+
+    words = "cancelled 0 items; 1 still run, and are asked to stop unless others pushed them too\n"
+    assert ([(0, words, "")], 1) == (told, task.progress().counts["cancelled"])
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -117,6 +134,7 @@ def test_a_task_is_cancelled_after_a_yes(shop: ShopOfCommands, type_in: Type) ->
         (["tasks", "no such id"], 1, "there is no task no such id"),
         (["tasks", "--cancel"], 2, "TASK is missing"),
         (["tasks", "0000000000000000", "--cancel", "--watch"], 2, "three things"),
+        (["tasks", "0000000000000000", "--running"], 2, "--running is a part of --cancel"),
         (["tasks", "--after", "x"], 2, "is not the `next` of a page of tasks"),
     ],
 )

@@ -275,6 +275,33 @@ def test_an_operator_is_asked_before_a_task_is_cancelled(
     assert "Nothing to do: the task is cancelled." in browser.get(f"/actions/task?id={task.id}").words
 
 
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_running_jobs_are_stopped_if_somebody_asks_for_it(
+    app: Lowkiq, queue_name: str, browser: Browser, robot: Browser, *, is_asked: bool
+) -> None:
+    """By a program and on the page, which asks about a cancelled task, too, while any of it runs."""
+    answers: list[Answer] = []
+
+    def handle(_worker: Worker, job: BatchJob) -> None:
+        if job.id == "a":
+            answers.append(robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel{'?running=true' * is_asked}"))
+            answers.append(browser.get(f"/actions/task?id={task.id}"))
+            if is_asked:
+                browser.send("/actions/task", {"id": task.id, "running": "1"})
+        raise ValueError("broken")
+
+    worker = declare(app, queue_name, Notes(), perform_job=handle, batch_size=1)
+    task = app.task("enrol products")
+    task.push_many(worker, [{"id": "a"}])
+    app.drain()
+
+    assert ({"cancelled": 1} if is_asked else {"enqueued": 1}) == {
+        status: count for status, count in task.progress().counts.items() if count
+    }
+    assert "Stop running jobs too" in answers[1].words
+    assert "Nothing to do: the task is cancelled." in browser.get(f"/actions/task?id={task.id}").words
+
+
 def test_a_large_task_is_cancelled_in_the_background(
     app: Lowkiq, task: Task, robot: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,13 +131,19 @@ def task_items(context: RequestContext, params: ItemsParams) -> ItemPageResponse
     return TaskReader(context.app).items(params)
 
 
-def cancel(context: RequestContext, params: TaskParams) -> TaskResponse:
-    """Cancel a task. Delete its waiting jobs, unless others pushed them too; running ones end by themselves.
+class CancelParams(TaskParams, frozen=True, kw_only=True):
+    """One task. `running`: its running jobs are asked to stop, unless their runs have payloads that others pushed."""
+
+    running: bool = False
+
+
+def cancel(context: RequestContext, params: CancelParams) -> TaskResponse:
+    """Cancel a task. Delete its waiting jobs, unless others pushed them too; without `running`, running jobs go on.
 
     Jobs that are not deleted within seconds are deleted within minutes, by a daemon or tick.
     """
     with known():
-        return TaskResponse.of(cancel_task(context, params.id))
+        return TaskResponse.of(cancel_task(context, params.id, running=params.running))
 
 
 @dataclass(frozen=True, slots=True)

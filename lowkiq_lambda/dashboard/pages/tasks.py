@@ -16,7 +16,7 @@ from lowkiq_lambda.dashboard.pages.parts import PAGE
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
-from lowkiq_lambda.tasks.views import STATUSES, Item, Status, TaskPage, TaskSummary
+from lowkiq_lambda.tasks.views import STATUSES, Item, Progress, Status, TaskPage, TaskSummary
 
 ENDED: Final = {
     "completing": "Nothing to do: all items of the task have ended.",
@@ -63,7 +63,7 @@ def one(context: RequestContext) -> Response:
         "task_live.html" if context.is_partial else "task.html",
         task=progress,
         state_words=STATES[progress.state],
-        may_cancel=progress.state not in ENDED,
+        may_cancel=not _why_not(progress),
         bar=bar(progress.counts),
         bar_words=bar_words(progress.counts),
         statuses=[one for one in STATUSES.values() if progress.counts[one] or one == status],
@@ -77,20 +77,26 @@ def one(context: RequestContext) -> Response:
     )
 
 
+def _why_not(progress: Progress) -> str:
+    """Why the task cannot be cancelled; empty if it can."""
+    has_runs_to_stop = progress.state == "cancelled" and progress.counts["running"]
+    return "" if has_runs_to_stop else ENDED.get(progress.state, "")
+
+
 def ask(context: RequestContext) -> Response:
     """The confirmation page; nothing is changed yet."""
     try:
         task = context.app.tasks.get(context.query.get("id", "")).progress()
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
-    return context.render("actions_task.html", task=task, sentence=ENDED.get(task.state, ""))
+    return context.render("actions_task.html", task=task, sentence=_why_not(task))
 
 
 def act(context: RequestContext) -> Response:
     """Cancels the task, and redirects to it."""
     task_id = context.form.get("id", "")
     try:
-        cancel_task(context, task_id)
+        cancel_task(context, task_id, running=context.form.get("running") == "1")
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
     return context.redirect("task", id=task_id)
