@@ -168,6 +168,8 @@ def _line(pushed: Pushed, now: float) -> str:
         became = "repeated: the key was pushed before, and nothing changed"
     elif pushed.superseded:
         became = "superseded: a newer payload of the id is there, and nothing changed"
+    elif pushed.paused:
+        became = "paused: it waits for the end of the pause"
     else:
         became = f"merged with what waits under the id, {when}" if pushed.merged else when
     return f"{visible(pushed.id)}: shard {pushed.shard}, {became}"

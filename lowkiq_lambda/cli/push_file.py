@@ -27,6 +27,7 @@ class FilePushed(msgspec.Struct, kw_only=True):
     """What became of a file: how many jobs were written, and of them those that changed less than a new job does.
 
     `merged`: the id was waiting already. `repeated`: the key was pushed before. `superseded`: a newer payload is there.
+    `paused`: an operator has paused the id.
     `next`: the first line that was not handled.
     """
 
@@ -34,6 +35,7 @@ class FilePushed(msgspec.Struct, kw_only=True):
     merged: int = 0
     repeated: int = 0
     superseded: int = 0
+    paused: int = 0
     next: int
 
     def count(self, pushed: Sequence[Pushed]) -> None:
@@ -42,9 +44,10 @@ class FilePushed(msgspec.Struct, kw_only=True):
         self.merged += sum(one.merged for one in pushed)
         self.repeated += sum(one.repeated for one in pushed)
         self.superseded += sum(one.superseded for one in pushed)
+        self.paused += sum(one.paused for one in pushed)
 
     def __str__(self) -> str:
-        parts = {"merged": self.merged, "repeated": self.repeated, "superseded": self.superseded}
+        parts = {name: getattr(self, name) for name in ("merged", "repeated", "superseded", "paused")}
         more = "".join(f", {count:,} of them {name}" for name, count in parts.items() if count)
         jobs = "1 job is" if self.written == 1 else f"{self.written:,} jobs are"
         return f"{jobs} written{more}"

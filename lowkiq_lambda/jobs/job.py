@@ -42,7 +42,8 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
     with this key was pushed before, so this one changed nothing; `due_at` is that of the id, or the time of the push if
     the id does not wait. `buffered`: Redis does not have the job yet: it waits in this process, in an outbox, or in the
     overflow; whether it will be merged, repeated or superseded is unknown. `superseded`: with `merge="latest"` a newer
-    payload of the id waits, or was done, so this one was not stored; `due_at` as with `repeated`.
+    payload of the id waits, or was done, so this one was not stored; `due_at` as with `repeated`. `paused`: an operator
+    has paused the id (`pause_jobs`), so it waits for the end of the pause.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
     repeated: bool = False
     buffered: bool = False
     superseded: bool = False
+    paused: bool = False
 
 
 class ItemRef(NamedTuple):

@@ -8,7 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
+from lowkiq_lambda.store.shard.keys import REQUESTS, TRACKING, ShardRef
 from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
@@ -44,6 +44,7 @@ class ItemReply(ReplyShape, frozen=True):
     attempts: int
     messages: list[Any]
     joined: bytes
+    paused_until: bytes = b""
 
 
 class TaskItemsReply(ReplyShape, frozen=True):
@@ -123,9 +124,11 @@ class TaskItems:
         """Items of that status by number, after this one."""
         position = _NUMBER.pack(after) if after else b""
         args = (self.task, LETTER_OF[status], position, limit)
+        # What runs or has ended waits for no pause.
+        shards = [shard.using((REQUESTS,)) for shard in self.shards] if status == "enqueued" else self.shards
         replies = self.reader.read(
             "task_items",
-            dict.fromkeys(self.shards, args),
+            dict.fromkeys(shards, args),
             lambda shard, reply: [self._item(shard, status, one) for one in TaskItemsReply.of(reply).items],
         )
         return [*islice(merge(*replies, key=attrgetter("number")), limit)]
@@ -168,6 +171,7 @@ class TaskItems:
 
     def _item(self, shard: ShardRef, status: Status, reply: ItemReply) -> Item:
         is_ours = reply.joined[: len(self.task)] == self.task
+        is_paused = reply.paused_until and float(reply.paused_until) > self.reader.backend.now(shard)
         return Item(
             number=_number(reply.number),
             label=reply.label.decode() or None,
@@ -175,7 +179,7 @@ class TaskItems:
             id=reply.id.decode(),
             status=status,
             attempts=reply.attempts,
-            messages=tuple(self._messages(reply)),
+            messages=(*self._messages(reply), *(["paused"] if is_paused else [])),
             joined=_number(reply.joined[len(self.task) :]) if is_ours else None,
         )
 

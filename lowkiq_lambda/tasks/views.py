@@ -84,7 +84,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     """How often it was tried and failed, or was interrupted for good."""
     messages: tuple[str, ...]
-    """What its handler noted and why it failed, oldest first: the last 20, of 200 characters each."""
+    """What its handler noted and why it failed, oldest first: the last 20, of 200 characters each.
+
+    The last of one that waits is `paused` while an operator has paused its id.
+    """
     joined: int | None
     """The number of the item whose fate a `merged` one shares."""
 

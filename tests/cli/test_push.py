@@ -51,6 +51,14 @@ def test_a_push_tells_programs_all_that_pushed_has(shop: ShopOfCommands) -> None
     assert "repeated: the key was pushed before" in shop.run(*words[:-1])[1]
 
 
+def test_a_push_to_a_paused_id_tells_so(shop: ShopOfCommands) -> None:
+    """It waits for the end of the pause, which may have none."""
+    shop.app.operate(shop.worker).pause_jobs(["17"])
+
+    assert (0, "17: shard 2, paused: it waits for the end of the pause\n", "") == shop.run("push", shop.queue, "17")
+    assert msgspec.json.decode(shop.run("push", shop.queue, "17", "--json")[1], type=Pushed).paused
+
+
 @pytest.mark.parametrize("job_id", ["-17", "--all", "a b", "день/№ 7", "*", "'\"\\", "\x1b[31m"])
 def test_an_id_of_any_characters_is_pushed_shown_and_deleted(shop: ShopOfCommands, job_id: str) -> None:
     """Behind -- nothing is an option, and what a terminal would obey is shown escaped."""
@@ -96,7 +104,7 @@ def test_all_jobs_of_a_file_are_pushed(shop: ShopOfCommands, tmp_path: Path, mon
     again = shop.run("push", shop.queue, "--file", name, "--from", "7", "--json")
 
     assert (0, "6 jobs are written, 4 of them merged, up to line 7\n", "") == told
-    assert (0, {"written": 1, "merged": 1, "repeated": 0, "superseded": 0, "next": 8}) == (
+    assert (0, {"written": 1, "merged": 1, "repeated": 0, "superseded": 0, "paused": 0, "next": 8}) == (
         again[0],
         json.loads(again[1]),
     )

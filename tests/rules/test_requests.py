@@ -81,7 +81,7 @@ def test_a_paused_id_waits_until_the_end_and_merges_pushes(app: Lowkiq, clock: M
     assert ["a"] == ops(app, worker).pause_jobs(["a"], 60, by="ann").at_once
     pushed = worker.push_many([{"id": "a", "payload": number} for number in range(1_000)])
 
-    assert {True} == {one.merged for one in pushed}
+    assert {(True, True)} == {(one.merged, one.paused) for one in pushed}
     assert {"done": 1} == app.drain()
     paused = look(app, worker, "a")
     assert paused is not None
@@ -121,13 +121,51 @@ def test_a_paused_id_with_nothing_under_it_lets_pushes_wait(app: Lowkiq, clock: 
     worker.push_many(jobs_of("x"))
     app.drain()
 
+    now = app.core.backend.now(shard_of(app, worker, "a"))
     assert ["a", "b"] == ops(app, worker).pause_jobs(["a", "b"], 60).gone
-    worker.push_many(jobs_of("ab"))
+    pushed = worker.push_many(jobs_of("abc", due_at=now + 5))
+    assert [("a", True), ("b", True), ("c", False)] == [(one.id, one.paused) for one in pushed]
+    assert [now + 60, now + 60, now + 5] == pytest.approx([one.due_at for one in pushed], abs=1)
     assert {} == app.drain()
     ops(app, worker).resume_jobs(["b"])
+    clock.advance(6)
+    assert {"done": 2} == app.drain()
+    clock.advance(55)
     assert {"done": 1} == app.drain()
+    assert not worker.push("a", 1).paused
+
+
+def test_a_repeated_push_tells_that_its_id_is_paused(app: Lowkiq, queue_name: str) -> None:
+    """As it is by then: the key was pushed before the pause, and the answer to a repeated call stays."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    first = worker.push("a", 1, key="once", delay=10)
+    ops(app, worker).pause_jobs(["a"])
+    again, *others = worker.push_many([{"id": job_id, "key": "once"} for job_id in ("a", "b", "c", "d")])
+
+    assert [(False, False), (True, True)] == [(one.repeated, one.paused) for one in (first, again)]
+    assert (FOREVER, {(False, False)}) == (again.due_at, {(one.repeated, one.paused) for one in others})
+
+
+def test_items_of_a_task_tell_that_their_ids_are_paused(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """They stay enqueued, with their messages before that, until the pause has ended."""
+    worker = declare(app, queue_name, raising(ValueError), shards_count=2)
+    task = app.task("export")
+    task.push_many(worker, jobs_of("abcdef"))
+    app.drain()
+    before = {item.id: item.messages for item in task.items("enqueued").items}
+    desk = ops(app, worker)
+    desk.pause_jobs(["a", "b"], 60)
+    desk.pause_jobs(["c"])
+    desk.resume_jobs(["b"])
+
+    def paused() -> dict[str, tuple[str, ...]]:
+        items = task.items("enqueued").items
+        return {item.id: item.messages for item in items if "paused" in item.messages}
+
+    assert {"a": (*before["a"], "paused"), "c": (*before["c"], "paused")} == paused()
     clock.advance(61)
-    assert {"done": 1} == app.drain()
+    assert ["c"] == [*paused()]
+    assert 6 == task.progress().counts["enqueued"]
 
 
 def test_a_retry_is_paused_with_its_count(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -95,6 +95,8 @@ class EnqueueReply(ReplyShape, frozen=True):
     """Positions of jobs that were applied before, each with the due_at of their id behind it."""
     superseded: Any = ()
     """Positions of jobs that were not stored, as a newer payload of their id waits, or was done; as above."""
+    paused: Any = ()
+    """Positions of jobs whose ids are paused, which may be among those above; as above."""
 
 
 class Chunk(NamedTuple):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from lowkiq_lambda.base.errors import (
     BackendFull,
     BackendUnavailable,
@@ -228,6 +230,9 @@ class Pusher:
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, repeated=True)
         for job, at in chunk.named(enqueued.superseded):
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, due_at=at, superseded=True)
+        for job, at in chunk.named(enqueued.paused):
+            if (result := results[job.position]) is not None:
+                results[job.position] = replace(result, due_at=at, paused=True)
         noted[chunk.shard] = enqueued.sooner or noted.get(chunk.shard, 0)
 
     def _notify(self, noted: dict[ShardRef, int]) -> None:

@@ -40,6 +40,16 @@ function requested.held_back(id, at)
   return own < ends and string.format('%.17g', ends) or at
 end
 
+-- {{position from 0, id}, ...} of those of the ids that are paused.
+function requested.paused(ids)
+  local paused = {}
+  for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
+    local pause = packed and cmsgpack.unpack(packed).p
+    if pause and pause.ends > now then paused[#paused + 1] = {i - 1, ids[i]} end
+  end
+  return paused
+end
+
 -- Ends the pauses of ids that are about to be claimed. Returns whether any of them is to run alone: then it comes first.
 function requested.end_pauses(ids)
   local any = false

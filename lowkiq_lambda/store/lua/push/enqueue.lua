@@ -21,7 +21,7 @@
 --   HAS_EXPIRY what include/new_expiries.lua reads, and the payload. In a queue that debounces one more at the end, which
 --   include/debounce.lua reads
 -- Returns {'OK', sooner, time, {position, due_at, ...}} and, if there are any, {position, due_at, ...} of jobs that
---   were applied before and are passed over, and again of those that were superseded: sooner as
+--   were applied before and are passed over, again of those that were superseded, and of those whose ids are paused: sooner as
 --   put_payloads.lua has it; time is the due time of new jobs that were given none; the list has the jobs that met their
 --   id waiting (positions from 0), with the due time of the id. Or {'DEAR', how many jobs
 --   to send at a time}, and nothing is written, or a refusal.
@@ -151,10 +151,12 @@ if #superseded > 0 then call('HINCRBY', meta, 'superseded', #superseded) end
 local sooner, joined = put_payloads(merge, records, times, earliest, joining, superseded, channel, message, quiet_text)
 for i = 1, #met do joined[#joined + 1] = met[i] end
 local reply = {'OK', sooner, default_due_text, joined}
-if #repeated > 0 or #superseded > 0 then
-  for part, passed_over in ipairs({repeated, #superseded > 0 and superseded or nil}) do
+local paused = has_requests and requested.paused(ids) or {}
+if #repeated > 0 or #superseded > 0 or #paused > 0 then
+  local parts = {repeated, (#superseded > 0 or #paused > 0) and superseded or nil, #paused > 0 and paused or nil}
+  for part, some in ipairs(parts) do
     local due_times = {}
-    for i, job in ipairs(passed_over) do
+    for i, job in ipairs(some) do
       due_times[2 * i - 1], due_times[2 * i] = job[1], call('ZSCORE', due, job[2]) or now_text
     end
     reply[4 + part] = due_times
