@@ -74,6 +74,7 @@ class Choice(NamedTuple):
 class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     """A change as JSON: how many ids of the `queue` it has `changed`, of so many that it `examined`.
 
+    `paused`: those that did not change, as they are paused.
     Of a dry run `changed` is what it would change, and `ids` are the first of these; `is_all`: no more were counted.
     """
 
@@ -81,6 +82,7 @@ class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     changed: int
     examined: int
+    paused: int = 0
     dry_run: bool = False
     is_all: bool = True
     ids: list[str] = []
@@ -202,14 +204,19 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
             choice.reason,
             action_id=last.action_id,
         )
-    view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled)
+    view = ChangeView(
+        act=words.act, queue=queue.name, changed=last.changed, examined=last.handled, paused=last.paused
+    )
+    if last.paused:
+        remark(f"{_jobs(last.paused)} {'is' if last.paused == 1 else 'are'} paused, and did not change")
     _tell_of_undo(last, interactive=not yes)
     if action.chosen is not None and last.changed < action.total:
-        others = f"the others are not {words.where} {queue.name}{_or_stay(action)}"
+        has_others = last.changed + last.paused < action.total
+        others = f": the others are not {words.where} {queue.name}{_or_stay(action)}" if has_others else ""
         if choice.json:
             write_json(view)
             return FAILED
-        say(f"{words.told} {last.changed:,} of {_jobs(action.total)}: {others}")
+        say(f"{words.told} {last.changed:,} of {_jobs(action.total)}{others}")
         _remark_running(queue, words, action.chosen)
         return FAILED
     if choice.json:

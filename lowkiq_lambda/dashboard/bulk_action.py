@@ -142,6 +142,8 @@ class BulkActionResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     action_id: str = ""
     """By which it can be undone, if `undoable` of its ids can be."""
     undoable: Count = 0
+    paused: Count = 0
+    """Ids that it did not change, as they are paused."""
     is_short: bool = False
     """Whether the action changed fewer ids than expected."""
 

@@ -1,5 +1,6 @@
 """`lowkiq requeue`, `run-now`, `kill`, `unblock`, `delete`, `pause` and `resume`: what they touch, ask and change."""
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -89,6 +90,18 @@ def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
         (0, "deleted 1 job\n"),
         (0, "deleted 2 jobs\n"),
     ] == [(code, out) for code, out, _ in ended]
+
+
+def test_ids_that_are_paused_are_told_apart(shop: ShopOfCommands) -> None:
+    """To people beside the number of those that changed, and to programs."""
+    dead(shop, "bad 1", "bad 2", "bad 3")
+    shop.app.operate(shop.worker).pause_jobs(["bad 1"])
+
+    chosen = shop.run("requeue", shop.queue, "bad 1", "bad 2", "--yes")
+    listed = shop.run("requeue", shop.queue, "--all", "--yes", "--json")
+
+    assert (1, "requeued 1 of 2 jobs\n", "1 job is paused, and did not change\n") == chosen
+    assert (0, 1, 1) == (listed[0], (view := json.loads(listed[1]))["changed"], view["paused"])
 
 
 def test_failed_jobs_are_killed_and_blocked_ones_go_on(shop: ShopOfCommands) -> None:

@@ -81,6 +81,16 @@ def test_selected_jobs_are_requeued(browser: Browser, desk: Desk, caplog: pytest
     assert ("olga", what, 2) == (record.who, record.target, record.changed)  # type: ignore[attr-defined]  # the log sets it
 
 
+def test_ids_that_are_paused_are_told_apart(browser: Browser, desk: Desk) -> None:
+    """An act that leaves them says how many they were, beside what was no longer there."""
+    desk.kill([{"id": job_id} for job_id in "ab"])
+    desk.queue.pause_jobs(["a"])
+
+    done = go_on(browser, ask(browser, desk, "picked:requeue", "a", "b", "x")).words
+
+    assert "1 id was changed. 1 id is paused, and did not change: resume it first. 1 of the selected ids was" in done
+
+
 def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     """E-85: of many chosen ids the first are named, of a long one its beginning; a whole list is `all`."""
     caplog.set_level(logging.INFO, ACTIVITY)

@@ -397,6 +397,21 @@ def test_an_action_is_done_to_what_a_filter_finds(
     assert (changed, 4 - changed) == (total["length"], total["morgue_length"])
 
 
+def test_a_program_is_told_how_many_ids_are_paused(
+    robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler
+) -> None:
+    """They did not change: of chosen ids, and of a list in several calls, the sum so far."""
+    kill(app, mortal, handler, 20)
+    app.operate(mortal).pause_jobs(range(5))
+
+    chosen = robot.act("morgue/requeue", queue=mortal.queue_name, ids=["1", "5", "x"]).json
+    steps = [robot.act("morgue/requeue_all", queue=mortal.queue_name, limit=1).json]
+    while steps[-1]["next"]:
+        steps.append(robot.act("morgue/requeue_all", queue=mortal.queue_name, limit=1, next=steps[-1]["next"]).json)
+
+    assert [(1, 1), (14, 5)] == [(answer["changed"], answer["paused"]) for answer in (chosen, steps[-1])]
+
+
 def _later(clock: ManualClock) -> str:
     return str(clock.time() + 1_000)
 

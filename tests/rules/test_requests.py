@@ -229,7 +229,8 @@ def test_what_is_dead_and_paused_stays_dead(app: Lowkiq, queue_name: str) -> Non
     desk = ops(app, worker)
 
     assert ["a"] == desk.pause_jobs(["a"]).gone
-    assert 1 == desk.morgue.requeue(everything=True)
+    changed = desk.morgue.requeue(everything=True)
+    assert (1, 1) == (changed, changed.paused)
     assert ["a"] == [job.id for job in desk.morgue.list()]
 
 

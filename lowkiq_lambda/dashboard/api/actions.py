@@ -52,12 +52,13 @@ class ChangedJobs(msgspec.Struct, frozen=True):
     """The number of changed ids. Jobs that were pushed after the call do not change.
 
     `action_id`: POST actions/{id}/undo takes the action back, for ten minutes, for `undoable` of the ids; null if it
-    cannot.
+    cannot. `paused`: how many more did not change, as they are paused.
     """
 
     changed: int
     action_id: str | None
     undoable: int
+    paused: int
 
 
 class OneAction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,7 +179,7 @@ def _to_chosen(
     changed = act(context.app.operate(worker))
     more = {"action_id": changed.action_id} if changed.action_id else {}
     activity.note(context, action, params.queue, selected(params.ids), int(changed), **more)
-    return ChangedJobs(int(changed), changed.action_id or None, changed.undoable)
+    return ChangedJobs(int(changed), changed.action_id or None, changed.undoable, changed.paused)
 
 
 class ProcessParams(msgspec.Struct, frozen=True, kw_only=True):

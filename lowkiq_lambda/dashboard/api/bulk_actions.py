@@ -61,7 +61,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Progress: all calls so far examined `handled` of about `total` ids and changed `changed`.
 
     `next`: the value for the next call; null when the action is done. `action_id`: POST actions/{id}/undo takes the
-    action back, for ten minutes, for `undoable` of the ids; null if it cannot.
+    action back, for ten minutes, for `undoable` of the ids; null if it cannot. `paused`: ids that did not change, as they
+    are paused.
     """
 
     total: int
@@ -70,6 +71,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
     action_id: str | None
     undoable: int
+    paused: int
 
 
 def run_now_all(context: RequestContext, params: WaitingList) -> Step:
@@ -131,6 +133,7 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter
         next=following,
         action_id=result.action_id or None,
         undoable=result.undoable,
+        paused=result.paused,
     )
 
 

@@ -186,7 +186,8 @@ def _outcome(context: RequestContext, state: BulkActionState) -> BulkActionResul
         changed=state.changed,
         action_id=action.result.action_id,
         undoable=action.result.undoable,
-        left=max(left, 0),
+        paused=action.paused,
+        left=max(left - action.paused, 0),
         running=_running(context, state) if is_short or left > 0 else 0,
         is_short=is_short and not state.before,
     )

@@ -44,16 +44,19 @@ class Changed(int):
     """How many ids an action has changed.
 
     `undo(action_id)` takes the action back, for ten minutes; `undoable` of its ids can be. Both are empty if none can.
+    `paused`: how many more it has left as they are, because somebody has paused them (`pause_jobs`).
     """
 
     action_id: str
     undoable: int
+    paused: int
 
-    def __new__(cls, changed: int, action_id: str = "", undoable: int = 0) -> Self:
+    def __new__(cls, changed: int, action_id: str = "", undoable: int = 0, paused: int = 0) -> Self:
         """So many, of the action with this id."""
         self = super().__new__(cls, changed)
         self.action_id = action_id if undoable else ""
         self.undoable = undoable
+        self.paused = paused
         return self
 
 
@@ -90,7 +93,8 @@ class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
 class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An action on the ids that were `chosen`, or, if that is None, on those of the queue that the filter wants.
 
-    `total`: about how many ids will be looked at; `handled`: how many were; `changed`: how many it has changed.
+    `total`: about how many ids will be looked at; `handled`: how many were; `changed`: how many it has changed;
+    `paused`: how many it has left, as they are paused.
     """
 
     act: ActionName
@@ -109,6 +113,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     changed_here: Count = 0
     handled: Count = 0
     changed: Count = 0
+    paused: Count = 0
     begun: bool = False
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
@@ -131,7 +136,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     @property
     def result(self) -> Changed:
         """How many ids it has changed, and how many of them can be undone."""
-        return Changed(self.changed, self.action_id, self.undoable + self.undoable_here)
+        return Changed(self.changed, self.action_id, self.undoable + self.undoable_here, self.paused)
 
     @property
     def beyond_undo(self) -> bool:
@@ -258,6 +263,7 @@ def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
         # An id that is half done was looked at.
         handled=action.handled + done.finished + bool(done.resume) - bool(action.resume),
         changed=action.changed + done.changed,
+        paused=action.paused + sum(word == "paused" for word in done.words.values()),
         undoable_here=done.undoable,
     )
 
