@@ -26,7 +26,7 @@ ANSWER: Final = 0.3
 GENERATIONS: Final = 100
 """How many drains, at most, start one another in a row; then a schedule or a push starts the next."""
 _TARGET: Final = ("queue", "shard")
-_PROGRESS: Final = ("done", "retried", "dead", "blocked", "rejected", "expired", "checkpointed")
+_PROGRESS: Final = ("done", "retried", "dead", "blocked", "rejected", "expired", "cancelled", "checkpointed")
 
 
 def continue_if_due(

@@ -191,6 +191,7 @@ METRICS: Final = {
     "rejected": CloudMetric(_DRAIN, "Ids that ended with `Rejected`, which is not a failure, or were discarded."),
     "discarded": CloudMetric(_DRAIN, "Ids of which a rule of the worker discarded a payload; part of `rejected`."),
     "expired": CloudMetric(_DRAIN, "Payloads whose time was over, after each settling."),
+    "cancelled": CloudMetric(_DRAIN, "Ids that an operator has cancelled and that did not end well, in flight."),
     "checkpointed": CloudMetric(_DRAIN, "Runs of a job with a cursor that came further and ended before their job."),
     "recovered": CloudMetric(_DRAIN, "Ids that a dead holder had left, and that wait again."),
     "batch_duration": CloudMetric(_DRAIN, "The mean of the batches of a settling.", "Seconds"),

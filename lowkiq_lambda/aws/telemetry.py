@@ -17,7 +17,17 @@ from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-_COUNTED: Final = ("done", "failed", "retried", "rejected", "discarded", "expired", "checkpointed", "recovered")
+_COUNTED: Final = (
+    "done",
+    "failed",
+    "retried",
+    "rejected",
+    "discarded",
+    "expired",
+    "cancelled",
+    "checkpointed",
+    "recovered",
+)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.noting import note, reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import NamedQueue
@@ -124,12 +124,13 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
     if action.beyond_undo:
         remark(f"only the last {UNDOABLE_IDS:,} jobs of a shard, or fewer, can be undone: export the others first")
-    if not yes:
-        if not agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json):
-            (remark if choice.json else say)(NOTHING)
-            return NOT_APPLIED
-        action = once_agreed(action)
-    return _carry_out(queue, words, action, choice, yes=yes)
+    is_agreed = yes or agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json)
+    reason = reason_for(number, choice.reason, is_all=is_all, yes=yes, aside=choice.json) if is_agreed else None
+    if reason is None:
+        (remark if choice.json else say)(NOTHING)
+        return NOT_APPLIED
+    action = action if yes else once_agreed(action)
+    return _carry_out(queue, words, action, choice._replace(reason=reason), yes=yes)
 
 
 def dry_run(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
@@ -204,9 +205,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
             choice.reason,
             action_id=last.action_id,
         )
-    view = ChangeView(
-        act=words.act, queue=queue.name, changed=last.changed, examined=last.handled, paused=last.paused
-    )
+    view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled, paused=last.paused)
     if last.paused:
         remark(f"{_jobs(last.paused)} {'is' if last.paused == 1 else 'are'} paused, and did not change")
     _tell_of_undo(last, interactive=not yes)

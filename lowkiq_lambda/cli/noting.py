@@ -9,8 +9,10 @@ from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
+from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.cli.output import typed
 from lowkiq_lambda.operate.inspect.activity import record_action
-from lowkiq_lambda.views.activity import ActivityEntry
+from lowkiq_lambda.views.activity import ActivityEntry, lacks_reason
 
 OPERATOR: Final = "LOWKIQ_OPERATOR"
 """The environment variable with the name of the person, where the user of the process is somebody else."""
@@ -44,6 +46,19 @@ def note(  # noqa: PLR0913, PLR0917 - a line of the log
         reason=(reason or "")[:_LONGEST],
     )
     record_action(app.core.backend, past)
+
+
+def reason_for(count: int, reason: str | None, *, is_all: bool = True, yes: bool, aside: bool) -> str | None:
+    """Why somebody acts on so many ids, which is asked for if it has to be there; None if they do not say it.
+
+    `is_all`: as `need_reason` has it; `aside`: as `agreed` has it. With `yes` a ConfigError.
+    """
+    missing = lacks_reason(reason, count, is_all=is_all)
+    if not missing:
+        return reason or ""
+    if yes:
+        raise ConfigError(f"{missing} Give --reason.")
+    return typed(f"{missing} Why: ", aside=aside) or None
 
 
 def user_name() -> str:

@@ -73,10 +73,15 @@ def agreed(question: str, *, aside: bool = False) -> bool:
         question = f"In the context {context}: {question}"
     if not sys.stdin.isatty():
         raise ConfigError(f"{question} There is no terminal to ask at: give --yes.")
+    return typed(f"{question} Only 'yes' will do: ", aside=aside) == "yes"
+
+
+def typed(question: str, *, aside: bool) -> str:
+    """What somebody types at the terminal; `aside` as in `agreed`."""
     stream = sys.stderr if aside else sys.stdout
-    stream.write(f"{question} Only 'yes' will do: ")
+    stream.write(question)
     stream.flush()
-    return sys.stdin.readline().strip() == "yes"
+    return sys.stdin.readline().strip()
 
 
 @contextmanager

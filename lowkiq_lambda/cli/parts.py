@@ -38,7 +38,8 @@ def flag(text: str, group: Group = OPTIONS) -> Parameter:
 
 
 Reason: TypeAlias = Annotated[
-    str | None, Parameter(help="Why: it stands in the activity, beside your name.", group=OPTIONS)
+    str | None,
+    Parameter(help="Why: it stands in the activity, beside your name. More than 100 jobs need it.", group=OPTIONS),
 ]
 """Of each command that changes what others work with."""
 Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]

@@ -9,7 +9,7 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import many
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.noting import note, reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
@@ -128,7 +128,9 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
         say(f"there is nothing to replay {between}")
         return DONE
     where = f"to {named_queue.name} at {without_password(named_queue.app.core.connections.url)}"
-    if not yes and not agreed(f"Push {what} {where}{choice.pace}{marks}?"):
+    is_agreed = yes or agreed(f"Push {what} {where}{choice.pace}{marks}?")
+    why = reason_for(replayed.ids, choice.reason, yes=yes, aside=json) if is_agreed else None
+    if why is None:
         say(NOTHING)
         return NOT_APPLIED
     try:
@@ -140,7 +142,7 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
         return INTERRUPTED
     finally:
         target = f"runs {between}{choice.pace}"
-        note(named_queue.app, named_queue.name, "replay", target, replayed.written, choice.reason)
+        note(named_queue.app, named_queue.name, "replay", target, replayed.written, why)
     if json:
         write_json(replayed)
     else:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.cli.changing import Id, many
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note, user_name
+from lowkiq_lambda.cli.noting import note, reason_for, user_name
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
@@ -115,12 +115,14 @@ def ask_of_jobs(  # noqa: PLR0913, PLR0917 - an act in words, and what it does
     json: bool,
 ) -> int:
     """Ask, act and tell; the exit code."""
-    if not yes and not agreed(question, aside=json):
+    is_agreed = yes or agreed(question, aside=json)
+    why = reason_for(len(ids), reason, yes=yes, aside=json) if is_agreed else None
+    if why is None:
         (remark if json else say)(NOTHING)
         return NOT_APPLIED
     answer = act()
     changed = len(answer.at_once) + len(answer.in_flight)
-    note(queue.app, queue.name, action, selected(ids), changed, reason, action_id=answer.action_id)
+    note(queue.app, queue.name, action, selected(ids), changed, why, action_id=answer.action_id)
     if json:
         write_json(answer)
     else:

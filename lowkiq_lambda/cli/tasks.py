@@ -11,7 +11,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchTask
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.noting import note, reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, when, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, app_of
@@ -183,13 +183,16 @@ def _cancel(  # noqa: PLR0913 - what the command is given
     waits = f"{before.counts['enqueued']:,} of its {before.total:,} items wait"
     runs = f", and stop {before.counts['running']:,} that run" if running else ""
     question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}{runs}, at"
-    if not yes and not agreed(f"{question} {without_password(app.core.connections.url)}?", aside=json):
+    is_agreed = yes or agreed(f"{question} {without_password(app.core.connections.url)}?", aside=json)
+    number = before.counts["enqueued"] + before.counts["running"] * running
+    why = reason_for(number, reason, yes=yes, aside=json) if is_agreed else None
+    if why is None:
         (remark if json else say)(NOTHING)
         return NOT_APPLIED
     left = task.cancel(_CANCELLING, running=running)
     progress = task.progress()
     changed = progress.counts["cancelled"] - before.counts["cancelled"]
-    note(app, OF_NO_QUEUE, "cancel", f"task {progress.name!r} {task.id}", changed, reason)
+    note(app, OF_NO_QUEUE, "cancel", f"task {progress.name!r} {task.id}", changed, why)
     if json:
         write_json(_fields(progress))
         return DONE

@@ -22,6 +22,7 @@ from lowkiq_lambda.cli.queues import AppOption, app_of
 from lowkiq_lambda.cli.top_looks import Looks
 from lowkiq_lambda.cli.top_screen import OnScreen, Page, rows_of, screen
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.views.activity import lacks_reason
 
 _HELP: Final = """
 Show the queues of an app on one live screen: what needs somebody, then the queues, those in trouble first.
@@ -177,6 +178,9 @@ class Desk:
         queue = next((each for each in self.looks.latest.queues if each.name == name), None)
         if queue is None or not queue.now.morgue_length:
             self.choice.message = "Nothing is in the morgue of this queue."
+            return
+        if missing := lacks_reason("", queue.now.morgue_length):
+            self.choice.message = f"{missing} Give it: lowkiq requeue {name} --all --reason TEXT"
             return
         self.choice.question = f"Requeue all {queue.now.morgue_length:,} ids in the morgue of {name}?"
         self._act = lambda: self._requeue(name)

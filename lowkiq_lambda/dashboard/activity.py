@@ -25,20 +25,28 @@ _LONGEST_TARGET: Final = 2_000
 _LONGEST_PATH: Final = 200
 
 
-def note(context: RequestContext, action: str, queue: str, target: str, changed: int, **more: object) -> None:
-    """Logs that the visitor applied `action` to `target` in a queue; `more`: further fields of the line."""
+def note(context: RequestContext, action: str, queue: str, target: str, changed: int, **others: object) -> None:
+    """Logs that the visitor applied `action` to `target` in a queue; `others`: further fields of the line."""
     # Outside text is quoted, so that it cannot forge a line.
     fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
-    _log(context, "%r: %s, queue %r, %s: %d changed", fields, more)
-    of_action = {name: more[name] for name in ("state", "action_id", "reason") if name in more}
-    _record(context, action, queue, target, by_step=changed, changed=more.get("in_all", changed), **of_action)
+    _log(context, "%r: %s, queue %r, %s: %d changed", fields, others)
+    of_action = {name: others[name] for name in ("state", "action_id", "reason") if name in others}
+    _record(context, action, queue, target, by_step=changed, changed=others.get("in_all", changed), **of_action)
 
 
-def note_task(context: RequestContext, action: str, task_id: str, name: str, changed: int) -> None:
-    """Logs that the visitor applied `action` to a task, and how many of its items changed by that."""
+def more(reason: str, action_id: str = "") -> dict[str, str]:
+    """The further fields of a line that are there."""
+    fields = {"action_id": action_id, "reason": reason.strip()}
+    return {name: value for name, value in fields.items() if value}
+
+
+def note_task(  # noqa: PLR0913, PLR0917 - a line of the log
+    context: RequestContext, action: str, task_id: str, name: str, changed: int, reason: str
+) -> None:
+    """Logs that the visitor applied `action` to a task, how many of its items changed by that, and why."""
     fields = {"who": context.visitor_name, "action": action, "task": task_id, "task_name": name, "changed": changed}
-    _log(context, "%r: %s, task %s %r: %d changed", fields)
-    _record(context, action, OF_NO_QUEUE, f"task {name!r} {task_id}", changed=changed)
+    _log(context, "%r: %s, task %s %r: %d changed", fields, more(reason))
+    _record(context, action, OF_NO_QUEUE, f"task {name!r} {task_id}", changed=changed, reason=reason.strip())
 
 
 def note_process(context: RequestContext, order: str, process_id: str) -> None:

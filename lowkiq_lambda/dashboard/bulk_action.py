@@ -22,12 +22,11 @@ from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, new_actio
 from lowkiq_lambda.operate.acts.requeue_terms import Rate, RequeueOrder
 from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.views.activity import Reason
 
 LONGEST_ADDRESS: Final = 3_500
 """Characters of a packed request in an address. API Gateway allows 10,240 for all headers, which have two more."""
 
-LONGEST_REASON: Final = 200
-Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
 ActionId: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Packed = TypeVar("Packed", bound=msgspec.Struct)
 
@@ -85,6 +84,8 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     action_id: ActionId = msgspec.field(default_factory=new_action_id)
     before: Count = 0
     is_large: bool = False
+    lacks_reason: str = ""
+    """Why it has to have a reason before it begins; empty if it need not."""
     reason: Reason = ""
     pace: RequeuePace = msgspec.field(default_factory=RequeuePace)
 

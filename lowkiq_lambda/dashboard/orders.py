@@ -5,6 +5,7 @@ from typing import Final, Literal
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.tasks.views import Progress
+from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.processes import Process
 
 NO_PROCESS: Final = "There is no such process: it has ended, or nobody has heard of it for a day."
@@ -27,14 +28,17 @@ def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop
     return is_known
 
 
-def cancel_task(context: RequestContext, task_id: str, *, running: bool) -> Progress:
-    """Cancels the task, and writes that to the activity log; how far the task has come by then. Raises NoSuchTask.
+def cancel_task(context: RequestContext, task_id: str, reason: str, *, running: bool) -> Progress:
+    """Cancels the task, and writes that to the activity log; how far the task has come by then.
 
-    `running`: what runs for it alone is asked to stop.
+    `running`: what runs for it alone is asked to stop. Raises NoSuchTask, and ReasonMissing.
     """
     task = context.app.tasks.get(task_id)
-    before = task.progress().counts["cancelled"]
+    counts = task.progress().counts
+    need_reason(reason, counts["enqueued"] + counts["running"] * running)
     task.cancel(SECONDS, running=running)
     progress = task.progress()
-    activity.note_task(context, "cancel", task_id, progress.name, progress.counts["cancelled"] - before)
+    activity.note_task(
+        context, "cancel", task_id, progress.name, progress.counts["cancelled"] - counts["cancelled"], reason
+    )
     return progress

@@ -37,6 +37,7 @@ Code: TypeAlias = Literal[
     "shards_changed",
     "queue_mismatch",
     "requests_full",
+    "reason_missing",
     "body_too_large",
     "unsupported_media_type",
     "too_many_attempts",

@@ -21,9 +21,7 @@ AT_ONCE: Final = 100
 _EVERY_ARRIVAL: Final = 2**48
 
 
-def withdraw(
-    items: TaskItems, queues: Sequence[Queue], remaining: Callable[[], float], *, stops_running: bool
-) -> bool:
+def withdraw(items: TaskItems, queues: Sequence[Queue], remaining: Callable[[], float], *, stops_running: bool) -> bool:
     """Take the task's items off what waits, as far as the time allows; whether all of these queues were.
 
     Not those that are on their way from one shard to another. With `stops_running` the holders of what runs for the

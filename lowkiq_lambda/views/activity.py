@@ -1,6 +1,32 @@
 """The activity: actions of people, for people."""
 
+from typing import Annotated, Final, TypeAlias
+
 import msgspec
+
+REASON_ABOVE: Final = 100
+"""Who acts on more ids than that by a page, the API or the command line says why."""
+LONGEST_REASON: Final = 200
+Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON, description="Why, for the activity log.")]
+
+
+class ReasonMissing(ValueError):
+    """An act on many ids has no reason. Its text is a sentence for people."""
+
+
+def lacks_reason(reason: str | None, count: int, *, is_all: bool = True) -> str:
+    """Why an act on so many ids cannot do without a reason; empty if it can, or has one. Not `is_all`: on more."""
+    if (reason or "").strip() or (count <= REASON_ABOVE and is_all):
+        return ""
+    return (
+        f"An act on more than {REASON_ABOVE} ids needs a reason: this is on {'' if is_all else 'at least '}{count:,}."
+    )
+
+
+def need_reason(reason: str | None, count: int, *, is_all: bool = True) -> None:
+    """Raises ReasonMissing if `lacks_reason`."""
+    if sentence := lacks_reason(reason, count, is_all=is_all):
+        raise ReasonMissing(sentence)
 
 
 class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from lowkiq_lambda.operate.acts.undoing import UndoableAction
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.processes import Process
 
 
@@ -176,8 +177,9 @@ def _to_chosen(
     context: RequestContext, params: JobIds, action: str, act: Callable[[QueueOperations], Changed]
 ) -> ChangedJobs:
     worker = worker_named(context, params.queue)
+    need_reason(params.reason, len(params.ids))
     changed = act(context.app.operate(worker))
-    more = {"action_id": changed.action_id} if changed.action_id else {}
+    more = activity.more(params.reason, changed.action_id)
     activity.note(context, action, params.queue, selected(params.ids), int(changed), **more)
     return ChangedJobs(int(changed), changed.action_id or None, changed.undoable, changed.paused)
 

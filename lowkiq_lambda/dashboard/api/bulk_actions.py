@@ -14,12 +14,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, WaitingFilter, filter_of, worker_named
-from lowkiq_lambda.dashboard.bulk_action import LONGEST_REASON, BulkActionState, key_of, pack, run_steps, unpack
+from lowkiq_lambda.dashboard.bulk_action import BulkActionState, key_of, pack, run_steps, unpack
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
+from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, count, prepare
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
+from lowkiq_lambda.views.activity import Reason, need_reason
 
 SECONDS_AT_ONCE: Final = 5.0
 """Seconds of work before a response."""
@@ -35,7 +37,7 @@ class WholeList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     next: Annotated[str, Meta(description="The `next` of the last response.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=1_000_000, description="About how many jobs one call examines.")] = 10_000
     reason: Annotated[
-        str, Meta(max_length=LONGEST_REASON, description="Why, for the activity log; the first call has it.")
+        Reason, Meta(description="Why, for the activity log; the first call has it. More than 100 jobs need one.")
     ] = ""
 
 
@@ -61,8 +63,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Progress: all calls so far examined `handled` of about `total` ids and changed `changed`.
 
     `next`: the value for the next call; null when the action is done. `action_id`: POST actions/{id}/undo takes the
-    action back, for ten minutes, for `undoable` of the ids; null if it cannot. `paused`: ids that did not change, as they
-    are paused.
+    action back, for ten minutes, for `undoable` of the ids; null if it cannot. `paused`: ids that did not change,
+    as they are paused.
     """
 
     total: int
@@ -111,9 +113,7 @@ def delete_all_dead(context: RequestContext, params: MorgueList) -> Step:
 
 def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter: IdFilter) -> Step:
     runner, key = context.app.operate(worker_named(context, params.queue)).runner, key_of(context)
-    before = _state(key, params, act, id_filter) or BulkActionState(
-        queue=params.queue, action=prepare(runner, act, filter=id_filter), reason=params.reason.strip()
-    )
+    before = _state(key, params, act, id_filter) or _begun(runner, params, act, id_filter)
     most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
         after, failure = run_steps(
@@ -135,6 +135,14 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter
         undoable=result.undoable,
         paused=result.paused,
     )
+
+
+def _begun(runner: ActionRunner, params: WholeList, act: ActionName, id_filter: IdFilter) -> BulkActionState:
+    action = prepare(runner, act, filter=id_filter)
+    if not params.reason.strip():
+        number, is_all = count(runner, action, for_seconds(SECONDS_AT_ONCE))
+        need_reason(params.reason, number, is_all=is_all)
+    return BulkActionState(queue=params.queue, action=action, reason=params.reason.strip())
 
 
 def _state(key: bytes, params: WholeList, act: ActionName, id_filter: IdFilter) -> BulkActionState | None:

@@ -11,8 +11,9 @@ from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, PayloadEdit, edit_payload, is_seen
-from lowkiq_lambda.operate.acts.editing import LONGEST_REASON, EditRefused
+from lowkiq_lambda.operate.acts.editing import EditRefused
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 
 class JobOfPayloads(msgspec.Struct, frozen=True, kw_only=True):

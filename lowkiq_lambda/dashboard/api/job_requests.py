@@ -14,6 +14,7 @@ from lowkiq_lambda.dashboard.api.requests import JobIds, QueueParams, worker_nam
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.requests import JobRequest, Requested
 
 
@@ -71,11 +72,12 @@ def _noted(
     action: Literal["cancel", "pause_job", "resume_job"],
     act: Callable[[], Requested],
 ) -> Requested:
+    need_reason(params.reason, len(params.ids))
     try:
         answer = act()
     except RequestsFull as error:
         raise ApiError(HTTPStatus.CONFLICT, "requests_full", str(error)) from error
     changed = len(answer.at_once) + len(answer.in_flight)
-    more = {"action_id": answer.action_id} if answer.action_id else {}
+    more = activity.more(params.reason, answer.action_id)
     activity.note(context, action, params.queue, selected(params.ids), changed, **more)
     return answer

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from lowkiq_lambda.dashboard.api.responses import Polled, polled_response
 from lowkiq_lambda.dashboard.context import RequestContext, Site, get, post
 from lowkiq_lambda.dashboard.problems import Code
+from lowkiq_lambda.views.activity import ReasonMissing
 
 PREFIX: Final = "/api/v1"
 Params = TypeVar("Params", bound=msgspec.Struct)
@@ -83,6 +84,8 @@ class Operation:
             response = self.run(context, self._params_of(context))
         except ApiError as error:
             return context.refuse(error.status, error.sentence, error.code)
+        except ReasonMissing as error:
+            return context.refuse(HTTPStatus.BAD_REQUEST, f"`reason` is missing. {error}", "reason_missing")
         if self.is_polled:
             return polled_response(context.request, response)
         return Response(msgspec.json.encode(response), media_type="application/json")

@@ -13,6 +13,7 @@ from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter
 from lowkiq_lambda.operate.inspect.payload_query import MOST_CHARACTERS
+from lowkiq_lambda.views.activity import Reason
 
 MOST_IDS: Final = 1_000
 """In one call."""
@@ -193,10 +194,11 @@ class MorgueFilter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class JobIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of one queue by their ids."""
+    """Jobs of one queue by their ids. More than 100 need a `reason`."""
 
     queue: QueueName
     ids: Ids
+    reason: Reason = ""
 
 
 def worker_named(context: RequestContext, name: str) -> type[Worker[Any]]:

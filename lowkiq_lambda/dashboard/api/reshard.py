@@ -10,9 +10,9 @@ from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.dashboard import moving
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
-from lowkiq_lambda.dashboard.bulk_action import Reason
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
+from lowkiq_lambda.views.activity import Reason
 
 
 class Reshard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,14 +20,14 @@ class Reshard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     queue: QueueName
     shards_count: Annotated[int, Meta(ge=1, le=MAX_SHARDS, description="The new number of shards.")]
-    reason: Annotated[Reason, Meta(description="Why, for the activity log.")] = ""
+    reason: Reason = ""
 
 
 class TurnRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue that is on its way to another number of shards."""
 
     queue: QueueName
-    reason: Annotated[Reason, Meta(description="Why, for the activity log.")] = ""
+    reason: Reason = ""
 
 
 def state(context: RequestContext, params: QueueParams) -> moving.Move:

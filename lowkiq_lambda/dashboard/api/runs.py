@@ -1,5 +1,6 @@
 """Kept runs, and the releases of the user's code."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final, TypeAlias
 
@@ -13,6 +14,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.acts.replaying import Replayed
 from lowkiq_lambda.operate.inspect.releases import began_at
 from lowkiq_lambda.operate.presentation.runs import RunsView, runs_view
+from lowkiq_lambda.views.activity import Reason, ReasonMissing, need_reason
 from lowkiq_lambda.views.runs import Release, RunOutcome
 
 LONGEST_NAME: Final = 200
@@ -61,6 +63,7 @@ class RunsReplay(QueueParams, frozen=True, kw_only=True, forbid_unknown_fields=T
         | UnsetType
     ) = UNSET
     dry_run: Annotated[bool, Meta(description="Push nothing, and answer with what would be pushed.")] = False
+    reason: Annotated[Reason, Meta(description="Why, for the activity log. More than 100 ids need one.")] = ""
 
 
 class Releases(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,19 +104,25 @@ def replay(context: RequestContext, params: RunsReplay) -> Replayed:
     worker = worker_named(context, params.queue)
     since, until = float(in_seconds(params.since)), float(in_seconds(params.until))
     rate = None if isinstance(params.rate, UnsetType) else params.rate
+    run = partial(
+        context.app.operate(worker).replay,
+        since=since,
+        until=until,
+        outcome=params.outcome,
+        id_prefix=params.id_prefix,
+        rate=rate,
+    )
     try:
-        replayed = context.app.operate(worker).replay(
-            since=since,
-            until=until,
-            outcome=params.outcome,
-            id_prefix=params.id_prefix,
-            rate=rate,
-            dry_run=params.dry_run,
-        )
+        if not (params.dry_run or params.reason.strip()):
+            need_reason(params.reason, run(dry_run=True).ids)
+        replayed = run(dry_run=params.dry_run)
+    except ReasonMissing:
+        raise
     except ValueError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{error}.") from error
     if not params.dry_run:
-        activity.note(context, "replay", params.queue, f"runs from {since:.0f} to {until:.0f}", replayed.written)
+        target, more = f"runs from {since:.0f} to {until:.0f}", activity.more(params.reason)
+        activity.note(context, "replay", params.queue, target, replayed.written, **more)
     return replayed
 
 

@@ -20,6 +20,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import cancel_task
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.tasks.views import Item, Progress, State, Status, TaskPage, TaskSummary
+from lowkiq_lambda.views.activity import Reason
 
 logger = logging.getLogger(__name__)
 
@@ -132,9 +133,13 @@ def task_items(context: RequestContext, params: ItemsParams) -> ItemPageResponse
 
 
 class CancelParams(TaskParams, frozen=True, kw_only=True):
-    """One task. `running`: its running jobs are asked to stop, unless their runs have payloads that others pushed."""
+    """One task. `running`: its running jobs are asked to stop, unless their runs have payloads that others pushed.
+
+    More than 100 jobs need a `reason`.
+    """
 
     running: bool = False
+    reason: Reason = ""
 
 
 def cancel(context: RequestContext, params: CancelParams) -> TaskResponse:
@@ -143,7 +148,7 @@ def cancel(context: RequestContext, params: CancelParams) -> TaskResponse:
     Jobs that are not deleted within seconds are deleted within minutes, by a daemon or tick.
     """
     with known():
-        return TaskResponse.of(cancel_task(context, params.id, running=params.running))
+        return TaskResponse.of(cancel_task(context, params.id, params.reason, running=params.running))
 
 
 @dataclass(frozen=True, slots=True)

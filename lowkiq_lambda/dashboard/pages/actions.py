@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.bulk_action import (
-    LONGEST_REASON,
     BulkActionResult,
     BulkActionState,
     address_of,
@@ -28,6 +27,7 @@ from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.queue_operations import QueueOperations
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 STEP: Final = 2.0
 """The longest time of a step, in seconds, plus one call of Redis."""
@@ -117,11 +117,10 @@ def step(context: RequestContext) -> Response:
     queue = queue_of(context, state.queue)
     if queue is None:
         return context.refuse(404, NO_QUEUE)
-    shown_name = visible(state.queue)
-    if state.is_large and context.form.get("typed_queue", "").strip() not in {state.queue, shown_name}:
-        return context.refuse(400, f"Nothing was changed. Type the name of the queue to confirm: {shown_name}.")
     reason = context.form.get("reason", state.reason).strip()[:LONGEST_REASON]
-    state = msgspec.structs.replace(state, is_large=False, reason=reason)
+    if wrong := _unconfirmed(state, context.form.get("typed_queue", "").strip(), reason):
+        return context.refuse(400, f"Nothing was changed. {wrong}")
+    state = msgspec.structs.replace(state, is_large=False, lacks_reason="", reason=reason)
     has_time, most = for_seconds(STEP), state.action.handled + IDS_IN_A_STEP
 
     def is_enough(action: BulkAction) -> bool:
@@ -149,6 +148,14 @@ def step(context: RequestContext) -> Response:
     )
     answer.headers["hx-replace-url"] = context.link(path, q=address)
     return answer
+
+
+def _unconfirmed(state: BulkActionState, typed_queue: str, reason: str) -> str:
+    """What the form lacks, in a sentence; empty if the action may begin."""
+    shown_name = visible(state.queue)
+    if state.is_large and typed_queue not in {state.queue, shown_name}:
+        return f"Type the name of the queue to confirm: {shown_name}."
+    return "" if reason else state.lacks_reason
 
 
 def _paced(context: RequestContext, runner: ActionRunner, state: BulkActionState) -> BulkActionState:

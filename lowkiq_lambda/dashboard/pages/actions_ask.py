@@ -13,7 +13,6 @@ from starlette.responses import Response
 from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.base.fingerprint import fingerprint
 from lowkiq_lambda.dashboard.bulk_action import (
-    LONGEST_REASON,
     BulkActionRequest,
     BulkActionState,
     address_of,
@@ -33,6 +32,7 @@ from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, prepare
+from lowkiq_lambda.views.activity import LONGEST_REASON, lacks_reason
 
 COUNTING: Final = 1.0
 """The longest time for counting, in seconds."""
@@ -113,6 +113,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         action_id=request.action_id,
         before=request.changed,
         is_large=words.is_danger and (number > LARGE or not is_all),
+        lacks_reason=lacks_reason("", number, is_all=is_all),
         pace=request.pace,
     )
     return context.render(
@@ -131,6 +132,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         is_all=is_all,
         is_large=state.is_large,
         reason=request.reason,
+        lacks_reason=state.lacks_reason,
         longest_reason=LONGEST_REASON,
         pace=request.pace,
         orders=ORDER_WORDS if request.act == "requeue" else {},

@@ -9,8 +9,9 @@ from lowkiq_lambda.base.errors import JobError
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, PayloadEdit, edit_payload, is_seen
 from lowkiq_lambda.dashboard.pages.rows import shown_id
-from lowkiq_lambda.operate.acts.editing import LONGEST_REASON, EditRefused
+from lowkiq_lambda.operate.acts.editing import EditRefused
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 _MOST = 20
 """Payloads on the page."""

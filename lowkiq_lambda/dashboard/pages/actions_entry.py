@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import DeclarationError
 from lowkiq_lambda.dashboard import activity
-from lowkiq_lambda.dashboard.bulk_action import LONGEST_REASON
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.durations import seconds_of
 from lowkiq_lambda.dashboard.editing import is_seen
@@ -21,6 +20,7 @@ from lowkiq_lambda.operate.presentation.payload_json import payload_json
 from lowkiq_lambda.schedules.entry import OPTIONS, ScheduleEntry
 from lowkiq_lambda.schedules.times import Times, parse_times
 from lowkiq_lambda.schedules.zones import zone_of
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 FIELDS: Final = ("name", "id", "kind", "times", "tz", "payload", "reason")
 NOT_AT_RUN_TIME: Final = "Code declares this entry, so only code changes it."

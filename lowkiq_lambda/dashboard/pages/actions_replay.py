@@ -11,6 +11,7 @@ from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.jobs.keep_runs import KeepRuns
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.moments import moment_of
+from lowkiq_lambda.views.activity import LONGEST_REASON, lacks_reason
 from lowkiq_lambda.views.runs import RunOutcome
 
 if TYPE_CHECKING:
@@ -48,14 +49,17 @@ def act(context: RequestContext) -> Response:
     except ValueError:
         return _form(context, context.form)
     note = f"runs from {arguments['since']:.0f} to {arguments['until']:.0f}"
+    reason = context.form.get("reason", "").strip()[:LONGEST_REASON]
     try:
+        if not reason and (missing := lacks_reason(reason, queue.replay(**arguments, dry_run=True).ids)):
+            return context.refuse(400, f"Nothing was changed. {missing}")
         replayed = queue.replay(**arguments)
     except (ValueError, OverflowError) as error:
         # Some may have been pushed before it: the same replay goes on with the others.
         activity.note(context, "replay", worker.queue_name, f"{note}, which failed", 0)
         fields = {name: context.form.get(name, "") for name in _FIELDS}
         return _page(context, queue, worker.queue_name, ReplayForm(fields, wrong=visible(str(error).removesuffix("."))))
-    activity.note(context, "replay", worker.queue_name, note, replayed.written)
+    activity.note(context, "replay", worker.queue_name, note, replayed.written, **activity.more(reason))
     return _page(context, queue, worker.queue_name, ReplayForm({}, selected=replayed), is_done=True)
 
 
@@ -113,5 +117,7 @@ def _page(  # noqa: PLR0913 - the parts of the page
         selected=form.selected,
         wrong=form.wrong,
         is_done=is_done,
+        lacks_reason="" if form.selected is None else lacks_reason("", form.selected.ids),
+        longest_reason=LONGEST_REASON,
         outcomes=get_args(RunOutcome),
     )

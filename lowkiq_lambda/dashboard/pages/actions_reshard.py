@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.dashboard import moving
-from lowkiq_lambda.dashboard.bulk_action import LONGEST_REASON
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 _ACTS: Final = ("begin", "go on", "turn round")
 _NOT_MOVING: Final = "Nothing to do: the queue is not on its way to another number of shards."

@@ -17,6 +17,7 @@ from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.tasks.views import STATUSES, Item, Progress, Status, TaskPage, TaskSummary
+from lowkiq_lambda.views.activity import LONGEST_REASON, ReasonMissing, lacks_reason
 
 ENDED: Final = {
     "completing": "Nothing to do: all items of the task have ended.",
@@ -89,16 +90,26 @@ def ask(context: RequestContext) -> Response:
         task = context.app.tasks.get(context.query.get("id", "")).progress()
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
-    return context.render("actions_task.html", task=task, sentence=_why_not(task))
+    number = task.counts["enqueued"]
+    return context.render(
+        "actions_task.html",
+        task=task,
+        sentence=_why_not(task),
+        lacks_reason=lacks_reason("", number),
+        longest_reason=LONGEST_REASON,
+    )
 
 
 def act(context: RequestContext) -> Response:
     """Cancels the task, and redirects to it."""
     task_id = context.form.get("id", "")
     try:
-        cancel_task(context, task_id, running=context.form.get("running") == "1")
+        reason = context.form.get("reason", "").strip()[:LONGEST_REASON]
+        cancel_task(context, task_id, reason, running=context.form.get("running") == "1")
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
+    except ReasonMissing as error:
+        return context.refuse(400, f"Nothing was changed. {error}")
     return context.redirect("task", id=task_id)
 
 

@@ -16,8 +16,8 @@ from lowkiq_lambda.operate.acts.undoing import ANY_ARRIVAL
 from lowkiq_lambda.operate.inspect.jobs import JobReader
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
-LONGEST_REASON: Final = 200
 _KEPT: Final = 1_024
 """Bytes of an old payload that the journal keeps."""
 Place = Literal["waiting", "dead"]
