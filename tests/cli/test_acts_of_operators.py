@@ -17,7 +17,7 @@ from tests.kit.workers import declare, jobs_of
 
 def acts(shop: ShopOfCommands, queue: str) -> list[tuple[str, str, int, str]]:
     """Act, target, number and reason of what the activity has of a queue, newest first."""
-    past = read_activity(shop.app.core.backend, 0.0, [queue], 10)
+    past = read_activity(shop.app.core.backend, 0.0, [queue], 500)
     return [(one.action, one.target, one.changed, one.reason) for one in past]
 
 

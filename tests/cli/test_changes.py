@@ -92,6 +92,34 @@ def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
     ] == [(code, out) for code, out, _ in ended]
 
 
+def test_more_than_a_hundred_jobs_need_a_reason(shop: ShopOfCommands, type_in: Type) -> None:
+    """It is asked for behind the yes, and has to be there with --yes; an answer without words changes nothing."""
+    ids = [f"bad {number}" for number in range(101)]
+    dead(shop, *ids)
+    words, task = ["requeue", shop.queue, "--all"], shop.app.task("wrong file")
+    task.push_many(shop.worker, [{"id": number, "delay": 600} for number in range(101)])
+
+    unasked = [
+        shop.run(*each, "--yes")
+        for each in (words, ["cancel", shop.queue, *ids], ["tasks", task.id, "--cancel"], [*words, "--reason", " "])
+    ]
+    type_in("yes\n \n")
+    unsaid = shop.run(*words)
+    type_in("yes\nticket 7\n")
+    done = shop.run(*words)
+    given = shop.run("delete", shop.queue, "--all", "--yes", "--reason", "ticket 8")
+
+    missing = "An act on more than 100 ids needs a reason: this is on 101."
+    assert [(2, True)] * 4 == [(code, f"{missing} Give --reason." in told) for code, _, told in unasked]
+    assert (1, True) == (unsaid[0], unsaid[1].endswith(f"{missing} Why: Nothing was changed.\n"))
+    assert (0, True) == (done[0], done[1].endswith(f"{missing} Why: requeued 101 jobs\n"))
+    assert (0, "deleted 202 jobs\n") == given[:2]
+    past = read_activity(shop.app.core.backend, 0.0, [shop.queue], 10)
+    assert [("delete", 202, "ticket 8"), ("requeue", 101, "ticket 7")] == [
+        (one.action, one.changed, one.reason) for one in past
+    ]
+
+
 def test_ids_that_are_paused_are_told_apart(shop: ShopOfCommands) -> None:
     """To people beside the number of those that changed, and to programs."""
     dead(shop, "bad 1", "bad 2", "bad 3")

@@ -56,8 +56,10 @@ def action_state(answer: Answer) -> str:
 
 
 def go_on(browser: Browser, answer: Answer, **typed: str) -> Answer:
-    """Press the page's only button, where scripts run, with what was typed."""
-    return browser.send("/actions/step", {"action_state": action_state(answer), **typed}, hx_request="true")
+    """Press the page's only button, where scripts run, with what was typed: a reason where the form has one."""
+    reason = {"reason": "a test"} if 'name="reason"' in answer.text else {}
+    fields = {"action_state": action_state(answer), **reason, **typed}
+    return browser.send("/actions/step", fields, hx_request="true")
 
 
 def key_of(desk: Desk) -> bytes:
@@ -443,8 +445,9 @@ def test_no_page_is_an_answer_to_a_form(browser: Browser, desk: Desk, monkeypatc
     assert "1,200 ids of the queue" in shown.words
     assert 1_200 == len(desk.state()["morgue"])
 
-    for left in (700, 200):
-        shown = pages_by_get(browser, browser.send("/actions/step", {"action_state": action_state(shown)}))
+    for left, why in ((700, {"reason": "ticket 7"}), (200, {})):
+        shown = pages_by_get(browser, browser.send("/actions/step", {"action_state": action_state(shown), **why}))
+        assert 'name="reason" value="ticket 7"' in shown.text
         assert f"has changed {1_200 - left:,} ids so far" in shown.words
         assert f"{left} ids of the queue" in shown.words
         assert left == len(desk.state()["morgue"])
@@ -647,6 +650,25 @@ def test_a_question_shows_ids_that_were_found(browser: Browser, desk: Desk) -> N
     assert "They are: k10 k11" in words
     assert "k20" not in words
     assert "and 20 more" in ask(browser, desk, "found:delete_dead").words
+
+
+def test_more_than_a_hundred_ids_need_a_reason(browser: Browser, desk: Desk) -> None:
+    """The page says so, and the server takes no form without one; a hundred ids need none."""
+    desk.kill([{"id": f"k{n:03}"} for n in range(101)])
+    asked = ask(browser, desk, "found:delete_dead")
+    few = ask(browser, desk, "found:delete_dead", find="k0")
+
+    missing = "An act on more than 100 ids needs a reason: this is on 101."
+    assert [True, False] == [missing in each.words for each in (asked, few)]
+    assert [False, True] == ["Reason, for the activity log (optional)" in each.words for each in (asked, few)]
+    assert 'id="reason" name="reason" value="" maxlength="200" autocomplete="off" required' in asked.text
+    for reason in ("", "  "):
+        refused = go_on(browser, asked, reason=reason)
+        assert (400, True) == (refused.status, f"Nothing was changed. {missing}" in refused.words)
+    assert 101 == len(desk.state()["morgue"])
+    assert "100 ids were changed" in go_on(browser, few, reason="").words
+    assert "Done." in go_on(browser, asked, reason="ticket 7").words
+    assert {} == desk.state()["morgue"]
 
 
 def test_a_reason_goes_to_the_activity_log(

@@ -335,7 +335,7 @@ def test_a_whole_list_is_done_in_steps(
     """Calls go on where the one before ended, until there is no `next`; a repeated call changes nothing twice."""
     kill(app, mortal, handler, 1_200)
 
-    body: dict[str, Any] = {"queue": queue_name, "limit": 300}
+    body: dict[str, Any] = {"queue": queue_name, "limit": 300, "reason": "a test"}
     steps: list[dict[str, Any]] = []
     while not steps or steps[-1]["next"]:
         steps.append(robot.act("morgue/requeue_all", **body).json)
@@ -395,6 +395,31 @@ def test_an_action_is_done_to_what_a_filter_finds(
     assert (changed, None) == (answer.json["changed"], answer.json["next"])
     total = mortal.app.operate.stats()["total"]
     assert (changed, 4 - changed) == (total["length"], total["morgue_length"])
+
+
+def test_more_than_a_hundred_ids_need_a_reason(
+    robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By ids, of a list, and of what a filter finds: a 400 names the field, and nothing has changed."""
+    kill(app, mortal, handler, 101)
+    caplog.set_level(logging.INFO, "lowkiq_lambda.activity")
+    caplog.clear()
+    many = [str(number) for number in range(101)]
+    acts = [
+        ("morgue/requeue_all", {}),
+        ("morgue/delete", {"ids": many}),
+        ("jobs/cancel", {"ids": many}),
+        ("jobs/pause", {"ids": many, "reason": " "}),
+    ]
+    refused = [robot.act(path, queue=mortal.queue_name, **body).json for path, body in acts]
+    few = robot.act("morgue/requeue_all", queue=mortal.queue_name, filter={"prefix": "9"}).json
+    done = robot.act("morgue/requeue", queue=mortal.queue_name, ids=many, reason="ticket 7").json
+
+    detail = "`reason` is missing. An act on more than 100 ids needs a reason: this is on 101."
+    assert {("reason_missing", 400, detail)} == {(one["code"], one["status"], one["detail"]) for one in refused}
+    assert (11, 90) == (few["changed"], done["changed"])
+    assert [] == app.operate(mortal).requests()
+    assert [None, "ticket 7"] == [record.__dict__.get("reason") for record in caplog.records]
 
 
 def test_a_program_is_told_how_many_ids_are_paused(
@@ -629,7 +654,7 @@ def test_each_call_of_an_action_has_its_filter(
     kill(app, mortal, handler, 3_000)
     caplog.set_level(logging.INFO, "lowkiq_lambda.activity")
     caplog.clear()
-    body: dict[str, Any] = {"queue": mortal.queue_name, "filter": {"prefix": "1"}, "limit": 1}
+    body: dict[str, Any] = {"queue": mortal.queue_name, "filter": {"prefix": "1"}, "limit": 1, "reason": "a test"}
     first = robot.act("morgue/requeue_all", **body).json
 
     for other in ({"prefix": "2"}, {}):
@@ -660,7 +685,7 @@ def test_redis_breaks_off_an_action(
         return run(name, *args, **options)
 
     monkeypatch.setattr(app.core.backend, "run", run_once)
-    body = {"queue": mortal.queue_name}
+    body = {"queue": mortal.queue_name, "reason": "a test"}
     first = robot.act("morgue/requeue_all", **body)
     assert 200 == first.status
     assert 0 < first.json["changed"] < 2_000
@@ -676,7 +701,7 @@ def test_the_next_of_one_action_is_none_of_another(
 ) -> None:
     """A `next` goes on with its own action on its own queue, and a forged one with nothing."""
     kill(app, mortal, handler, 1_000)
-    following = robot.act("morgue/requeue_all", queue=queue_name, limit=1).json["next"]
+    following = robot.act("morgue/requeue_all", queue=queue_name, limit=1, reason="a test").json["next"]
 
     assert following
     for path, wrong in (("morgue/delete_all", following), ("morgue/requeue_all", "forged")):

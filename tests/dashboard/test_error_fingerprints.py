@@ -67,9 +67,8 @@ def step_through(browser: Browser, asked: str) -> None:
     """Do what a confirmation asks for, to its end."""
     state = re.findall(r'name="action_state" value="(.*?)"', asked)
     while state:
-        state = re.findall(
-            r'name="action_state" value="(.*?)"', browser.send("/actions/step", {"action_state": state[0]}).text
-        )
+        step = browser.send("/actions/step", {"action_state": state[0], "reason": "a test"})
+        state = re.findall(r'name="action_state" value="(.*?)"', step.text)
 
 
 def test_the_most_frequent_error_is_the_first_with_its_whole_count(
@@ -157,7 +156,7 @@ def test_the_api_acts_on_a_group(app: Lowkiq, worker: Any, throttled: ErrorGroup
     """A filter of an operation takes the fingerprint."""
     served = dashboard(app, auth=Auth(tokens=[Token("robot", "o" * 20, "operator")]), clock=clock)
     headers = {"authorization": f"Bearer {'o' * 20}", "content-type": "application/json"}
-    body = {"queue": worker.queue_name, "filter": {"fingerprint": throttled.fingerprint}}
+    body = {"queue": worker.queue_name, "filter": {"fingerprint": throttled.fingerprint}, "reason": "a test"}
 
     done = Browser(served).ask("POST", "/api/v1/morgue/delete_all", headers, json.dumps(body).encode()).json
 

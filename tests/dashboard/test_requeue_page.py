@@ -130,7 +130,7 @@ def test_the_rest_comes_after_those_before(browser: Browser, desk: Desk, monkeyp
     """An interrupted action goes on at its rate: no id of the rest is due before the last of its first part."""
     monkeypatch.setattr(actions, "IDS_IN_A_STEP", 500)
     desk.kill([{"id": number} for number in range(800)])
-    half = press(browser, ask(browser, desk), "/actions/step", rate="10", order="score")
+    half = press(browser, ask(browser, desk), "/actions/step", rate="10", order="score", reason="a test")
     rest = browser.follow(half)
     assert "has changed 500 ids" in rest.words
     assert 'name="rate" value="10"' in rest.text

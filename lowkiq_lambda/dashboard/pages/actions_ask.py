@@ -114,6 +114,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         before=request.changed,
         is_large=words.is_danger and (number > LARGE or not is_all),
         lacks_reason=lacks_reason("", number, is_all=is_all),
+        reason=request.reason,
         pace=request.pace,
     )
     return context.render(
