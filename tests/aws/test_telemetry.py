@@ -107,6 +107,24 @@ def test_counts_are_those_of_the_result(
     assert ([2], [2]) == tuple(drain.values(name, f"{queue_name}-slow") for name in ("batch_duration", "slowest_batch"))
 
 
+def test_what_an_operator_stops_is_told_as_cancelled(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str
+) -> None:
+    """It is no failure."""
+    app = make_app()
+
+    def perform(batch: Batch) -> None:
+        app.operate(worker).cancel([*batch])
+        batch.fail("b", "broken")
+
+    worker = declare(app, queue_name, perform, batch_size=2)
+    worker.push_many(jobs_of("ab"))
+    drain.install(app)
+
+    assert {"done": 1, "cancelled": 1} == drain()["counts"]
+    assert ([1], []) == (drain.values("cancelled", queue_name), drain.values("failed", queue_name))
+
+
 def test_what_a_dead_holder_left_is_told_as_recovered(
     drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:

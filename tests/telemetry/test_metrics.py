@@ -36,6 +36,22 @@ def test_what_is_settled_is_counted_by_outcome(app: Lowkiq, collected: Collected
     assert {"done": 2, "retried": 1} == collected.values("messaging.client.consumed.messages", "lowkiq.outcome")
 
 
+def test_an_id_that_was_cancelled_has_an_outcome_of_its_own(
+    app: Lowkiq, collected: Collected, queue_name: str
+) -> None:
+    """One that ends well all the same is done."""
+    collected.instrument(app)
+
+    def perform(batch: Batch) -> None:
+        app.operate(worker).cancel([*batch])
+        batch.fail("b", "broken")
+
+    worker = declare(app, queue_name, perform, batch_size=2)
+    worker.push_many(jobs_of("ab"))
+    app.drain()
+    assert {"done": 1, "cancelled": 1} == collected.values("messaging.client.consumed.messages", "lowkiq.outcome")
+
+
 def test_batches_are_measured(app: Lowkiq, collected: Collected, clock: ManualClock, queue_name: str) -> None:
     """In seconds, by queue and shard."""
     collected.instrument(app)

@@ -127,6 +127,20 @@ def test_a_blocked_head_is_a_failure(lowkiq: AppUnderTest) -> None:
     assert ["b"] == lowkiq.drain(raises=False).done
 
 
+def test_what_an_operator_stops_is_listed(lowkiq: AppUnderTest) -> None:
+    """It is no failure; what ends well all the same is done."""
+
+    def perform(batch: Batch) -> None:
+        lowkiq.app.operate(worker).cancel([*batch])
+        batch.fail("b", "broken")
+
+    worker = declare(lowkiq.app, "W", perform, batch_size=2)
+    worker.push_many(jobs_of("ab"))
+
+    result = lowkiq.drain()
+    assert (["a"], ["b"]) == (result.done, result.cancelled)
+
+
 def test_threads_drain_one_after_the_other(lowkiq: AppUnderTest) -> None:
     """Each id is done once, whichever drain has it."""
     worker = declare(lowkiq.app, "W", Notes(), shards_count=4)
