@@ -107,9 +107,7 @@ def test_counts_are_those_of_the_result(
     assert ([2], [2]) == tuple(drain.values(name, f"{queue_name}-slow") for name in ("batch_duration", "slowest_batch"))
 
 
-def test_what_an_operator_stops_is_told_as_cancelled(
-    drain: DrainFunction, make_app: MakeApp, queue_name: str
-) -> None:
+def test_what_an_operator_stops_is_told_as_cancelled(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
     """It is no failure."""
     app = make_app()
 

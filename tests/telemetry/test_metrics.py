@@ -36,9 +36,7 @@ def test_what_is_settled_is_counted_by_outcome(app: Lowkiq, collected: Collected
     assert {"done": 2, "retried": 1} == collected.values("messaging.client.consumed.messages", "lowkiq.outcome")
 
 
-def test_an_id_that_was_cancelled_has_an_outcome_of_its_own(
-    app: Lowkiq, collected: Collected, queue_name: str
-) -> None:
+def test_an_id_that_was_cancelled_has_an_outcome_of_its_own(app: Lowkiq, collected: Collected, queue_name: str) -> None:
     """One that ends well all the same is done."""
     collected.instrument(app)
 

@@ -8,9 +8,15 @@
 -- A paused id waits until the end of its pause, as wait.lua asks here for each time that is written.
 local requested = {}
 
+local function read(packed)
+  local request = cmsgpack.unpack(packed)
+  if type(request) ~= 'table' or not next(request) then error('DAMAGED request') end
+  return request
+end
+
 function requested.of(id)
   local packed = call('HGET', requests, id)
-  return packed and cmsgpack.unpack(packed)
+  return packed and read(packed)
 end
 
 function requested.write(id, request)
@@ -44,7 +50,7 @@ end
 function requested.paused(ids)
   local paused = {}
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    local pause = packed and cmsgpack.unpack(packed).p
+    local pause = packed and read(packed).p
     if pause and pause.ends > now then paused[#paused + 1] = {i - 1, ids[i]} end
   end
   return paused
@@ -55,7 +61,7 @@ function requested.end_pauses(ids)
   local any = false
   if call('EXISTS', requests) == 0 then return any end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    local request = packed and cmsgpack.unpack(packed) or {}
+    local request = packed and read(packed) or {}
     local pause = request.p and request.p.ends <= due_by and request.p
     if pause and pause.suspect then
       call('ZADD', suspects, now, ids[i])
@@ -77,7 +83,7 @@ function requested.in_flight()
   local ids, wanted = call('HKEYS', flight), {}
   if #ids == 0 then return nil end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    if packed then wanted[#wanted + 1], wanted[#wanted + 2] = ids[i], cmsgpack.unpack(packed).c and 'c' or 'p' end
+    if packed then wanted[#wanted + 1], wanted[#wanted + 2] = ids[i], read(packed).c and 'c' or 'p' end
   end
   return #wanted > 0 and wanted or nil
 end
@@ -86,7 +92,7 @@ end
 function requested.forget_cancels(ids)
   if call('EXISTS', requests) == 0 then return end
   for i, packed in ipairs(call('HMGET', requests, unpack(ids))) do
-    local request = packed and cmsgpack.unpack(packed)
+    local request = packed and read(packed)
     if request and request.c then
       request.c = nil
       requested.write(ids[i], request)
