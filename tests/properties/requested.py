@@ -13,7 +13,7 @@ from tests.kit.deaths import Mortal, outlive
 from tests.kit.looks import left_behind
 from tests.kit.workers import declare
 
-IDS: Final = "abc"
+IDS: Final = ("t:a", "t:b", "u:c")
 Act: TypeAlias = tuple[str, str]
 """What is done, and to which id."""
 MOST_DEATHS: Final = 2
@@ -23,8 +23,9 @@ MOST_DEATHS: Final = 2
 class RequestedQueue:
     """The queue, and what has to be true of it."""
 
-    def __init__(self, app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    def __init__(self, app: Lowkiq, clock: ManualClock, queue_name: str, **fields: Any) -> None:
         self.app = app
+        self.task = app.task("some")
         self.clock = clock
         self.mortal = Mortal(app)
         self.live: dict[str, list[int]] = {job_id: [] for job_id in IDS}
@@ -42,8 +43,9 @@ class RequestedQueue:
             "kill": self.kill,
             "pause": self.pause,
             "resume": self.resume,
+            "end": self.end_task,
         }
-        self.worker: type[Worker] = declare(app, queue_name, self.handle, batch_size=2, merge="never")
+        self.worker: type[Worker] = declare(app, queue_name, self.handle, batch_size=2, merge="never", **fields)
         self.desk = app.operate(self.worker)
 
     def now(self) -> float:
@@ -61,7 +63,7 @@ class RequestedQueue:
     def push(self, job_id: str) -> None:
         """One more payload."""
         self.pushed += 1
-        self.worker.push(job_id, self.pushed)
+        self.task.push(self.worker, job_id, self.pushed)
         self.live[job_id].append(self.pushed)
 
     def cancel(self, job_id: str, *, kill: bool = False) -> None:
@@ -73,6 +75,15 @@ class RequestedQueue:
         if running:
             self.doomed[job_id] = running
         self._expect("in_flight" if running else "at_once" if waits else "gone", answer, job_id)
+
+    def end_task(self, _job_id: str) -> None:
+        """The same of all ids: each payload that is live is of the task, and later ones are of another."""
+        running = {job_id: self.in_flight(job_id) for job_id in IDS}
+        if self.task.cancel(running=True):
+            self.wrong.append("items wait on")
+        self.task = self.app.task("some")
+        self.live = {job_id: [one for one in self.live[job_id] if one in running[job_id]] for job_id in IDS}
+        self.doomed |= {job_id: payloads for job_id, payloads in running.items() if payloads}
 
     def kill(self, job_id: str) -> None:
         """The same, to the morgue."""
