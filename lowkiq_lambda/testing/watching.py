@@ -27,7 +27,8 @@ class Drained:
 
     `done`; `retried`: failed, and waits to be tried again; `dead`: failed for the last time; `blocked` for a dead head;
     `rejected`: ended with `Rejected`; `discarded`: a rule of the worker dropped a payload; `expired`: their time was
-    over; `cancelled`: an operator stopped them for good; `interrupted`: went back as they were; `later`: go on later; `suspected`: run alone before a failure counts.
+    over; `cancelled`: an operator stopped them for good; `interrupted`: went back as they were; `later`: go on later;
+    `suspected`: run alone before a failure counts.
     `recovered`: a dead process had them, and handlers were given them again. `calls`: what handlers were given, (id,
     payloads) for each.
     """

@@ -43,8 +43,11 @@ def ask(page: Page, name: str) -> None:
 
 
 def confirm(page: Page, name: str) -> None:
-    """Answer the question of an action with yes."""
+    """Answer the question of an action with yes, and why if it has to be said."""
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
+    reason = page.get_by_label("Reason, for the activity log", exact=True)
+    if reason.count():
+        reason.fill("a test")
     page.locator("main").get_by_role("button", name=name).click()
 
 
