@@ -405,7 +405,7 @@ def test_more_than_a_hundred_ids_need_a_reason(
     caplog.set_level(logging.INFO, "lowkiq_lambda.activity")
     caplog.clear()
     many = [str(number) for number in range(101)]
-    acts = [
+    acts: list[tuple[str, dict[str, Any]]] = [
         ("morgue/requeue_all", {}),
         ("morgue/delete", {"ids": many}),
         ("jobs/cancel", {"ids": many}),

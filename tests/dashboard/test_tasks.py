@@ -284,22 +284,22 @@ def test_running_jobs_are_stopped_if_somebody_asks_for_it(
 
     def handle(_worker: Worker, job: BatchJob) -> None:
         if job.id == "a":
-            answers.append(robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel{'?running=true' * is_asked}"))
-            answers.append(browser.get(f"/actions/task?id={task.id}"))
+            answers.append(robot.ask("POST", f"/api/v1/tasks/{enrolment.id}/cancel{'?running=true' * is_asked}"))
+            answers.append(browser.get(f"/actions/task?id={enrolment.id}"))
             if is_asked:
-                browser.send("/actions/task", {"id": task.id, "running": "1"})
+                browser.send("/actions/task", {"id": enrolment.id, "running": "1"})
         raise ValueError("broken")
 
     worker = declare(app, queue_name, Notes(), perform_job=handle, batch_size=1)
-    task = app.task("enrol products")
-    task.push_many(worker, [{"id": "a"}])
+    enrolment = app.task("enrol products")
+    enrolment.push_many(worker, [{"id": "a"}])
     app.drain()
 
     assert ({"cancelled": 1} if is_asked else {"enqueued": 1}) == {
-        status: count for status, count in task.progress().counts.items() if count
+        status: count for status, count in enrolment.progress().counts.items() if count
     }
     assert "Stop running jobs too" in answers[1].words
-    assert "Nothing to do: the task is cancelled." in browser.get(f"/actions/task?id={task.id}").words
+    assert "Nothing to do: the task is cancelled." in browser.get(f"/actions/task?id={enrolment.id}").words
 
 
 def test_a_large_task_is_cancelled_in_the_background(
