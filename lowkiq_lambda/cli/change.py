@@ -55,7 +55,7 @@ delete: Final = change_app(
     """  The jobs of an id that begins with a hyphen:
     lowkiq delete SyncOrder -- -17
   All jobs of the morgue, in a script:
-    lowkiq delete SyncOrder --morgue --all --yes
+    lowkiq delete SyncOrder --morgue --all --yes --reason "test data"
   Those whose ids begin with "test-", with a word for the activity:
     lowkiq delete SyncOrder --filter prefix=test- --reason "left by a test"
 """,

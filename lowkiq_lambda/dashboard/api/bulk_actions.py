@@ -140,7 +140,8 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter
 def _begun(runner: ActionRunner, params: WholeList, act: ActionName, id_filter: IdFilter) -> BulkActionState:
     action = prepare(runner, act, filter=id_filter)
     if not params.reason.strip():
-        number, is_all = count(runner, action, for_seconds(SECONDS_AT_ONCE))
+        with scanning():
+            number, is_all = count(runner, action, for_seconds(SECONDS_AT_ONCE))
         need_reason(params.reason, number, is_all=is_all)
     return BulkActionState(queue=params.queue, action=action, reason=params.reason.strip())
 
