@@ -124,7 +124,7 @@ class TaskItems:
         """Items of that status by number, after this one."""
         position = _NUMBER.pack(after) if after else b""
         args = (self.task, LETTER_OF[status], position, limit)
-        # What runs or has ended waits for no pause.
+        # Only items that wait can wait for the end of a pause.
         shards = [shard.using((REQUESTS,)) for shard in self.shards] if status == "enqueued" else self.shards
         replies = self.reader.read(
             "task_items",
