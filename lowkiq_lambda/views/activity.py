@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 REASON_ABOVE: Final = 100
-"""Who acts on more ids than that by a page, the API or the command line says why."""
+"""An act on more ids than that, by a page, the API or the command line, needs a reason."""
 LONGEST_REASON: Final = 200
 Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON, description="Why, for the activity log.")]
 

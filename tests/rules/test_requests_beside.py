@@ -178,7 +178,7 @@ def test_an_equal_payload_that_came_later_is_spared(app: Lowkiq, queue_name: str
 
     def push_before(name: str, *args: Any, **options: Any) -> Any:
         if name == "cancel":
-            backend.run = run  # type: ignore[method-assign]  # once
+            backend.run = run  # type: ignore[method-assign]  # the act happens once
             worker.push("b", 1)
         return run(name, *args, **options)
 
