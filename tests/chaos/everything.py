@@ -26,10 +26,7 @@ OF_TENANTS = {"pause_tenant", "tenant_lanes"}
 OF_MEMORY = {"forget_keys", "forget_marks"}
 """Those that forget what few queues remember."""
 APART = {"include", "duty", "schedule", "task", "move", "process"}
-OF_REQUESTS = {"cancel", "pause_jobs", "resume_jobs", "list_requests"}
-OF_UNDO = {"edit", "undo", "undo_rows_of", "undoable"}
-"""Those of single ids, and those that take back: keys of their own, and tests of their own."""
-OF_FEW = OF_REQUESTS | OF_UNDO | OF_QUEUES | OF_TENANTS | OF_TASKS | OF_MEMORY
+OF_FEW = OF_QUEUES | OF_TENANTS | OF_TASKS | OF_MEMORY
 SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_FEW
 """Of each shard. Those of duties have a key of their app; the others that are left out, keys that few shards have."""
 
@@ -60,5 +57,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queue.biography("a")
     read_places(reader, shard, ["a"])
     queue.tenants()
+    queue.requests()
+    queue.undoable()
     queue_metrics(ShardReader(connected, retry_for=0.0), [[shard]])
     probe(connected, [shard], 0.0)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from lowkiq_lambda.base.errors import LeaseLost
+from lowkiq_lambda.operate.acts.editing import Edited, edit
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, UNDO, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, REQUESTS, UNDO, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.nodes import GivenTime
@@ -17,6 +18,7 @@ from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.session import ClaimLimits
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.requests import Requested
 from tests.kit.holders import LIMITS, RETRY_FOR, Holders
 from tests.kit.operators import operator_of
 from tests.kit.servers import Server
@@ -34,7 +36,9 @@ class Step(NamedTuple):
     script: str
     call: Callable[[], object]
     features: tuple[str, ...] = ()
-    """With which the script is linked."""
+    """With which the script is linked, beside those that the shard has begun to use."""
+    needs_room: bool = False
+    """Whether the memory may not be full, as a push or a row that is undone later has to be kept."""
 
 
 class ShardLife:
@@ -57,6 +61,7 @@ class ShardLife:
         self._holder = self.holders.new()
         self._shard = shard
         self._nonce = ""
+        self._to_undo: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -71,6 +76,8 @@ class ShardLife:
         yield from self.waking()
         yield from self.working()
         yield from self.operating()
+        yield from self.requesting()
+        yield from self.undoing()
         yield from self.finishing()
 
     def crashing(self) -> Iterator[Step]:
@@ -134,6 +141,39 @@ class ShardLife:
         yield Step("repair", self.operator.repair)
         yield Step("delete_damaged", self.operator.delete_damaged)
 
+    def requesting(self) -> Iterator[Step]:
+        """Jobs are paused and stopped, before a holder has them and while it does, and it hears of that."""
+        yield self._push(*((job_id, number) for job_id in "rstuvw" for number in (1, 2)))
+        yield self._request("pause_jobs", lambda: self.operator.pause_jobs(["r"], LATER))
+        yield self._request("cancel", lambda: self.operator.cancel(["s"]))
+        yield self._request("cancel", lambda: self.operator.cancel(["t"], kill=True))
+        yield self._take()
+        yield self._request("cancel", lambda: self.operator.cancel(["u"]))
+        yield self._request("pause_jobs", lambda: self.operator.pause_jobs(["v"], LATER))
+        yield Step("renew", lambda: self._holder.renew(RETRY_FOR))
+        yield self._push(("u", 3))
+        yield self._write("part", ("u", "returned"), ("v", "retried", 0.0, self.clock.time(), b"no", "s", True, b"n"))
+        yield self._request("cancel", lambda: self.operator.cancel(["w"], kill=True))
+        self._die()
+        yield self._take()
+        yield self._write("release")
+        yield self._request("resume_jobs", lambda: self.operator.resume_jobs(["r", "v"]))
+
+    def undoing(self) -> Iterator[Step]:
+        """What an operator did is taken back, and so is that."""
+        yield self._undone("cancel", lambda: self.operator.cancel(["r"]))
+        yield from self._undo(2)
+        yield self._undone("edit", lambda: self._edit("v", "waiting", b"8"))
+        yield from self._undo(2)
+        yield self._undone("kill", lambda: self.operator.waiting.kill(["v"]))
+        yield self._undone("edit", lambda: self._edit("v", "dead", b"9"))
+        yield from self._undo(1)
+        yield self._undone("delete_morgue", lambda: self.operator.morgue.delete(["v"]))
+        yield from self._undo(1)
+        yield self._undone("requeue", lambda: self.operator.morgue.requeue(["v"]))
+        yield from self._undo(2)
+        yield self._undone("delete_morgue", lambda: self.operator.morgue.delete(["t", "w"]))
+
     def finishing(self) -> Iterator[Step]:
         """The rest is performed, after a pause, and after limits that were set."""
         yield Step("pause", lambda: self.operator.pause(TTL))
@@ -154,6 +194,10 @@ class ShardLife:
         self.clock.advance(LATER)
         self.holders.push([{"id": job_id, "payload": number} for job_id in ids for number in (7, 8)])
 
+    def undoable(self) -> list[tuple[str, int, int]]:
+        """What can be undone: the action, how many of its ids, of how many."""
+        return sorted((one.act, one.ids, one.changed) for one in self.operator.undoable())
+
     def perform_all(self) -> set[str]:
         """Ids that holders got until the shard was empty."""
         performed = set[str]()
@@ -171,14 +215,42 @@ class ShardLife:
             given = [{**job, "headers": {"number": str(number)}} for number, job in enumerate(given)]
         if EXPIRY in self._shard.features:
             given = [{**job, "expires_in": LASTING} for job in given]
-        return Step("enqueue", lambda: self.holders.push(given))
+        return Step("enqueue", lambda: self.holders.push(given), needs_room=True)
 
     def _take(self, limits: ClaimLimits = LIMITS) -> Step:
         self._holder = self.holders.new()
         return Step("acquire", partial(self._holder.acquire, "somebody", limits, RETRY_FOR))
 
     def _write(self, next_step: Any, *outcomes: tuple[Any, ...]) -> Step:
-        return Step("settle", lambda: self._holder.write(outcomes, next_step))
+        def write() -> object:
+            claim = self._holder.write(outcomes, next_step)
+            return claim, self._holder.requests, self._holder.cancelled
+
+        return Step("settle", write)
+
+    def _request(self, script: str, ask: Callable[[], Requested]) -> Step:
+        return Step(script, lambda: msgspec.structs.replace(ask(), action_id=""), _features(script))
+
+    def _undone(self, script: str, act: Callable[[], Any]) -> Step:
+        """What can be undone by the next steps."""
+
+        def acted() -> object:
+            done = act()
+            self._to_undo.append(done.action_id)
+            return done if isinstance(done, int) else msgspec.structs.replace(done, action_id="")
+
+        return Step(script, acted, _features(script), needs_room=True)
+
+    def _undo(self, times: int) -> Iterator[Step]:
+        for _ in range(times):
+            yield self._undone("undo", lambda: self.operator.undo(self._to_undo[-1]))
+
+    def _edit(self, job_id: str, place: str, payload: bytes) -> Edited:
+        first = next(one for one in self.operator.payloads(job_id) if one.place == place)
+        parts = self.operator._parts
+        return edit(
+            parts.runner, parts.jobs, job_id, first.arrival, payload, digest=first.digest, keep_cursor=False, by="ann"
+        )
 
     def _wake(self) -> list[int]:
         woken = wake(self.holders.backend, [self._shard], TTL, RETRY_FOR)
@@ -202,3 +274,8 @@ class ShardLife:
     def _die(self) -> None:
         self.clock.advance(TTL + 1.0)
         self._admin.delete(self._lease_key)
+
+
+def _features(script: str) -> tuple[str, ...]:
+    """With which an operator's action on ids is linked."""
+    return {"pause_jobs": (REQUESTS,), "resume_jobs": (REQUESTS,), "cancel": (REQUESTS, UNDO)}.get(script, (UNDO,))

@@ -1,13 +1,14 @@
 """Every script, while the network, the server's memory or its rights are against it."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import pytest
 
 from lowkiq_lambda.base.errors import BackendDenied, BackendFull
 from lowkiq_lambda.operate.acts.shards import set_pause
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, TENANTS, UNDO, ShardRef
+from lowkiq_lambda.store.shard.keys import EXPIRY, HEADERS, REQUESTS, TENANTS, UNDO, ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -18,10 +19,14 @@ from tests.kit.examples import mostly_nightly
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
-STEPS = 50
+STEPS = 79
 
 
-def take_all(life: ShardLife, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:
+def nothing(_number: int, _step: Step) -> None:
+    """Happens before a step."""
+
+
+def take_all(life: ShardLife, before: Callable[[int, Step], object] = nothing) -> list[object]:
     """Take all steps; their answers."""
     answers = []
     for number, step in enumerate(life.steps()):
@@ -30,18 +35,27 @@ def take_all(life: ShardLife, before: Callable[[int, Step], object] = lambda _nu
     return answers
 
 
-def undisturbed(server: Server, shard: ShardRef) -> tuple[list[object], State]:
-    """The answers without any fault, and the state at its end."""
+End: TypeAlias = tuple[list[object], State, list[tuple[str, int, int]]]
+"""The answers of all steps, the state at the end, and what can be undone then."""
+
+
+def lived(life: ShardLife, server: Server, shard: ShardRef, before: Callable[[int, Step], object] = nothing) -> End:
+    """All steps are taken."""
+    return take_all(life, before), stored(server.admin, shard), life.undoable()
+
+
+def undisturbed(server: Server, shard: ShardRef) -> End:
+    """The end without any fault."""
     with ShardLife(server.url, server, shard) as life:
-        return take_all(life), stored(server.admin, shard)
+        return lived(life, server, shard)
 
 
 def test_the_life_of_a_shard_ends_without_jobs(server: Server, queue_name: str) -> None:
     """What the other tests compare with: all was performed, dead or deleted, and nothing is left."""
-    _, end = undisturbed(server, ShardRef(queue_name, 1, 0))
+    _, end, _ = undisturbed(server, ShardRef(queue_name, 1, 0))
     assert is_empty(end)
     assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"] == end["failures"]
-    assert 1 == end["counters"]["retried"] == end["counters"]["dead"]
+    assert (2, 1) == (end["counters"]["retried"], end["counters"]["dead"])
 
 
 @pytest.mark.parametrize("lost", mostly_nightly(["closed", "silent"], "closed"))
@@ -56,13 +70,14 @@ def test_a_lost_reply_changes_nothing(
     def lose(at: int, step: Step) -> None:
         if at == number:
             lose_reply = fault_proxy.drop_reply_after if lost == "closed" else fault_proxy.hang_reply_after
-            lose_reply(script(step.script, step.features).sha.encode())
+            used = life.holders.backend.as_used(shard.using(step.features))
+            lose_reply(script(step.script, used.features).sha.encode())
 
     with ShardLife(fault_proxy.url, server, shard, timeout=0.2) as life:
-        answers = take_all(life, lose)
+        end = lived(life, server, shard, lose)
     fault_proxy.wait_dropped()
-    assert STEPS == len(answers)
-    assert expected == (answers, stored(server.admin, shard))
+    assert STEPS == len(end[0])
+    assert expected == end
 
 
 def test_scripts_forgotten_before_each_call_cost_nothing(
@@ -79,7 +94,7 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
     for module in (backend, reader):
         monkeypatch.setattr(module, "script", flushed)
     with ShardLife(server.url, server, shard) as life:
-        assert expected == (take_all(life), stored(server.admin, shard))
+        assert expected == lived(life, server, shard)
 
 
 @pytest.mark.parametrize("features", [(), (TENANTS,), (HEADERS,), (EXPIRY,)])
@@ -88,7 +103,7 @@ def test_every_script_touches_only_keys_of_its_shard(
 ) -> None:
     """Each of them runs as a user who may touch nothing else, so nothing depends on a key that was not declared."""
     server, shard, called = make_server(), ShardRef(queue_name, 1, 0, features), set[str]()
-    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.using((*features, UNDO)).keys))
+    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.using((*features, REQUESTS, UNDO)).keys))
 
     def noted(name: str, groups: tuple[str, ...] = ()) -> Script:
         called.add(name)
@@ -120,12 +135,11 @@ def test_a_full_server_refuses_pushes_and_nothing_else(
     with ShardLife(server.url, server, shard) as life:
         answers: list[object] = []
         for step in life.steps():
-            is_push = step.script == "enqueue"
-            if is_push and answers:
+            if step.script == "enqueue" and answers:
                 before = stored(server.admin, shard)
                 with pytest.raises(BackendFull):
                     step.call()
                 assert before == stored(server.admin, shard)
-            server.admin.config_set("maxmemory", 0 if is_push else 1)
+            server.admin.config_set("maxmemory", 0 if step.needs_room else 1)
             answers.append(step.call())
-        assert expected == (answers, stored(server.admin, shard))
+        assert expected[:2] == (answers, stored(server.admin, shard))

@@ -46,7 +46,7 @@ if verdict == 'AGAIN' then
   local claimed_jobs = held and (next_step == 'claim' or next_step == 'more') and rarely().claim_again() or ''
   local next_due = next_step == 'more' and rarely().next_beside() or earliest_due()
   local reply = {'OK', claimed_jobs, next_due, stop_request(token)}
-  if has_requests then requested.tell(reply, n) end
+  if has_requests then requested.tell(reply, token, n) end
   return reply
 end
 
@@ -82,7 +82,7 @@ if next_step == 'more' then
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
   local reply = {'OK', claimed_jobs or '', next_due, stopping, ended, trimmed}
-  if has_requests then requested.tell(reply, n, cancelled) end
+  if has_requests then requested.tell(reply, token, n, cancelled) end
   return reply
 end
 local claimed_jobs
@@ -90,5 +90,5 @@ if next_step == 'claim' and stop_request(token) == '' then claimed_jobs = claim(
 if has_journalling then write_trace(token, n) end
 if claimed_jobs or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
 local reply = {'OK', claimed_jobs or '', claimed_jobs and '' or earliest_due(), claimed_jobs and '' or stop_request(token), ended, trimmed}
-if has_requests then requested.tell(reply, n, cancelled) end
+if has_requests then requested.tell(reply, token, n, cancelled) end
 return reply

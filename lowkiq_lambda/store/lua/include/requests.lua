@@ -86,14 +86,14 @@ end
 
 -- Adds the requests to the reply to the holder's call `n`, which has two parts before them. `cancelled`: the ids that
 -- the call has cancelled; nil for a repeat, as these were noted.
-function requested.tell(reply, n, cancelled)
-  local wanted = requested.in_flight()
+function requested.tell(reply, token, n, cancelled)
+  local wanted, this_call = requested.in_flight(), token .. ':' .. n
   if not cancelled then
     local noted = call('HGET', meta, 'cancelled_by')
     noted = noted and cmsgpack.unpack(noted)
-    cancelled = noted and noted[1] == n and noted[2] or {}
+    cancelled = noted and noted[1] == this_call and noted[2] or {}
   elseif #cancelled > 0 then
-    call('HSET', meta, 'cancelled_by', cmsgpack.pack({n, cancelled}))
+    call('HSET', meta, 'cancelled_by', cmsgpack.pack({this_call, cancelled}))
   end
   if not wanted and #cancelled == 0 then return end
   reply[5], reply[6], reply[7], reply[8] = reply[5] or {}, reply[6] or 0, wanted or {}, cancelled

@@ -119,10 +119,12 @@ local function check_meta(ttl)
     return answer and type(answer[1]) == 'number' and type(answer[2]) == 'table' and (answer[3] == nil or type(answer[3]) == 'string')
   end, ttl)
   check_field('merge', function(value) return value == 'min' or value == 'max' or value == 'never' or value == 'latest' end, ttl)
-  check_field('action', function(value)
-    local answer = table_in(value)
-    return answer and type(answer[1]) == 'string' and type(answer[2]) == 'table'
-  end, ttl)
+  for _, field in ipairs({'action', 'cancelled_by'}) do
+    check_field(field, function(value)
+      local answer = table_in(value)
+      return answer and type(answer[1]) == 'string' and type(answer[2]) == 'table'
+    end, ttl)
+  end
   check_field('kin', function(value) return value:find('^%d+ %d+ %d+$') end, ttl)
   check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'claim_kind', 'token', 'nonce', 'until'))
