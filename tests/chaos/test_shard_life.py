@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import TypeAlias
+from uuid import uuid4
 
 import pytest
 
@@ -50,9 +51,15 @@ def undisturbed(server: Server, shard: ShardRef) -> End:
         return lived(life, server, shard)
 
 
-def test_the_life_of_a_shard_ends_without_jobs(server: Server, queue_name: str) -> None:
+@pytest.fixture(scope="module")
+def expected(server: Server) -> End:
+    """The end without any fault."""
+    return undisturbed(server, ShardRef(f"undisturbed-{uuid4().hex}", 1, 0))
+
+
+def test_the_life_of_a_shard_ends_without_jobs(expected: End) -> None:
     """What the other tests compare with: all was performed, dead or deleted, and nothing is left."""
-    _, end, _ = undisturbed(server, ShardRef(queue_name, 1, 0))
+    _, end, _ = expected
     assert is_empty(end)
     assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"] == end["failures"]
     assert (2, 1) == (end["counters"]["retried"], end["counters"]["dead"])
@@ -61,11 +68,10 @@ def test_the_life_of_a_shard_ends_without_jobs(server: Server, queue_name: str) 
 @pytest.mark.parametrize("lost", mostly_nightly(["closed", "silent"], "closed"))
 @pytest.mark.parametrize("number", range(STEPS))
 def test_a_lost_reply_changes_nothing(
-    server: Server, queue_name: str, fault_proxy: FaultProxy, number: int, lost: str
+    server: Server, expected: End, fault_proxy: FaultProxy, number: int, lost: str
 ) -> None:
     """E-16, E-44: a call whose reply is lost is sent again, applied once, and answered as the first time."""
-    expected = undisturbed(server, ShardRef(queue_name, 1, 0))
-    shard = ShardRef(f"{queue_name} again", 1, 0)
+    shard = ShardRef(f"disturbed-{uuid4().hex}", 1, 0)
 
     def lose(at: int, step: Step) -> None:
         if at == number:
@@ -81,11 +87,10 @@ def test_a_lost_reply_changes_nothing(
 
 
 def test_scripts_forgotten_before_each_call_cost_nothing(
-    server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, expected: End, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-36, LB-4: SCRIPT FLUSH between any two calls, in the middle of a claim too, loses nothing."""
-    expected = undisturbed(server, ShardRef(queue_name, 1, 0))
-    shard = ShardRef(f"{queue_name} again", 1, 0)
+    shard = ShardRef(queue_name, 1, 0)
 
     def flushed(name: str, groups: tuple[str, ...] = ()) -> Script:
         server.admin.script_flush()
