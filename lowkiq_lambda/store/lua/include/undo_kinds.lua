@@ -108,7 +108,7 @@ function UNDO.edit(row)
   end
   local merged = replacing.replace_waiting(id, edited, row.started, payload, row.started and true)
   enter('edited', {id, row.old:sub(1, PLACE), {old = redis.sha1hex(edited:sub(PLACE + 1)), new = redis.sha1hex(payload), by = 'undo'}})
-  local inverse = {id = id, old = edited, was = row.was, entries = {row.old}, counts = row.counts}
+  local inverse = {id = id, old = edited, was = row.was, entries = {row.old}, counts = row.counts, abandoned = row.abandoned}
   if row.started then inverse.entries, inverse.started = {}, started_of(id) end
   marking.set_touched(id, marking.stamp())
   inverse.stamp = marking.stamp()

@@ -3,6 +3,7 @@
 --! with marks put_latest marks
 --! with expiry expiries
 --! with tracking items mark_items
+--! with requests rest_paused
 --! gives is_superseded put_again
 -- Payloads that an action took away wait again. They join what was pushed since as a push does. The id gets the notes
 -- of the row, unless it runs or has failed since: then its own count.
@@ -97,6 +98,8 @@ local function put_again(row, word)
   elseif row.error and next(counts) and call('HEXISTS', errors, id) == 0 then
     keep_error(errors, id, row.error)
   end
+  -- A suspect goes first whenever it is due.
+  if has_requests then rest_paused(id) end
   t.retry_counts = nil
   note_counts(id, t, counts, is_flown and counted_in_flight(id) or nil)
   write_trouble(id, t)

@@ -1,5 +1,6 @@
 --! keys due jobs
 --! needs flight known_of_id undo_rows
+--! with requests requests
 --! gives keep_waiting
 -- The rows of what leaves the waiting list: as carry_waiting.lua has them, of what goes alone. `refs` and `expiries` are {arrival
 -- number, value, ...} of what is no longer kept once the payloads are gone.
@@ -13,7 +14,9 @@ local function keep_waiting(id, entries, given, again, kind, lies)
   local row = {id = id, entries = entries, started = given, more = again or nil, lies = lies}
   local all = given and read_handed(given, 1) or entries
   note_what_is_known(row, id, call('HGET', jobs, id), all, 0)
-  row.at = call('ZSCORE', due, id) or nil
+  -- Its pause may be over when it comes back.
+  local pause = has_requests and requested.pause_of(id)
+  row.at = pause and pause.p.due or call('ZSCORE', due, id) or nil
   -- The payloads behind a started job are due by the time that it has now.
   before[id] = before[id] or row
   for _, name in ipairs({'at', 'since', 'suspect', 'error', 'failures', 'trouble'}) do row[name] = before[id][name] end

@@ -37,8 +37,9 @@ local function edit_waiting(id, entry, given)
   if not (given and keeps_cursor) then row.entries = {entry:sub(1, PLACE) .. payload} end
   row.started = given and keeps_cursor and started_of(id) or nil
   marking.set_touched(id, marking.stamp())
-  local count = counts_of(id, read_trouble(id), call('HGET', jobs, id))[number]
-  row.stamp, row.counts = marking.stamp(), count and {number, count} or nil
+  local t = read_trouble(id)
+  local count = counts_of(id, t, call('HGET', jobs, id))[number]
+  row.stamp, row.counts, row.abandoned = marking.stamp(), count and {number, count} or nil, t.abandoned and 1 or nil
   -- A payload that became one with another cannot be told apart any more.
   if has_undo and not merged then undo_log.keep('edit', row) end
   told('waiting', merged and 'merged' or nil)

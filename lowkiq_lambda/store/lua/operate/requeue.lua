@@ -2,7 +2,7 @@
 --! needs shard action members_of texts records payloads keep_error morgue make_due started journal retry_counts
 --! rarely requeue_order
 --! with tracking mark_items revive_items
---! with undo undo_rows undo_morgue touched flight
+--! with undo undo_rows undo_morgue touched flight trouble
 --! with requests requests
 -- Puts what lies in the morgue back among what waits, with retry_count -1. A started job goes on with its progress, if its
 -- payload is all that lies there and nothing else is under the id.
@@ -66,6 +66,8 @@ local reply = act_on_each(14, function(id, after, again)
     row.lies = (order == 'last' or progress) and old or nil
     row.entries, row.started = progress and {} or entries, progress and handed(entries, progress) or nil
     row.stamp, row.due, row.more = touched_of(call('HGET', jobs, id)), call('ZSCORE', due, id), again or nil
+    -- A holder that has died had others of the id.
+    row.abandoned = read_trouble(id).abandoned and 1 or nil
     -- A payload that became one with one that waits cannot be told apart any more.
     if not merged then undo_log.keep('lay', row) end
   end
