@@ -5,10 +5,11 @@ from functools import partial
 from typing import Any, Final, NamedTuple, get_args
 
 from lowkiq_lambda.store.shard.moving import MARGIN, SLOT
-from tests.models import lease, lease_steps, limits, moving, moving_steps, spans, tenant_rate, wait_list
+from tests.models import lease, lease_steps, limits, moving, moving_steps, requests, spans, tenant_rate, wait_list
 from tests.models.explorer import Explored, explore
 from tests.models.limits import LimitBounds
 from tests.models.moving import Mover
+from tests.models.requests import RequestBounds
 from tests.models.tenant_rate import TenantBounds
 from tests.models.wait_list import WaitBounds
 
@@ -27,6 +28,9 @@ TWO_PERMITS: Final = WaitBounds(end=4, visits=1, permits=2)
 PERMITS_AND_IDS: Final = WaitBounds(end=3, visits=1, permits=2, rate=2)
 ONE_ID: Final = TenantBounds(end=8, claims=2, rate=1)
 TWO_IDS: Final = TenantBounds(end=8, claims=3, rate=2)
+PUSH_BETWEEN: Final = RequestBounds(pushes=2, sessions=2, acts=2, fails=1, moves=0)
+ONE_PUSH: Final = RequestBounds(pushes=1, sessions=2, acts=3, fails=0, moves=1)
+FOUR_ACTS: Final = RequestBounds(pushes=1, sessions=1, acts=4, fails=0, moves=0)
 
 
 class ModelBounds(NamedTuple):
@@ -100,6 +104,13 @@ def tenants_explored(bounds: TenantBounds, without: tenant_rate.Guard | None = N
     """All orders of steps of the holders of a shard with one tenant."""
     steps = partial(tenant_rate.steps, bounds=bounds, without=without)
     return explore(tenant_rate.TenantWorld(), steps, partial(tenant_rate.fault, rate=bounds.rate), lambda _: None)
+
+
+def requests_explored(bounds: RequestBounds, without: requests.Guard | None = None) -> Explored:
+    """All orders of steps of operators, producers and holders of one id."""
+    steps = partial(requests.steps, bounds=bounds, without=without)
+    forget = partial(requests.simpler, bounds=bounds)
+    return explore(requests.RequestedWorld(), steps, requests.fault, lambda _: None, forget=forget)
 
 
 def _lease(end: int, payloads: int, deepest: int | None = None) -> ModelBounds:
@@ -258,4 +269,45 @@ TENANTS: Final = ModelCase(
         ]
     ),
 )
-MODELS: Final = (LEASE, MOVING, SPANS, LIMITS, WAITS, TENANTS)
+_PUSH_BETWEEN: Final = ModelBounds("two payloads, two acts", partial(requests_explored, PUSH_BETWEEN))
+_ONE_PUSH: Final = ModelBounds("one payload, three acts, a move", partial(requests_explored, ONE_PUSH))
+_FOUR_ACTS: Final = ModelBounds("one payload, four acts", partial(requests_explored, FOUR_ACTS))
+REQUESTS: Final = ModelCase(
+    "requests",
+    "Two operators cancel, pause, edit and undo what waits under an id and what runs, by looks of before; holders "
+    "settle, fail and lose their lease, and the shard moves.",
+    [_PUSH_BETWEEN, _ONE_PUSH, _FOUR_ACTS],
+    [],
+    {
+        "honoured at the end": ("a cancelled job runs again", _ONE_PUSH),
+        "honoured on recovery": ("a cancelled job runs again", _ONE_PUSH),
+        "upto": ("a cancel takes what came later", _ONE_PUSH),
+        "newer": ("a cancel takes what came later", _ONE_PUSH),
+        "touched": ("a cancel takes what was changed later", _ONE_PUSH),
+        "held back": ("a paused job runs", _ONE_PUSH),
+        "rests while in flight": ("a paused job runs", _ONE_PUSH),
+        "own time": ("a job waits for ever", _FOUR_ACTS),
+        "a row goes": ("a payload is in two places", _ONE_PUSH),
+        "still waits": ("an undo changes what has changed since", _ONE_PUSH),
+        "failed since": ("an undo takes what has failed since", _PUSH_BETWEEN),
+        "died since": ("an undo takes what a dead holder had", _PUSH_BETWEEN),
+        "as it was seen": ("an edit undoes another one", _ONE_PUSH),
+        "requests travel": ("a paused job runs", _ONE_PUSH),
+    },
+    frozenset(
+        [
+            *(
+                "a push",
+                "a holder comes",
+                "for one payload",
+                "finds nothing to do",
+                "the lease is lost",
+                "settles done",
+            ),
+            *("settles returned", "settles failed", "and it is cancelled", "too late", "looks", "cancels: done"),
+            *("cancels: asked", "cancels: gone", "edits: waiting", "edits: runs", "edits: gone", "edits: changed"),
+            *("a pause", "a resume", "a put", "a take", "a edit", "ran meanwhile", "the shard moves"),
+        ]
+    ),
+)
+MODELS: Final = (LEASE, MOVING, SPANS, LIMITS, WAITS, TENANTS, REQUESTS)

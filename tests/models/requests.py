@@ -1,4 +1,4 @@
-"""A model of an operator's acts on one id: two operators cancel, pause, edit and undo while holders run it, and it moves.
+"""A model of acts on one id: two operators cancel, pause, edit and undo while holders run it, and its shard moves.
 
 What one script does is one step here. A holder loses its lease, and settles late all the same. An operator looks, and
 acts as late as it likes: a push, a claim or the other operator may come between. No two payloads are equal.
@@ -39,7 +39,7 @@ class Held(NamedTuple):
 
 
 class UndoRow(NamedTuple):
-    """By which an act can be undone. `stamp`: the last change then; `was`: the one before. `at_rest`: due at no time."""
+    """By which an act can be undone. `stamp`: the last change then; `was`: the one before. `at_rest`: never due."""
 
     run: int
     kind: Literal["put", "take", "edit"]
@@ -136,8 +136,8 @@ def steps(
     shard = world.shard
     if world.pushed < bounds.pushes:
         yield "a push", _push(world, without)
-    if (shard.session == 0 or shard.is_lost) and world.sessions < bounds.sessions and _has_work(shard):
-        yield "a holder comes", _acquired(world, without)
+    if (shard.session == 0 or shard.is_lost) and world.sessions < bounds.sessions:
+        yield from _comes(world, without)
     if shard.session and not shard.is_lost and world.sessions < bounds.sessions + 1:
         yield "the lease is lost", world._replace(shard=shard._replace(is_lost=True))
     for session in world.running:
@@ -150,8 +150,15 @@ def steps(
         yield "the shard moves", _moved(world, without)
 
 
-def _has_work(shard: RequestedShard) -> bool:
-    return bool(shard.flight) or _may_run(shard)
+def _comes(world: RequestedWorld, without: Guard | None) -> Iterator[tuple[str, RequestedWorld]]:
+    """For all that waits, or for the first payload of it: what is left behind keeps its record."""
+    if not (world.shard.flight or _may_run(world.shard)):
+        yield "a holder finds nothing to do", world
+        return
+    recovered = _recovered(world, without)._replace(sessions=world.sessions + 1)
+    yield "a holder comes", _claimed(recovered, len(recovered.shard.waiting))
+    if len(recovered.shard.waiting) > 1:
+        yield "a holder comes for one payload", _claimed(recovered, 1)
 
 
 def _may_run(shard: RequestedShard) -> bool:
@@ -167,31 +174,27 @@ def _waits(shard: RequestedShard, waiting: tuple[Held, ...], without: Guard | No
 def _push(world: RequestedWorld, without: Guard | None) -> RequestedWorld:
     shard, number = world.shard, world.pushed + 1
     entry = Held(shard.arrival + 1, number)
-    if shard.waiting:
-        after = shard._replace(waiting=(*shard.waiting, entry))
-    else:
-        after = _waits(shard, (entry,), without)
+    waiting = (*shard.waiting, entry)
+    after = shard._replace(waiting=waiting) if shard.waiting else _waits(shard, waiting, without)
     return world._replace(
         shard=after._replace(arrival=entry.arrival), pushed=number, versions=(*world.versions, (number, 0))
     )
 
 
-def _acquired(world: RequestedWorld, without: Guard | None) -> RequestedWorld:
-    world = _recovered(world, without)._replace(sessions=world.sessions + 1)
-    shard = world.shard
+def _claimed(world: RequestedWorld, count: int) -> RequestedWorld:
+    shard, broken = world.shard, world.broken
     if not _may_run(shard):
         return world
-    handed = {one.number for one in shard.waiting}
-    broken = world.broken
+    handed, left = shard.waiting[:count], shard.waiting[count:]
     if shard.paused:
         broken = "a paused job runs"
-    elif handed & world.doomed:
+    elif {one.number for one in handed} & world.doomed:
         broken = "a cancelled job runs again"
-    elif {(one.number, one.version) for one in shard.waiting} - {*world.versions}:
+    elif {(one.number, one.version) for one in handed} - {*world.versions}:
         broken = "a job runs with another payload than people were told"
-    claimed = shard._replace(
-        waiting=(), touched=0, flight=shard.waiting, session=world.sessions, is_lost=False, cancel=NONE
-    )
+    claimed = shard._replace(waiting=left, flight=handed, session=world.sessions, cancel=NONE)
+    if not left:
+        claimed = claimed._replace(touched=0)
     return world._replace(shard=claimed, running=world.running | {world.sessions}, broken=broken)
 
 

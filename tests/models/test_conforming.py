@@ -1,19 +1,15 @@
 """P1, P2, P3: the scripts do what the model of the lease says, whichever copies of calls arrive, and when."""
 
 from collections.abc import Iterable
-from functools import cache
-from hashlib import sha1
 from random import Random
 from typing import Final
 
-import msgspec
 import pytest
 
-from lowkiq_lambda.store.shard import backend
-from lowkiq_lambda.store.shard.scripts import Script, script
 from tests.kit.examples import examples, mostly_nightly
 from tests.kit.servers import Server
 from tests.models.conforming import LONGEST, play_traces, random_trace, tells_token
+from tests.models.planting import plant
 
 TRACES: Final = 1_000
 """A sixth of them in each check, twice as many at night."""
@@ -56,18 +52,7 @@ def test_a_script_without_a_guard_leaves_the_way_of_the_model(
 ) -> None:
     """Traces that find no planted fault would say nothing of the scripts."""
     old, new = GUARDS[guard]
-    changed: set[str] = set()
-
-    @cache
-    def without(name: str, groups: tuple[str, ...] = ()) -> Script:
-        source = script(name, groups).source.replace(old, new)
-        if source != script(name, groups).source:
-            changed.add(name)
-        return msgspec.structs.replace(
-            script(name, groups), source=source, sha=sha1(source.encode(), usedforsecurity=False).hexdigest()
-        )
-
-    monkeypatch.setattr(backend, "script", without)
+    changed = plant(monkeypatch, old, new)
     # One trace in some hundreds needs the token: it takes a whole session whose copies come behind another one.
     is_needed = tells_token if guard == "token" else bool
     seeds = (seed for seed in range(2 * TRACES) if is_needed(random_trace(Random(seed), LONGEST)))
