@@ -87,7 +87,7 @@ def test_without_any_of_its_guards_a_promise_to_operators_is_broken(guard: str) 
 def test_the_scripts_of_operators_go_the_way_of_the_model(
     make_app: MakeApp, clock: ManualClock, server: Server, queue_name: str
 ) -> None:
-    """What waits, runs, is asked for and can be undone is equal after each step; calls that come twice change nothing."""
+    """After each step what waits, runs, is asked for and can be undone is equal; two copies of a call are one."""
     labels = play_requests(make_app, clock, server.admin, queue_name, range(examples(TRACES)))
 
     assert [] == [word for word in SEEN if not any(word in label for label in labels)]
