@@ -261,7 +261,7 @@ def play_requests(
         conforming = ConformingRequests(make_app(), clock, admin, f"{queue_name}-{seed}")
         try:
             conforming.play(trace)
-        except AssertionError as wrong:
+        except (AssertionError, pytest.fail.Exception) as wrong:
             steps_made = "\n".join(label for label, _ in trace)
             raise AssertionError(f"trace {seed}: {wrong}\n{steps_made}") from wrong
         finally:

@@ -18,10 +18,11 @@ local function moved_row(row)
     for _, entry in ipairs(row[name] or {}) do all[#all + 1] = entry:sub(9, PLACE) end
     row[name] = row[name] and moved_all(row[name])
   end
-  if row.started then
-    local entries, progress = read_handed(row.started, 1)
+  for _, name in ipairs({'started', 'lost'}) do
+    local entries, progress = {}, nil
+    if row[name] then entries, progress = read_handed(row[name], 1) end
     for _, entry in ipairs(entries) do all[#all + 1] = entry:sub(9, PLACE) end
-    row.started = handed(moved_all(entries), progress)
+    row[name] = row[name] and handed(moved_all(entries), progress)
   end
   if has_headers then row.headers = found_at(all, headers_even, headers_odd) end
   row.old = row.old and moved(row.old)

@@ -51,12 +51,18 @@ local function take_from_record(id, record, entry)
   if left then call('HSET', jobs, id, left) else call('HDEL', jobs, id) end
 end
 
--- Of a started job: with its cursor, or one by one without it.
-local function replace_started(id, record, given, entry, replaced, keeps_cursor, counts)
+-- What a started job was handed, with this in place of the entry; and its progress.
+local function handed_with(given, entry, replaced)
   local entries, progress = read_handed(given, 1)
   for i, other in ipairs(entries) do
     if other == entry then entries[i] = replaced end
   end
+  return entries, progress
+end
+
+-- Of a started job: with its cursor, or one by one without it.
+local function replace_started(id, record, given, entry, replaced, keeps_cursor, counts)
+  local entries, progress = handed_with(given, entry, replaced)
   drop_started(id, record, given)
   if keeps_cursor then return keep_started(merge, id, entries, progress, call('HGET', jobs, id)) end
   local gone
@@ -65,6 +71,11 @@ local function replace_started(id, record, given, entry, replaced, keeps_cursor,
     if other == replaced then gone = went end
   end
   return gone
+end
+
+-- A head that is blocked stays so.
+local function note_head(t, from, to)
+  if t.head == redis.sha1hex(from:sub(PLACE + 1)) then t.head = redis.sha1hex(to:sub(PLACE + 1)) end
 end
 
 -- Returns whether it became one with an equal payload.
@@ -77,12 +88,37 @@ function replacing.replace_waiting(id, entry, given, payload, keeps_cursor)
     take_from_record(id, record, entry)
     gone = put_counted(counts, merge, id, replaced)
   end
-  if t.head == redis.sha1hex(entry:sub(PLACE + 1)) then t.head = redis.sha1hex(payload) end
+  note_head(t, entry, replaced)
   t.retry_counts = nil
   note_counts(id, t, counts, counted_in_flight(id))
   write_trouble(id, t)
   note_longest(payload)
   return gone and true or false
+end
+
+-- Into the row by which it can be undone: the payloads as they are now, and what a started job was handed, with its cursor, or
+-- `lost` with it.
+function replacing.note(row, given, payload, keeps_cursor)
+  local replaced = row.old:sub(1, PLACE) .. payload
+  if not given then
+    row.entries = {replaced}
+  elseif keeps_cursor then
+    row.entries, row.started = {}, started_of(row.id)
+  else
+    row.entries, row.lost = handed_with(given, row.old, replaced), given
+  end
+end
+
+-- What waits one by one is a started job again, as it was when it lost its cursor.
+function replacing.start_again(row, edited)
+  local id, t = row.id, read_trouble(row.id)
+  local counts = counts_of(id, t, call('HGET', jobs, id))
+  for _, entry in ipairs(row.entries) do take_from_record(id, call('HGET', jobs, id), entry) end
+  local entries, progress = read_handed(row.lost, 1)
+  keep_started(merge, id, entries, progress, call('HGET', jobs, id))
+  note_head(t, edited, row.old)
+  note_counts(id, t, counts, counted_in_flight(id))
+  write_trouble(id, t)
 end
 
 function replacing.replace_dead(id, entry, payload)

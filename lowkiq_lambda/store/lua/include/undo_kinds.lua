@@ -97,19 +97,22 @@ function UNDO.drop(row)
   forget(id, members)
 end
 
--- Another payload has its place: the old one comes back, with its cursor where it lost that.
+-- Another payload has its place: the old one comes back, with its cursor where it lost that, and loses it again.
 function UNDO.edit(row)
   local record, reason = marking.untouched_since(row)
   if not record then return reason end
   local id, payload = row.id, row.old:sub(PLACE + 1)
-  local edited = row.entries[1] or row.old
-  if row.started then
-    edited = row.old:sub(1, PLACE) .. replacing.entry_waiting(id, number_of_arrival(row.old)):sub(PLACE + 1)
+  local edited = replacing.entry_waiting(id, number_of_arrival(row.old))
+  local inverse = {id = id, old = edited, was = row.was, counts = row.counts, abandoned = row.abandoned}
+  local merged = false
+  if row.lost then
+    replacing.start_again(row, edited)
+    inverse.entries, inverse.started, inverse.loses = {}, started_of(id), 1
+  else
+    merged = replacing.replace_waiting(id, edited, row.started, payload, not row.loses)
+    replacing.note(inverse, row.started, payload, not row.loses)
   end
-  local merged = replacing.replace_waiting(id, edited, row.started, payload, row.started and true)
   enter('edited', {id, row.old:sub(1, PLACE), {old = redis.sha1hex(edited:sub(PLACE + 1)), new = redis.sha1hex(payload), by = 'undo'}})
-  local inverse = {id = id, old = edited, was = row.was, entries = {row.old}, counts = row.counts, abandoned = row.abandoned}
-  if row.started then inverse.entries, inverse.started = {}, started_of(id) end
   marking.set_touched(id, marking.stamp())
   inverse.stamp = marking.stamp()
   if not merged then undo_log.keep('edit', inverse) end

@@ -13,7 +13,8 @@ local function keep_waiting(id, entries, given, again, kind, lies)
   if again == nil then again = before[id] ~= nil end
   local row = {id = id, entries = entries, started = given, more = again or nil, lies = lies}
   local all = given and read_handed(given, 1) or entries
-  note_what_is_known(row, id, call('HGET', jobs, id), all, 0)
+  -- The count of the id is that of its oldest payload, which another row has.
+  note_what_is_known(row, id, not again and call('HGET', jobs, id), all, 0)
   -- Its pause may be over when it comes back.
   local pause = has_requests and requested.pause_of(id)
   row.at = pause and pause.p.due or call('ZSCORE', due, id) or nil

@@ -1,5 +1,5 @@
 --! keys jobs flight
---! needs shard action records flight started journal undo_rows replace_payload touched untouched retry_counts trouble
+--! needs shard action records flight journal undo_rows replace_payload touched untouched retry_counts trouble
 -- Puts another payload in the place of one that waits or is dead, if that is as it was seen.
 -- ARGV[4..9]: include/action.lua; [10] arrival number, [11] SHA-1 of the payload as it was seen, [12] the payload, [13] '1' to
 --   keep the cursor of a started job, else '', [14] who wants it, [15] the beginning of the old payload, as a text, [16] id.
@@ -31,11 +31,10 @@ local function enter_edit(id, entry)
 end
 
 local function edit_waiting(id, entry, given)
-  local row = {id = id, entries = {}, old = entry, was = touched_of(call('HGET', jobs, id))}
+  local row = {id = id, old = entry, was = touched_of(call('HGET', jobs, id))}
   enter_edit(id, entry)
   local merged = replacing.replace_waiting(id, entry, given, payload, keeps_cursor)
-  if not (given and keeps_cursor) then row.entries = {entry:sub(1, PLACE) .. payload} end
-  row.started = given and keeps_cursor and started_of(id) or nil
+  replacing.note(row, given, payload, keeps_cursor)
   marking.set_touched(id, marking.stamp())
   local t = read_trouble(id)
   local count = counts_of(id, t, call('HGET', jobs, id))[number]
