@@ -13,6 +13,7 @@ from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.editing import EditRefused, StoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
+from lowkiq_lambda.operate.presentation.masking import Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
 
 _SHOWN: Final = 200
@@ -26,8 +27,8 @@ edit back.
 """,
     epilogue="""EXIT CODES
   0    It is edited, or the payloads are printed.
-  1    Nothing was changed: the payload has changed or runs, or the answer was
-       not yes.
+  1    Nothing was changed: the payload has changed or runs, the app's mask
+       hides parts of it, or the answer was not yes.
   2    The command line, the payload, the settings or the app cannot work; or
        there is no terminal to ask at, and no --yes.
   3    Redis cannot be reached.
@@ -58,10 +59,10 @@ def edit(  # noqa: PLR0913 - the options of a command line
 ) -> int:
     """Edit; the exit code."""
     target = queue_of(app_of(app), queue)
-    there = target.operate.payloads(job_id)
+    there, masking = target.operate.payloads(job_id), Masking(target.app.config.mask, target.name)
     if arrival is None:
         for one in there:
-            say(_line(one))
+            say(_line(one, is_shown=masking.shows(job_id, one.payload)))
         return DONE
     if payload is None:
         raise ConfigError("Give --payload, as JSON.")
@@ -73,7 +74,10 @@ def edit(  # noqa: PLR0913 - the options of a command line
     if old is None:
         remark(f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again")
         return FAILED
-    if not yes and not agreed(f"Replace in {target.name} {_line(old)}"):
+    if not masking.shows(job_id, old.payload):
+        remark("the app's mask hides parts of this payload, and what is not seen cannot be edited")
+        return FAILED
+    if not yes and not agreed(f"Replace in {target.name} {_line(old, is_shown=True)}"):
         say(NOTHING)
         return NOT_APPLIED
     try:
@@ -85,8 +89,8 @@ def edit(  # noqa: PLR0913 - the options of a command line
         return FAILED
     except (JobError, ValueError) as error:
         raise ConfigError(str(error)) from error
-    subject = f"payload {arrival} of {visible(job_id)}: {reason.strip()}"
-    note(target.app, target.name, "edit", subject, 1, action_id=edited.action_id)
+    subject = f"payload {arrival} of {visible(job_id)}"
+    note(target.app, target.name, "edit", subject, 1, reason.strip(), action_id=edited.action_id)
     if json:
         write_json(edited)
         return DONE
@@ -96,6 +100,6 @@ def edit(  # noqa: PLR0913 - the options of a command line
     return DONE
 
 
-def _line(one: StoredPayload) -> str:
-    text = visible(payload_json(one.payload).decode(errors="replace"))
+def _line(one: StoredPayload, *, is_shown: bool) -> str:
+    text = visible(payload_json(one.payload).decode(errors="replace")) if is_shown else "(the app's mask hides parts)"
     return f"{one.arrival} {one.place}, score {one.score:.17g}: {text[:_SHOWN]}{'...' if len(text) > _SHOWN else ''}"

@@ -8,7 +8,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.acts.editing import Edited, EditRefused, StoredPayload, checked_reason
 from lowkiq_lambda.operate.presentation.formatting import visible
-from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
+from lowkiq_lambda.operate.presentation.masking import Masking
 
 NOT_ALLOWED = "You may not edit payloads: that is a right of its own, which editors have."
 
@@ -19,12 +19,7 @@ class NotSeen(ValueError):
 
 def is_seen(context: RequestContext, queue_name: str, job_id: str, payload: object) -> bool:
     """Whether the visitor sees the payload as it is."""
-    if isinstance(payload, bytes):
-        return False
-    try:
-        return bool(Masking(context.mask, queue_name).of(job_id, payload) == payload)
-    except MaskFailed:
-        return False
+    return not isinstance(payload, bytes) and Masking(context.mask, queue_name).shows(job_id, payload)
 
 
 class PayloadEdit(NamedTuple):

@@ -31,3 +31,10 @@ class Masking:
                 self._has_logged = True
                 logger.exception("the mask failed on a payload of queue %r, which is not shown", self._queue_name)
             raise MaskFailed from error
+
+    def shows(self, job_id: str, payload: object) -> bool:
+        """Whether it leaves the payload as it is: what is not seen cannot be edited."""
+        try:
+            return self._mask is None or (not isinstance(payload, bytes) and bool(self.of(job_id, payload) == payload))
+        except MaskFailed:
+            return False
