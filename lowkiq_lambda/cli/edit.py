@@ -64,18 +64,11 @@ def edit(  # noqa: PLR0913 - the options of a command line
         for one in there:
             say(_line(one, is_shown=masking.shows(job_id, one.payload)))
         return DONE
-    if payload is None:
-        raise ConfigError("Give --payload, as JSON.")
-    try:
-        value = msgspec.json.decode(payload.encode())
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise ConfigError(f"--payload is not JSON: {error}.") from error
+    value = _decoded(payload)
     old = next((one for one in there if one.arrival == arrival), None)
-    if old is None:
-        remark(f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again")
-        return FAILED
-    if not masking.shows(job_id, old.payload):
-        remark("the app's mask hides parts of this payload, and what is not seen cannot be edited")
+    if old is None or not masking.shows(job_id, old.payload):
+        gone = f"{visible(job_id)} has no payload {arrival} that waits or is dead: look again"
+        remark(gone if old is None else "the app's mask hides parts of this payload: what is not seen cannot be edited")
         return FAILED
     if not yes and not agreed(f"Replace in {target.name} {_line(old, is_shown=True)}"):
         say(NOTHING)
@@ -98,6 +91,15 @@ def edit(  # noqa: PLR0913 - the options of a command line
     again = f"; for ten minutes it can be undone: lowkiq undo {edited.action_id}" if edited.action_id else ""
     say(f"edited payload {arrival}, which is {edited.place}{merged}{again}")
     return DONE
+
+
+def _decoded(payload: str | None) -> object:
+    if payload is None:
+        raise ConfigError("Give --payload, as JSON.")
+    try:
+        return msgspec.json.decode(payload.encode())
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise ConfigError(f"--payload is not JSON: {error}.") from error
 
 
 def _line(one: StoredPayload, *, is_shown: bool) -> str:

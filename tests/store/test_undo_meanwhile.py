@@ -8,6 +8,7 @@ from lowkiq_lambda.store.shard.keys import REQUESTS
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.looks import pairs
+from tests.kit.started import Starter
 
 REASON = "a test"
 
@@ -61,6 +62,20 @@ def test_a_suspect_that_comes_back_in_its_pause_does_not_run(desk: Desk) -> None
     assert ["a", "b", "a", "b"] == ran(desk)
 
 
+def test_a_suspect_that_is_paused_while_it_is_in_flight_does_not_run_again(desk: Desk) -> None:
+    """Its holder gives it back as it was: a suspect, which goes first once its pause is over."""
+    desk.push([{"id": "a", "payload": 1}])
+    die_at_work(desk)
+    holder = Starter(desk.app, desk.worker, "a", b"")
+    assert ["a"] == desk.queue.pause_jobs(["a"]).in_flight
+    holder.settle(("a", "returned"))
+    desk.drain()
+    assert [1] == ran(desk)
+    desk.queue.resume_jobs(["a"])
+    desk.drain()
+    assert [1, 1] == ran(desk)
+
+
 def test_an_edit_of_what_a_dead_holder_had_can_be_undone(desk: Desk) -> None:
     """It has not run since the edit."""
     desk.push([{"id": "a", "payload": 1}])
@@ -87,9 +102,16 @@ def die_and_recover(desk: Desk) -> None:
     recover(desk)
 
 
-@pytest.mark.parametrize("happens", [fail_once, die_and_recover])
-def test_what_has_run_since_is_not_taken_though_it_waits_again(
-    make_desk: MakeDesk, happens: Callable[[Desk], None]
+def finish_the_first(desk: Desk) -> None:
+    """Its first payload is done, and the other one waits."""
+    desk.handler.meanwhile = lambda: desk.queue.pause_jobs(["a"])
+    desk.drain()
+    desk.queue.resume_jobs(["a"])
+
+
+@pytest.mark.parametrize(("happens", "left"), [(fail_once, [1, 2]), (die_and_recover, [1, 2]), (finish_the_first, [2])])
+def test_what_has_run_since_is_not_taken_though_some_of_it_waits(
+    make_desk: MakeDesk, happens: Callable[[Desk], None], left: list[int]
 ) -> None:
     """Where one payload runs at a time, those behind it, with the mark of the action, stay where they are."""
     desk = make_desk({"payloads_at_once": 1, "retry_in": lambda _self, _count: 600.0})
@@ -98,7 +120,7 @@ def test_what_has_run_since_is_not_taken_though_it_waits_again(
     happens(desk)
     again = desk.queue.undo(undone.action_id)
     assert (0, {"ran meanwhile": 1}) == (again.restored, again.skipped)
-    assert [1, 2] == [one.payload for one in desk.queue.payloads("a")]
+    assert left == [one.payload for one in desk.queue.payloads("a")]
 
 
 @pytest.mark.parametrize("kill", [False, True])
