@@ -1,7 +1,10 @@
 """Undo beside everything else that happens to a queue: nothing is lost, doubled, or done again."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import count
+from typing import Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,20 +12,45 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda import Batch, Worker
+from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.editing import EditRefused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.requests import Requested
 from tests.kit.apps import MakeApp
 from tests.kit.examples import examples
 from tests.kit.servers import Server
 from tests.kit.stored import stored
 from tests.kit.workers import declare
 
-if TYPE_CHECKING:
-    from lowkiq_lambda.operate.acts.bulk_actions import Changed
-
 IDS = ("a", "b", "c")
+EDITS = count(1)
+NUMBERS = 10_000
+"""An edit adds a multiple of this to a payload, which is the same one still."""
+
+
+def of_requested(answer: Requested) -> Changed:
+    """How many ids were cancelled at once, as other actions say it."""
+    return Changed(len(answer.at_once), answer.action_id, int(bool(answer.action_id)))
+
+
+def asked(_answer: Requested) -> Changed:
+    """Nothing that could be undone."""
+    return Changed(0)
+
+
+def edit_one(queue: QueueOperations, ids: Iterable[str]) -> Changed:
+    """Another payload in the place of the first that there is under these ids, unless it runs."""
+    for job_id in ids:
+        for one in queue.payloads(job_id)[:1]:
+            payload = int(str(one.payload)) % NUMBERS + NUMBERS * next(EDITS)
+            with suppress(EditRefused):
+                return Changed(1, queue.edit(job_id, one.arrival, payload, reason="a test").action_id, 1)
+    return Changed(0)
+
+
 FAILING = st.sampled_from([{*IDS}, {*IDS}, {"a", "b"}, {"c"}, set[str]()])
-ACTS = {
+ACTS: dict[str, Callable[[QueueOperations, list[str]], Changed]] = {
     "delete": lambda queue, ids: queue.waiting.delete(ids),
     "kill": lambda queue, ids: queue.waiting.kill(ids),
     "kill delayed": lambda queue, ids: queue.waiting.kill(ids, error="not now"),
@@ -32,6 +60,11 @@ ACTS = {
     "run now": lambda queue, ids: queue.waiting.run_now(ids),
     "unblock": lambda queue, ids: queue.unblock(ids),
     "skip": lambda queue, ids: queue.unblock(ids, "skip"),
+    "cancel": lambda queue, ids: of_requested(queue.cancel(ids)),
+    "cancel and kill": lambda queue, ids: of_requested(queue.cancel(ids, kill=True)),
+    "pause": lambda queue, ids: asked(queue.pause_jobs(ids, 45)),
+    "resume": lambda queue, ids: asked(queue.resume_jobs(ids)),
+    "edit": edit_one,
 }
 STEPS: SearchStrategy[Any] = st.tuples(
     st.sampled_from([*ACTS, *["undo"] * 6]), st.sampled_from([{*IDS}, {*IDS}, {"a", "b"}, {"c"}])
@@ -72,7 +105,7 @@ class UndoMachine(RuleBasedStateMachine):
             if job_id in self.failing:
                 batch.fail(job_id, "no")
             else:
-                self.done += [(job_id, payload) for payload in payloads]
+                self.done += [(job_id, payload % NUMBERS) for payload in payloads]
 
     @property
     def queue(self) -> QueueOperations:
@@ -85,7 +118,7 @@ class UndoMachine(RuleBasedStateMachine):
         places: Counter[tuple[str, int]] = Counter()
         for name, entries in (("waiting", 0), ("morgue", 2)):
             for job_id, job in found[name].items():
-                places.update((job_id, int(entry.payload)) for entry in job[entries])
+                places.update((job_id, int(entry.payload) % NUMBERS) for entry in job[entries])
         return places
 
     @rule(ids=st.lists(st.sampled_from(IDS), min_size=2, max_size=6), delay=st.sampled_from([None, 60.0]))
@@ -154,6 +187,17 @@ class UndoMachine(RuleBasedStateMachine):
         self.undone["restored"] += result.restored
         self.undone.update(result.skipped)
         self.actions += [result.action_id] if result.action_id else []
+
+    def teardown(self) -> None:
+        """Nothing waits for ever: all that is not dead is done once nobody holds it back."""
+        self.failing = set()
+        self.queue.resume_jobs(IDS)
+        self.queue.unblock(IDS)
+        self.clock.advance(601.0)
+        while self.app.drain():
+            self.clock.advance(601.0)
+        assert {} == stored(self.server.admin, self.shard)["waiting"]
+        self.nothing_is_doubled_and_what_is_done_stays_done()
 
     @invariant()
     def nothing_is_doubled_and_what_is_done_stays_done(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from lowkiq_lambda.store.shard.keys import REQUESTS
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.desk import Desk, MakeDesk
-from tests.kit.looks import pairs
+from tests.kit.looks import ids_of, pairs
 from tests.kit.started import Starter
 
 REASON = "a test"
@@ -69,11 +69,12 @@ def test_a_suspect_that_is_paused_while_it_is_in_flight_does_not_run_again(desk:
     holder = Starter(desk.app, desk.worker, "a", b"")
     assert ["a"] == desk.queue.pause_jobs(["a"]).in_flight
     holder.settle(("a", "returned"))
+    desk.push([{"id": "b", "payload": 2}])
     desk.drain()
-    assert [1] == ran(desk)
+    assert [1, 2] == ran(desk)
     desk.queue.resume_jobs(["a"])
     desk.drain()
-    assert [1, 1] == ran(desk)
+    assert [1, 2, 1] == ran(desk)
 
 
 def test_an_edit_of_what_a_dead_holder_had_can_be_undone(desk: Desk) -> None:
@@ -164,6 +165,18 @@ def test_an_edit_after_the_look_of_a_cancel_is_spared(desk: Desk) -> None:
     assert ["a"] == desk.queue.cancel(["a"]).gone
     (job,) = desk.queue.waiting.fetch(["a"])
     assert [2] == [payload for payload, _ in pairs(job)]
+
+
+def test_a_kill_whose_payload_was_requeued_is_not_undone(desk: Desk) -> None:
+    """Neither if the payload waits nor if it has run: it would come back a second time."""
+    desk.fail([{"id": "a", "payload": 1}, {"id": "b", "payload": 1}])
+    killed = desk.queue.waiting.kill(everything=True)
+    desk.queue.morgue.requeue(["a"])
+    desk.drain()
+    desk.queue.morgue.requeue(["b"])
+    undone = desk.queue.undo(killed.action_id)
+    assert (0, {"not dead any more": 2}) == (undone.restored, undone.skipped)
+    assert ["b"] == ids_of(desk.queue.waiting.list())
 
 
 def test_an_undo_that_comes_too_late_takes_its_rows_and_restores_nothing(desk: Desk) -> None:
