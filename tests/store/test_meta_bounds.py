@@ -1,4 +1,4 @@
-"""Numbers of a shard that no script can have written, because a double or an arrival number cannot hold the next one."""
+"""Numbers of a shard at their bounds, which no script has written, as the next one would not fit."""
 
 import pytest
 
