@@ -243,9 +243,7 @@ def test_cancelling_a_task_frees_an_id_only_with_its_head(
 
 
 @pytest.mark.parametrize("behind", [2, 20])
-def test_an_equal_payload_of_before_the_death_follows_its_head(
-    app: Lowkiq, queue_name: str, behind: int
-) -> None:
+def test_an_equal_payload_of_before_the_death_follows_its_head(app: Lowkiq, queue_name: str, behind: int) -> None:
     """It is one of those that waited then, though nothing came after it."""
     notes = Notes()
 
