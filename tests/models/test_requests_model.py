@@ -36,7 +36,7 @@ GUARDS: Final = {
     "rests while in flight": ("        if has_requests then rest_paused(id) end\n", ""),
     "own time": ("pause and pause.p.due or ", ""),
     "a row goes": ("  undo_log.drop(number, fields)\n", ""),
-    "still waits": ("if not waits(id, record, entry) then return nil, 'ran meanwhile' end", ""),
+    "still waits": ("if not lies_in(record, id, entry) then return nil, 'ran meanwhile' end", ""),
     "changed since": ("if touched_of(record) ~= row.stamp then return nil, 'changed since' end", ""),
     "failed since": ("if (counts[number] or -1) > (expected[number] or -1) then return nil, 'ran meanwhile' end", ""),
     "died since": ("if t.abandoned and not row.abandoned then return nil, 'ran meanwhile' end", ""),

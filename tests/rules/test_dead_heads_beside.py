@@ -240,3 +240,39 @@ def test_cancelling_a_task_frees_an_id_only_with_its_head(
     left = [name for name in ("head", "behind", "other") if name != tracked]
     assert blocked_ids == found
     assert [["head", "behind", "other"], *([] if blocked_ids else [left])] == [batch["a"] for batch in notes.batches]
+
+
+@pytest.mark.parametrize("behind", [2, 20])
+def test_an_equal_payload_of_before_the_death_follows_its_head(app: Lowkiq, queue_name: str, behind: int) -> None:
+    """It is one of those that waited then, though nothing came after it."""
+    notes = Notes()
+
+    def meanwhile(batch: Batch) -> None:
+        if len(notes.batches) == 1:
+            worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(1, behind + 1)])
+            worker.push("a", 1, score=1)
+        failing_first(notes)(batch)
+
+    notes.then = meanwhile
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop")
+    worker.push("a", 0, score=0)
+    app.drain()
+
+    (job,) = app.operate(worker).morgue.list()
+    assert [*range(behind + 1)] == [payload for payload, _ in job.payloads]
+    assert (1, {}) == (len(notes.batches), left_behind(app, worker))
+
+
+def test_a_follower_that_had_failed_leaves_no_count(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P7: the id is no retry any more once all of it is dead, so what is pushed next begins anew."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=1, dead_head="drop", payloads_at_once=1)
+    worker.push("a", 2, score=2)
+    app.drain()
+    worker.push("a", 1, score=1)
+    for _ in range(2):
+        clock.advance(60)
+        app.drain()
+
+    assert [[2], [1], [1]] == [batch["a"] for batch in notes.batches]
+    assert {} == left_behind(app, worker)

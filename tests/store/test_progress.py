@@ -138,6 +138,20 @@ def test_a_cursor_is_shown_as_it_was_saved(desk: Desk, cursor: Any) -> None:
     assert not job.progress.is_unreadable
 
 
+def test_progress_forgets_how_often_its_payloads_have_failed(desk: Desk) -> None:
+    """Of all that the job was handed, also of one that is not the oldest any more."""
+    desk.fail([{"id": "7", "payload": 2, "score": 2.0}])
+    desk.push([{"id": "7", "payload": 1, "score": 1.0}])
+    desk.clock.advance(100.0)
+    starter = Starter(desk.app, desk.worker, "7", HALFWAY)
+    assert [0.0] == [*desk.state()["counts"].values()]
+
+    starter.put_off(moved=True)
+
+    assert {} == desk.state()["counts"]
+    assert [-1.0] == [job.retry_count for job in desk.queue.waiting.fetch(["7"])]
+
+
 def test_a_page_of_started_jobs_is_read_in_bounded_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress counts among the bytes of a round trip, so a page of long cursors is several."""
     monkeypatch.setattr("lowkiq_lambda.operate.inspect.jobs.BYTES_AT_ONCE", 100_000)

@@ -1,20 +1,11 @@
---! keys due jobs box since errors suspects failures debouncing meta
---! needs receive_entries records payloads put wait flight started keep_error trouble retry_counts shard
+--! keys due jobs failures debouncing
+--! needs receive_entries records payloads wait flight started trouble retry_counts shard put_row
 --! with marks put_latest
 --! with expiry expiries
 --! gives receive_waiting
 -- Payloads that waited elsewhere, as carry_waiting.lua packs them, join those that were pushed here since; a second copy
 -- changes nothing. The notes of the id are those of the row: payloads here are new, and join the row as a push joins.
 local LATEST_OF = '\255'
-
-local function is_there(id, record, entry)
-  if not record then return false end
-  if is_in_box(record) then return call('ZSCORE', box, box_prefix(id) .. entry) ~= false end
-  for _, there in ipairs((entries_of(record))) do
-    if there == entry then return true end
-  end
-  return false
-end
 
 local function keep_touched(id, touched)
   local record = call('HGET', jobs, id)
@@ -61,10 +52,7 @@ local function receive_waiting(merge, row)
   receive_what_entries_have(row)
   local record, here = call('HGET', jobs, id), read_trouble(id)
   local counts, t = counts_of(id, here, record), row.trouble or here
-  for i = 1, row.counts and #row.counts or 0, 2 do
-    local arrival = row.counts[i]
-    counts[arrival] = math.max(counts[arrival] or -1, row.counts[i + 1])
-  end
+  add_counts(counts, row)
   if row.started and not started_of(id) then
     local entries, progress = read_handed(row.started, 1)
     if has_expiry and row.expiries then keep_expiries_of(entries, row) end
@@ -72,24 +60,18 @@ local function receive_waiting(merge, row)
       keep_started(merge, id, entries, progress, call('HGET', jobs, id))
     end
   end
-  local longest = 0
   for _, entry in ipairs(row.entries) do
-    longest = math.max(longest, #entry - PLACE)
-    if not is_there(id, call('HGET', jobs, id), entry) then
+    if not lies_in(call('HGET', jobs, id), id, entry) then
       if has_expiry and row.expiries then keep_expiries_of({entry}, row) end
       put_counted(counts, merge, id, entry)
     end
   end
   if row.touched ~= UNTOUCHED then keep_touched(id, row.touched) end
   wait(id, time_of(row))
-  if row.since then call('ZADD', since, row.since, id) end
-  if row.suspect then call('ZADD', suspects, row.suspect, id) end
-  if row.error then keep_error(errors, id, row.error) end
+  keep_notes(row)
   if row.failures then call('HSET', failures, id, cmsgpack.pack(row.failures)) end
   t.retry_counts = nil
-  -- Ids whose heads are blocked are counted where any ever were.
-  if t.blocked_since then call('HSETNX', meta, 'blocked', 0) end
   note_counts(id, t, counts)
   write_trouble(id, t)
-  if longest > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', longest) end
+  note_longest(row.entries)
 end

@@ -1,5 +1,5 @@
---! keys jobs box morgue morgue_payloads morgue_errors meta
---! needs action records payloads put flight started retry_counts trouble texts morgue
+--! keys jobs box morgue morgue_payloads morgue_errors
+--! needs action records payloads put flight started retry_counts trouble texts morgue put_row
 --! gives replacing
 -- Another payload in the place of one that waits, or that is dead: place, score, time and count stay.
 local replacing = {}
@@ -37,10 +37,6 @@ function replacing.entry_waiting(id, number)
 end
 
 function replacing.entry_dead(id, number) return entry_in(morgue_payloads, id, number) end
-
-local function note_longest(payload)
-  if #payload > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', #payload) end
-end
 
 -- Takes it out of its record, which may be left without any.
 local function take_from_record(id, record, entry)
@@ -92,7 +88,7 @@ function replacing.replace_waiting(id, entry, given, payload, keeps_cursor)
   t.retry_counts = nil
   note_counts(id, t, counts, counted_in_flight(id))
   write_trouble(id, t)
-  note_longest(payload)
+  note_longest({replaced})
   return gone and true or false
 end
 
@@ -125,6 +121,6 @@ function replacing.replace_dead(id, entry, payload)
   local prefix, place, size = box_prefix(id), entry:sub(1, PLACE), #morgue_members(id, LOOKED_AT_ONCE)
   kill(merge, id, place, payload, error_of(morgue_errors, id) or '', nil, nil, call('ZSCORE', morgue, id))
   forget(id, {prefix .. entry})
-  note_longest(payload)
+  note_longest({place .. payload})
   return call('ZSCORE', morgue_payloads, prefix .. place .. payload) == false or #morgue_members(id, LOOKED_AT_ONCE) < size
 end

@@ -9,7 +9,7 @@ end
 
 -- What HINCRBY accepts, and what a double holds exactly.
 local function whole(text)
-  return text:find('^%-?%d+$') and #text < 20 and math.abs(tonumber(text)) <= 2 ^ 53
+  return text:find('^%-?%d+$') and #text < 20 and math.abs(tonumber(text)) < 2 ^ 53
 end
 
 -- The second byte of what more than one byte stands for, by the first; as in RFC 3629.

@@ -113,7 +113,10 @@ local function check_meta(ttl)
     if COUNTS[i] == 'morgue_bytes' then recounts = not is_right end
   end
   for _, field in ipairs(TIMES) do check_field(field, finite, ttl) end
-  check_field('last_score', function(value) return tonumber(value) <= 2 ^ 53 end, ttl)
+  -- As a push needs them.
+  check_field('last_score', function(value) return tonumber(value) < 2 ^ 53 end, ttl)
+  check_field('arrival', function(value) return tonumber(value) < 2 ^ 48 end, ttl)
+  check_field('max_len', function(value) return tonumber(value) < 2 ^ 53 end, ttl)
   check_field('recovery', function(value)
     local answer = table_in(value)
     return answer and type(answer[1]) == 'number' and type(answer[2]) == 'table' and (answer[3] == nil or type(answer[3]) == 'string')

@@ -1,5 +1,5 @@
 --! keys due flight suspects since refs expiries
---! needs records put flight started retry_counts trouble wait blocked_head morgue journal in_use
+--! needs records put flight started retry_counts trouble wait blocked_head morgue journal in_use put_row
 --! needs undo_rows undo_put undo_take undo_morgue undo_lay untouched replace_payload
 --! with tracking mark_items end_items revive_items
 --! with headers join_headers
@@ -133,9 +133,7 @@ function UNDO.time(row)
   if row.trouble then
     if row.trouble.blocked_since and not head_of(id, row.trouble) then return 'changed since' end
     local counts = counts_of(id, t, true)
-    for i = 1, row.counts and #row.counts or 0, 2 do
-      counts[row.counts[i]] = math.max(counts[row.counts[i]] or -1, row.counts[i + 1])
-    end
+    add_counts(counts, row)
     t.blocked_since, t.head, t.blamed = row.trouble.blocked_since, row.trouble.head, row.trouble.blamed
     note_counts(id, t, counts)
     write_trouble(id, t)

@@ -1,5 +1,5 @@
---! keys due jobs box retry since errors suspects failures meta flight refs rows morgue
---! needs records payloads put flight started keep_error failures morgue_bytes trouble retry_counts wait shard action journal touched untouched comes_before in_use
+--! keys due jobs retry errors failures flight refs rows morgue
+--! needs records flight started keep_error failures morgue_bytes trouble retry_counts wait shard action journal touched untouched comes_before in_use put_row
 --! with marks put_latest marks
 --! with expiry expiries
 --! with tracking items mark_items
@@ -20,15 +20,6 @@ local function keep_expiries_again(found)
   for i = 1, #found, 2 do write_expiries({found[i], found[i + 1]}) end
 end
 
-local function lies_already(id, record, entry)
-  if not record then return false end
-  if is_in_box(record) then return call('ZSCORE', box, box_prefix(id) .. entry) ~= false end
-  for _, there in ipairs((entries_of(record))) do
-    if there == entry then return true end
-  end
-  return false
-end
-
 local function is_superseded(id, entries)
   local mark = has_marks and marks_of({id})[1]
   return mark and #entries > 0 and comes_before(entries[#entries]:sub(1, 8), mark)
@@ -38,7 +29,7 @@ end
 local function put_all(id, row, counts)
   local put_entries, merged = {}, false
   for _, entry in ipairs(row.entries) do
-    if not lies_already(id, call('HGET', jobs, id), entry) then
+    if not lies_in(call('HGET', jobs, id), id, entry) then
       if put_counted(counts, merge, id, entry) then merged = true else put_entries[#put_entries + 1] = entry end
     end
   end
@@ -72,9 +63,7 @@ local function put_again(row, word)
   local inverse = {id = id, entries = {}, was = record and touched_of(record) or UNTOUCHED, more = row.more}
   inverse.due_before = record and call('ZSCORE', due, id) or nil
   local counts = counts_of(id, here, record)
-  for i = 1, row.counts and #row.counts or 0, 2 do
-    counts[row.counts[i]] = math.max(counts[row.counts[i]] or -1, row.counts[i + 1])
-  end
+  add_counts(counts, row)
   if has_tracking and row.refs then revive(row.refs) end
   if has_expiry and row.expiries then keep_expiries_again(row.expiries) end
   local merged = false
@@ -90,11 +79,8 @@ local function put_again(row, word)
   wait(id, due_again(row, record, is_flown, keeps_own))
   inverse.due = call('ZSCORE', due, id)
   if not keeps_own then
-    if row.since then call('ZADD', since, row.since, id) end
-    if row.suspect then call('ZADD', suspects, row.suspect, id) end
-    if row.error then keep_error(errors, id, row.error) end
+    keep_notes(row)
     if row.failures then keep_failures(id, row.failures) end
-    if t.blocked_since then call('HSETNX', meta, 'blocked', 0) end
   elseif row.error and next(counts) and call('HEXISTS', errors, id) == 0 then
     keep_error(errors, id, row.error)
   end
@@ -103,9 +89,7 @@ local function put_again(row, word)
   t.retry_counts = nil
   note_counts(id, t, counts, is_flown and counted_in_flight(id) or nil)
   write_trouble(id, t)
-  local longest = tonumber(call('HGET', meta, 'max_len') or 0)
-  for _, entry in ipairs(row.entries) do longest = math.max(longest, #entry - PLACE) end
-  call('HSET', meta, 'max_len', longest)
+  note_longest(row.entries)
   marking.set_touched(id, marking.stamp())
   inverse.stamp, inverse.counts, inverse.abandoned = marking.stamp(), row.counts, t.abandoned and 1 or nil
   -- A payload that joined a later push is one with that.

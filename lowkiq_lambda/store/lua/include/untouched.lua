@@ -1,5 +1,5 @@
---! keys jobs box meta
---! needs touched payloads put flight started retry_counts trouble
+--! keys jobs meta
+--! needs touched payloads flight started retry_counts trouble put_row
 --! gives marking
 -- Whether what an action has put among what waits is as it left it: neither run, failed, merged nor touched since.
 local marking = {}
@@ -18,14 +18,6 @@ function marking.set_touched(id, touched)
   call('HSET', jobs, id, is_in_box(record) and record:sub(1, 1) .. touched or record_of(entries_of(record), touched))
 end
 
-local function waits(id, record, entry)
-  if is_in_box(record) then return call('ZSCORE', box, box_prefix(id) .. entry) ~= false end
-  for _, there in ipairs((entries_of(record))) do
-    if there == entry then return true end
-  end
-  return false
-end
-
 -- `row`: `entries` and `started`, as they were left; `stamp`, the last push then; and `counts` of them.
 -- Returns the record of the id, or nil and why not.
 function marking.untouched_since(row)
@@ -37,7 +29,7 @@ function marking.untouched_since(row)
     for _, entry in ipairs((read_handed(row.started, 1))) do all[#all + 1] = entry end
   end
   for _, entry in ipairs(row.entries) do
-    if not waits(id, record, entry) then return nil, 'ran meanwhile' end
+    if not lies_in(record, id, entry) then return nil, 'ran meanwhile' end
   end
   if touched_of(record) ~= row.stamp then return nil, 'changed since' end
   local t, expected = read_trouble(id), {}
