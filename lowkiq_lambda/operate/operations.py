@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.operate.lowkiq_names import Actions, Queries
     from lowkiq_lambda.operate.queue_operations import QueueOperations
     from lowkiq_lambda.schedules.schedules import Schedules
-    from lowkiq_lambda.store.shard.duty_claims import DutyState
+    from lowkiq_lambda.store.shard.duty_claims import DutyLook, DutyState
     from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.views.jobs import FoundIds
     from lowkiq_lambda.views.queues import MetricsByQueue, Overview, Span, Stats
@@ -162,6 +162,14 @@ class Operations:
         core = self.core
         # Whether a queue is on its way to other shards, its declaration says.
         core.queues.all_current()
+        looks = self.duty_looks()
+        return [state for look in looks for state in duty_states(core.backend, look, core.config.redis_retry_for)]
+
+    def duty_looks(self) -> "list[DutyLook]":
+        """The looks that `duties` is made of, by what is known of the queues; private."""
+        from lowkiq_lambda.store.shard.duty_claims import DutyKey, DutyLook  # noqa: PLC0415 - imported lazily: cold start
+
+        core = self.core
         periods = [(duty.name, duty.every) for duty in core.housekeeping.duties.values()]
         if core.housekeeping.follows_tasks:
             from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start
@@ -183,8 +191,8 @@ class Operations:
             from lowkiq_lambda.declare.duty import ALERTS, ALERTS_EVERY  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((ALERTS, ALERTS_EVERY))
-        states = duty_states(core.backend, core.queues, periods, core.config.redis_retry_for)
-        return [*states, *self.schedules.duty_states()] if core.housekeeping.fires_schedules else states
+        own = DutyLook(DutyKey.of(core.queues, prefix=core.backend.prefix), periods)
+        return [own, self.schedules.duty_look()] if core.housekeeping.fires_schedules else [own]
 
 
 def _inspector(core: "Core") -> "Inspector":

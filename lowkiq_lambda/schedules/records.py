@@ -57,10 +57,36 @@ class ScheduleView:
 def views(declared: Iterable[ScheduleEntry], rows: Sequence[EntryRow], now: Mapping[str, float]) -> list[ScheduleView]:
     """All entries, by queue and name; `now` by queue."""
     entries = {(entry.queue_name, entry.name): entry for entry in declared}
-    by_key: dict[tuple[str, str], list[EntryRow]] = {key: [] for key in entries}
+    by_key = {**{key: [] for key in entries}, **rows_by_entry(rows)}
+    return [_view(key, entries.get(key), rows_of_entry, now[key[0]]) for key, rows_of_entry in sorted(by_key.items())]
+
+
+def rows_by_entry(rows: Iterable[EntryRow]) -> dict[tuple[str, str], list[EntryRow]]:
+    """The records of each entry, by queue and name."""
+    by_key: dict[tuple[str, str], list[EntryRow]] = {}
     for row in rows:
         by_key.setdefault((row.shard.queue_name, row.name), []).append(row)
-    return [_view(key, entries.get(key), rows_of_entry, now[key[0]]) for key, rows_of_entry in sorted(by_key.items())]
+    return by_key
+
+
+def late_by(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> float | None:
+    """Seconds for which its oldest planned time has not been decided; 0 if all are, None if nobody has declared it."""
+    if not (view.entry and view.is_on):
+        return 0.0
+    since = _counts_since(view, rows)
+    planned = None if since is None else next(view.entry.times.after(since), None)
+    if since is None:
+        return None
+    return 0.0 if planned is None else max(0.0, now - planned)
+
+
+def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
+    """The last planned time that was decided, or since when the entry's times count; None if unknown."""
+    digest = view.entry.times.digest if view.entry else ""
+    since = [row.record.known[digest][0] for row in rows if digest in row.record.known]
+    times = [row.record.since for row in rows if row.record.since is not None]
+    last = [view.last] if view.last is not None and (since or times) else []
+    return max([*since, *times, *last], default=None)
 
 
 def newest(rows: Iterable[EntryRow]) -> tuple[NotedFiring, ...]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.schedules.run_time import RunTimeEntries
     from lowkiq_lambda.schedules.tick import EntryTicker
     from lowkiq_lambda.schedules.waves import Ticked
-    from lowkiq_lambda.store.shard.duty_claims import DutyState
+    from lowkiq_lambda.store.shard.duty_claims import DutyLook, DutyState
     from lowkiq_lambda.store.shard.entries import NotedFiring
 
 
@@ -190,11 +190,17 @@ class Schedules:
 
     def duty_states(self) -> "list[DutyState]":
         """When entries were looked at last, and what came of it."""
-        from lowkiq_lambda.schedules.tick import FireDuty  # noqa: PLC0415 - imported lazily: cold start
-        from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - as above
+        from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - imported lazily: cold start
 
-        core, period = self._core, (FireDuty.name, FireDuty.every)
-        return duty_states(core.backend, core.queues, [period], core.config.redis_retry_for, self._duty_scope())
+        return duty_states(self._core.backend, self.duty_look(), self._core.config.redis_retry_for)
+
+    def duty_look(self) -> "DutyLook":
+        """The look that `duty_states` is made of; private."""
+        from lowkiq_lambda.schedules.tick import FireDuty  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.store.shard.duty_claims import DutyKey, DutyLook  # noqa: PLC0415 - as above
+
+        key = DutyKey.of(self._core.queues, self._duty_scope(), self._core.backend.prefix)
+        return DutyLook(key, [(FireDuty.name, FireDuty.every)])
 
     def _add(self, entry: ScheduleEntry) -> None:
         self._timetable.add(entry)

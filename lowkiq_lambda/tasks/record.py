@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendUnavailable, NoSuchTask, ShardDamaged
-from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.backend import Backend, ScriptCall
 from lowkiq_lambda.store.shard.keys import TASK_SLOT, TasksRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
 from lowkiq_lambda.tasks.views import State, TaskSummary
@@ -164,6 +164,14 @@ class LookReply(ReplyShape, frozen=True):
     over: list[bytes]
 
 
+class OpenTasksReply(ReplyShape, frozen=True):
+    """The reply of open_tasks.lua: how many there are, and ids, each with its record behind it."""
+
+    scripts = ("open_tasks",)
+    count: int
+    tasks: list[bytes]
+
+
 class ListTasksReply(ReplyShape, frozen=True):
     """The reply of list_tasks.lua: ids, each with its time and its record behind it."""
 
@@ -255,6 +263,17 @@ class TaskRecords:
 
     def _call(self, name: str, args: Sequence[Argument]) -> Reply:
         return self.backend.call(script(name, (TASK_SLOT,)), self._slot, args, self._retry_for)
+
+
+def open_tasks_call(prefix: str, most: int) -> ScriptCall:
+    """The call for open tasks, so many of them; `prefix`: of the app's keys."""
+    return script("open_tasks", (TASK_SLOT,)), TasksRef(prefix), [most]
+
+
+def open_tasks_in(reply: Reply) -> tuple[int, list[Stored]]:
+    """How many tasks are open, and those in the reply."""
+    parts = OpenTasksReply.of(reply)
+    return parts.count, [*_readable(parts.tasks)]
 
 
 def _stored(task_id: str, text: bytes) -> Stored:

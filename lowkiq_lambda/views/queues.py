@@ -177,7 +177,8 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
 
     `mismatch`: why its numbers mean nothing, in a sentence: it was made with another declaration than the app has.
     `moves_to`: the number of shards that it is on its way to, if it is. Then `shards_count` is that of the old and the
-    new ones, and of what is on its way at most `twice` records count in both.
+    new ones, and of what is on its way at most `twice` records count in both. `times`: what Redis has of the times of
+    the last hour or half of it, by the number of each half hour.
     """
 
     name: str
@@ -187,6 +188,7 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     mismatch: str = ""
     moves_to: int | None = None
     twice: int = 0
+    times: Mapping[int, bytes] = {}
 
     @property
     def mismatched(self) -> bool:

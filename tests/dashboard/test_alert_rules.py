@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Config, Lowkiq, Rate
 from lowkiq_lambda.cli.alerts.board import board_file
 from lowkiq_lambda.cli.alerts.rules import RULES, rules_file
 from lowkiq_lambda.cli.program import execute
@@ -48,7 +48,7 @@ tests:
           - exp_labels: {queue: orders, severity: warning}
             exp_annotations:
               summary: 'Queue orders: 50% of the ids fail'
-              description: 'The page of errors groups them; retries go on meanwhile.'
+              description: '`lowkiq errors orders` groups them; retries go on meanwhile.'
   - interval: 1m
     input_series:
       - series: 'lowkiq_processes{state="running"}'
@@ -73,10 +73,12 @@ tests:
 
 @pytest.fixture
 def served(own_server: Server, clock: ManualClock) -> dict[str, set[str]]:
-    """The names of the metrics of an app with a duty, after some work, each with its labels."""
+    """The names of the metrics of an app with all that has numbers, after some work, each with its labels."""
     own_server.admin.config_set("maxmemory", 1_000_000_000)
     with closing_app(Lowkiq(Config(redis_url=own_server.url, verify=0.5), clock=clock)) as app:
-        declare(app, "orders", Notes()).push_many(jobs_of("abc"))
+        orders = declare(app, "orders", Notes(), max_running=1, rate=Rate(1_000, 1))
+        app.every(60, orders, id="nightly", name="sync")
+        app.task("import").push_many(orders, jobs_of("abc"))
         app.drain()
         auth = Auth(tokens=[Token("prometheus", SCRAPER, "reader")])
         browser = Browser(dashboard(app, auth=auth, clock=clock))
@@ -107,7 +109,7 @@ def test_rules_are_of_metrics_that_are_served(served: dict[str, set[str]]) -> No
     assert {} == {
         rule.name: missing
         for rule in RULES
-        if (missing := unserved(served, rule.expression, OF_RULES.findall(rule.summary)))
+        if (missing := unserved(served, rule.expression, OF_RULES.findall(rule.summary + rule.advice)))
     }
     assert {"lowkiq_queue_nothing"} == unserved(served, "lowkiq_queue_nothing > 0")
     assert {"id"} == unserved(served, 'lowkiq_queue_length{id="a"}')

@@ -32,8 +32,8 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "GET queues": (lambda _, browser: browser.get("/api/v1/queues"), 2),
     "GET errors": (lambda _, browser: browser.get("/api/v1/errors"), 6),
     "GET schedules": (lambda _, browser: browser.get("/api/v1/schedules"), 3),
-    # One for all queues and servers; the others are of processes and duties.
-    "GET metrics": (lambda _, browser: browser.get("/metrics"), 6),
+    # One for all queues and servers; one of all else, and one of open tasks.
+    "GET metrics": (lambda _, browser: browser.get("/metrics"), 2),
     "the search": (lambda _, browser: browser.get("/search?q=1"), 6),
     "the page of errors": (lambda _, browser: browser.get("/errors"), 6),
     "the page of schedules": (lambda _, browser: browser.get("/schedules"), 6),

@@ -1,7 +1,7 @@
 """A board of Grafana about an app."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
@@ -27,6 +27,12 @@ def _lines(title: str, unit: str, *expressions: tuple[str, str]) -> Panel:
     return Panel(title, "timeseries", unit, 12, expressions)
 
 
+def _quantiles(which: str) -> Iterator[tuple[str, str]]:
+    buckets = f"sum by (queue, le) (rate(lowkiq_queue_{which}_seconds_bucket{_OF}[$__rate_interval]))"
+    for percent in (50, 95):
+        yield f"histogram_quantile({percent / 100}, {buckets})", f"{{{{queue}}}} p{percent}"
+
+
 PANELS: Final = (
     _number("Done a second", f"sum(rate(lowkiq_queue_done_total{_OF}[5m]))", "ops"),
     _number(
@@ -43,8 +49,19 @@ PANELS: Final = (
     _lines("Failures by queue", "ops", (f"rate(lowkiq_queue_failed_total{_OF}[5m])", "{{queue}}")),
     _lines("Lag by queue", "s", (f"lowkiq_queue_lag_seconds{_OF}", "{{queue}}")),
     _lines("Waiting by queue", "short", (f"lowkiq_queue_length{_OF}", "{{queue}}")),
-    _lines("Wait until a batch begins", "s", (f"lowkiq_queue_waited_seconds{_OF}", "{{queue}} p{{quantile}}")),
-    _lines("Run time of a batch", "s", (f"lowkiq_queue_took_seconds{_OF}", "{{queue}} p{{quantile}}")),
+    _lines("Wait until a batch begins", "s", *_quantiles("waited")),
+    _lines("Run time of a batch", "s", *_quantiles("took")),
+    Panel(
+        *("Waits by how long they were", "heatmap", "s", 12),
+        ((f"sum by (le) (increase(lowkiq_queue_waited_seconds_bucket{_OF}[$__rate_interval]))", "{{le}}"),),
+    ),
+    _lines(
+        "Shards at work under a limit",
+        "short",
+        (f"lowkiq_limit_running{_OF}", "{{queue}}"),
+        (f"lowkiq_limit_max_running{_OF}", "{{queue}} at most"),
+        (f"lowkiq_limit_waiting_shards{_OF}", "{{queue}} waiting"),
+    ),
     _lines(
         "Kept back",
         "s",
@@ -64,7 +81,13 @@ PANELS: Final = (
         ("lowkiq_redis_memory_bytes", "{{server}}"),
         ("lowkiq_redis_memory_limit_bytes", "{{server}} limit"),
     ),
-    _lines("Late duties", "s", ("lowkiq_duty_late_seconds", "{{duty}}")),
+    _lines("Items of open tasks", "short", ("lowkiq_open_task_items", "{{status}}")),
+    _lines(
+        "Late schedules and duties",
+        "s",
+        (f"lowkiq_schedule_late_seconds{_OF}", "{{queue}}"),
+        ("lowkiq_duty_late_seconds", "{{duty}}"),
+    ),
     _lines("Failed runs of duties", "short", ("lowkiq_duty_failures", "{{duty}}")),
 )
 
@@ -121,7 +144,13 @@ def _panels() -> list[Mapping[str, Any]]:
                 "gridPos": {"x": x, "y": y, "w": panel.width, "h": height},
                 "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
                 "targets": [
-                    {"refId": chr(ord("A") + place), "datasource": _SOURCE, "expr": expression, "legendFormat": legend}
+                    {
+                        "refId": chr(ord("A") + place),
+                        "datasource": _SOURCE,
+                        "expr": expression,
+                        "legendFormat": legend,
+                        "format": panel.kind if panel.kind == "heatmap" else "time_series",
+                    }
                     for place, (expression, legend) in enumerate(panel.expressions)
                 ],
             }

@@ -19,6 +19,7 @@ class AlertRule(NamedTuple):
 _QUEUE: Final = "Queue {{ $labels.queue }}"
 _FAILED: Final = "rate(lowkiq_queue_failed_total[15m])"
 _DONE: Final = "rate(lowkiq_queue_done_total[15m])"
+_TOOK: Final = "histogram_quantile(0.95, sum by (queue, le) (rate(lowkiq_queue_took_seconds_bucket[30m]{})))"
 RULES: Final = (
     AlertRule(
         "LowkiqRedisAway",
@@ -58,7 +59,15 @@ RULES: Final = (
         "5m",
         "warning",
         f"{_QUEUE}: the oldest due job has waited for {{{{ $value | humanizeDuration }}}}",
-        "Open the queue on the dashboard: it says whether jobs fail, hang, or are more than the processes can do.",
+        "`lowkiq why {{ $labels.queue }}` says whether jobs fail, hang, or are more than the processes can do.",
+    ),
+    AlertRule(
+        "LowkiqQueueSlow",
+        f"{_TOOK.format('')} > 3 * {_TOOK.format(' offset 1d')} and {_TOOK.format('')} > 1",
+        "15m",
+        "warning",
+        f"{_QUEUE}: 5% of the batches take {{{{ $value | humanizeDuration }}}} or more, three times yesterday's",
+        "Look at what the handler calls: `lowkiq why {{ $labels.queue }}` says whether the queue is late by that.",
     ),
     AlertRule(
         "LowkiqQueueFailing",
@@ -66,7 +75,7 @@ RULES: Final = (
         "5m",
         "warning",
         f"{_QUEUE}: {{{{ $value | humanizePercentage }}}} of the ids fail",
-        "The page of errors groups them; retries go on meanwhile.",
+        "`lowkiq errors {{ $labels.queue }}` groups them; retries go on meanwhile.",
     ),
     AlertRule(
         "LowkiqDeadJobs",
@@ -74,7 +83,7 @@ RULES: Final = (
         "0m",
         "warning",
         f"{_QUEUE}: jobs have died",
-        "Open the morgue, the list of dead jobs; `lowkiq requeue` has them tried again.",
+        "`lowkiq ls {{ $labels.queue }} --in morgue` lists them; `lowkiq requeue` has them tried again.",
     ),
     AlertRule(
         "LowkiqBlockedIds",
@@ -82,7 +91,7 @@ RULES: Final = (
         "5m",
         "warning",
         f"{_QUEUE}: {{{{ $value }}}} ids are blocked by a dead head",
-        "`lowkiq unblock` lets them go on.",
+        "`lowkiq unblock {{ $labels.queue }}` lets them go on.",
     ),
     AlertRule(
         "LowkiqPausedWork",
@@ -90,7 +99,7 @@ RULES: Final = (
         "5m",
         "warning",
         f"{_QUEUE} is paused, and its oldest due job has waited for {{{{ $value | humanizeDuration }}}}",
-        "`lowkiq resume` ends the pause.",
+        "`lowkiq resume {{ $labels.queue }}` ends the pause.",
     ),
     AlertRule(
         "LowkiqLimitedWork",
@@ -98,7 +107,31 @@ RULES: Final = (
         "15m",
         "warning",
         f"{_QUEUE}: limits have kept a job back for {{{{ $value | humanizeDuration }}}}",
-        "Compare the limit with what comes in on the page of limits.",
+        "Compare the limit with what comes in: `lowkiq limits {{ $labels.queue }}`.",
+    ),
+    AlertRule(
+        "LowkiqScheduleLate",
+        "lowkiq_schedule_late_seconds > 300",
+        "5m",
+        "critical",
+        f"{_QUEUE}: a planned time of {{{{ $value | humanizeDuration }}}} ago has not fired",
+        "Start the daemon, or deploy the function that does housekeeping; `lowkiq schedules list` names the entry.",
+    ),
+    AlertRule(
+        "LowkiqScheduleBroken",
+        'lowkiq_schedule_entries{state="broken"} > 0',
+        "0m",
+        "critical",
+        f"{_QUEUE}: {{{{ $value }}}} schedule entries cannot fire",
+        "Correct them: `lowkiq schedules list` says why.",
+    ),
+    AlertRule(
+        "LowkiqTaskItemsLost",
+        'lowkiq_open_task_items{status="lost"} > 0',
+        "0m",
+        "critical",
+        "{{ $value }} jobs of open tasks are gone from Redis",
+        "Find out who deletes keys, or whether Redis evicts them: `lowkiq doctor`; `lowkiq tasks` lists the tasks.",
     ),
     AlertRule(
         "LowkiqMorgueTrimmed",

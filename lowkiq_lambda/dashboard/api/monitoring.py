@@ -10,9 +10,11 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import BackendError, LowkiqError
-from lowkiq_lambda.dashboard.api.server_metrics import escaped, of_servers, of_work, times
+from lowkiq_lambda.dashboard.api.server_metrics import escaped, of_gauges, of_servers
+from lowkiq_lambda.dashboard.api.time_histograms import TimeHistograms
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.engine.heartbeat import VERSION
+from lowkiq_lambda.operate.gauges import read_gauges
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics
 
@@ -127,15 +129,20 @@ METRIC_FAMILIES: Final = (
 )
 
 
-def show(context: RequestContext) -> Response:
+class MetricsPage:
     """The metrics of all queues; without Redis only that it is away."""
-    app = context.app
-    try:
-        measured = [*_measured(app)]
-    except BackendError:
-        measured = []
-    text = "".join(f"{line}\n" for line in (*_of_app(is_up=bool(measured)), *measured))
-    return Response(text, media_type=MEDIA_TYPE)
+
+    def __init__(self) -> None:
+        self._times = TimeHistograms()
+
+    def __call__(self, context: RequestContext) -> Response:
+        """The text."""
+        try:
+            measured = [*_measured(context.app, self._times)]
+        except BackendError:
+            measured = []
+        text = "".join(f"{line}\n" for line in (*_of_app(is_up=bool(measured)), *measured))
+        return Response(text, media_type=MEDIA_TYPE)
 
 
 def _of_app(*, is_up: bool) -> Iterator[str]:
@@ -158,15 +165,16 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
                 yield f"{_OF_QUEUES}_{family.name}{labels[queue]} {getattr(metrics, family.field)!r}"
 
 
-def _measured(app: Lowkiq) -> Iterator[str]:
+def _measured(app: Lowkiq, times: TimeHistograms) -> Iterator[str]:
     """A mismatched queue must not hide the others."""
     with app.operate.overview() as overview:
         queues = [*overview.queues]
         yield from lines({queue.name: None if queue.mismatch else queue.now for queue in queues})
-        yield from times((queue.name, queue.history) for queue in queues if not queue.mismatch)
+        sound = [queue for queue in queues if not queue.mismatch]
+        yield from times.lines(sound)
         yield from of_servers(overview.servers)
         now = overview.at
-    yield from of_work(app.operate, now)
+    yield from of_gauges(read_gauges(app.operate, [queue.name for queue in sound if queue.now.limited]), now)
 
 
 def _head(prefix: str, family: MetricFamily) -> Iterator[str]:

@@ -13,7 +13,6 @@ from lowkiq_lambda.dashboard.api import (
     job_requests,
     jobs,
     limits,
-    monitoring,
     openapi,
     reshard,
     runs,
@@ -22,7 +21,7 @@ from lowkiq_lambda.dashboard.api import (
     tasks,
     tenants,
 )
-from lowkiq_lambda.dashboard.api.monitoring import HealthCheck
+from lowkiq_lambda.dashboard.api.monitoring import HealthCheck, MetricsPage
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
 from lowkiq_lambda.dashboard.context import Site, get
 
@@ -105,7 +104,7 @@ def routes(site: Site) -> list[BaseRoute]:
     """The routes of the API."""
     return [
         get(site, "/healthz", HealthCheck(site.now)),
-        get(site, "/metrics", monitoring.show),
+        get(site, "/metrics", MetricsPage()),
         get(site, f"{PREFIX}/openapi.json", openapi.openapi_endpoint(OPERATIONS)),
         *(each.route(site) for each in OPERATIONS),
     ]

@@ -10,7 +10,7 @@ from lowkiq_lambda.operate.doctor.words import several, time
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.verify.record import read_records
 from lowkiq_lambda.reshard.duty import STANDS_STILL
-from lowkiq_lambda.schedules.records import ScheduleView, views
+from lowkiq_lambda.schedules.records import ScheduleView, late_by, rows_by_entry, views
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
 from lowkiq_lambda.store.shard.history import LATE
@@ -82,9 +82,7 @@ def schedule_findings(operations: Operations, states: Sequence[QueueState], back
     shards = [shard for state in states for shard in state.shards]
     rows = EntryStore(backend, operations.core.config.redis_retry_for).rows(with_timetable(shards))
     declared = [entry for entry in operations.schedules.declared if entry.queue_name in now]
-    by_name: dict[tuple[str, str], list[EntryRow]] = {}
-    for row in rows:
-        by_name.setdefault((row.shard.queue_name, row.name), []).append(row)
+    by_name = rows_by_entry(rows)
     for view in views(declared, rows, now):
         trouble = _trouble_of(view, by_name.get(view.key, []), now[view.queue_name])
         if trouble:
@@ -99,27 +97,17 @@ def _trouble_of(view: ScheduleView, rows: Sequence[EntryRow], now: float) -> tup
         return "warning", "it is switched off", "Switch it on: app.schedules.enable(worker, name)."
     if view.entry is None:
         return None
-    since = _counts_since(view, rows)
-    if since is None:
+    late = late_by(view, rows, now)
+    if late is None:
         sentence = "no process that fires entries has declared it yet"
         return "warning", sentence, "Deploy this code to the daemon, or to the function that does housekeeping."
-    planned = next(view.entry.times.after(since), None)
-    if planned is None or now - planned <= LATE:
+    if late <= LATE:
         return None
     return (
         "broken",
-        f"it stands still: the time of {time(now - planned)} ago is not decided",
+        f"it stands still: the time of {time(late)} ago is not decided",
         ("Start the daemon, or deploy the function that does housekeeping; LOWKIQ_SCHEDULES must not be false there."),
     )
-
-
-def _counts_since(view: ScheduleView, rows: Sequence[EntryRow]) -> float | None:
-    """The last planned time that was decided, or since when the entry's times count; None if unknown."""
-    digest = view.entry.times.digest if view.entry else ""
-    since = [row.record.known[digest][0] for row in rows if digest in row.record.known]
-    times = [row.record.since for row in rows if row.record.since is not None]
-    last = [view.last] if view.last is not None and (since or times) else []
-    return max([*since, *times, *last], default=None)
 
 
 def _found(check: str, mark: Mark, sentence: str, advice: str, about: str) -> Finding:

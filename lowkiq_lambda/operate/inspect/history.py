@@ -60,8 +60,7 @@ def command(queue_name: str, requested: Sequence[Window], prefix: str) -> ExtraC
 
 def history(reply: object, requested: Sequence[Window], span: Span, now: float) -> QueueHistory:
     """The history in the command's reply; an empty one if the reply is an error."""
-    stored = zip(requested, reply if isinstance(reply, list) else (), strict=False)
-    arrays = {window: data for window, data in stored if isinstance(data, bytes)}
+    arrays = _arrays_in(reply, requested)
     kind, length, step = SPANS[span]
     written_at = now - UNWRITTEN
     # Up to now rather than to the last whole point, so that a long span is up to date each minute.
@@ -78,6 +77,11 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
     )
 
 
+def times_in(reply: object, requested: Sequence[Window]) -> Mapping[int, bytes]:
+    """The arrays of times in the command's reply, by number."""
+    return {number: data for (kind, number), data in _arrays_in(reply, requested).items() if kind is TIMES}
+
+
 def times_of_hour(
     backend: Backend, queue_name: str, at: float, shares: Sequence[float], retry_for: float
 ) -> list[float] | None:
@@ -92,6 +96,11 @@ def times_of_hour(
     )
     reached = _reached([data for data in reply if isinstance(data, bytes)], BUCKETS)
     return [_quantile(reached, share) for share in shares] if reached[-1] else None
+
+
+def _arrays_in(reply: object, requested: Sequence[Window]) -> Windows:
+    stored = zip(requested, reply if isinstance(reply, list) else (), strict=False)
+    return {window: data for window, data in stored if isinstance(data, bytes)}
 
 
 def _arrays_of(arrays: Windows, kind: Kind) -> list[bytes]:

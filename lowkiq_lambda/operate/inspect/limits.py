@@ -1,6 +1,5 @@
 """The limits of a queue for people: set at run time, taken back, and explained."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +10,7 @@ from lowkiq_lambda.declare.worker import Worker, queues_before
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.store.shard.admitting import visits_running
+from lowkiq_lambda.store.shard.backend import ScriptCall
 from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, StatusReply, script
@@ -138,15 +138,22 @@ class QueueLimits:
         running = visits_running(self._reader.backend, queue_name, self._reader.retry_for)
         return WaitView(queue_name, running.running)
 
-    def _reply(self) -> QueueLimitsReply:
+    @property
+    def look(self) -> ScriptCall:
+        """The call for a `QueueLimitsReply`; private."""
         worker = self._worker
-        rate: Sequence[Argument] = ("", "") if worker.rate is None else (worker.rate.ids, worker.rate.per)
+        rate: tuple[Argument, Argument] = ("", "") if worker.rate is None else (worker.rate.ids, worker.rate.per)
         most = "" if worker.max_running is None else worker.max_running
-        return QueueLimitsReply.of(self._call("queue_limits", [most, *rate]))
+        return script("queue_limits", (LIMITS,)), self._queue, [most, *rate]
+
+    def _reply(self) -> QueueLimitsReply:
+        return QueueLimitsReply.of(self._reader.backend.call(*self.look, self._reader.retry_for))
 
     def _change(self, limits: bytes) -> int:
         """The number of the change."""
-        return SetLimitsReply.of(self._call("set_limits", [limits])).change
+        reader = self._reader
+        reply = reader.backend.call(script("set_limits", (LIMITS,)), self._queue, [limits], reader.retry_for)
+        return SetLimitsReply.of(reply).change
 
     def _mark(self, change: int, mark: str) -> None:
         reader, marked = self._reader, 0
@@ -160,10 +167,6 @@ class QueueLimits:
             raise
         everywhere = ",".join(str(shard.number) for shard in reader.shards)
         reader.backend.publish(self._queue.channel, everywhere)
-
-    def _call(self, name: str, args: Sequence[Argument]) -> list[Any]:
-        reader = self._reader
-        return reader.backend.call(script(name, (LIMITS,)), self._queue, args, reader.retry_for)
 
 
 def _is_limited(_shard: object, reply: list[Any]) -> bool:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from lowkiq_lambda.operate.inspect.current_totals import SeenQueue, current_totals
-from lowkiq_lambda.operate.inspect.history import command, history, windows
+from lowkiq_lambda.operate.inspect.history import command, history, times_in, windows
 from lowkiq_lambda.store.server.vitals import info_fields
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Overview, QueueOverview, ServerView, Span
@@ -34,6 +34,7 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
                     shards_count=len(shards),
                     # Before the numbers are taken, as the server is still at work on them.
                     history=history(done, spans, span, asked_at),
+                    times=times_in(done, spans),
                     mismatch=mismatch,
                     moves_to=shards.layout.after if shards.layout.is_moving else None,
                     twice=shards.layout.twice_at_most,

@@ -5,9 +5,9 @@ from typing import Final, Literal, overload
 
 import msgspec
 
-from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.backend import Backend, ScriptCall
 from lowkiq_lambda.store.shard.keys import PROCESS_SLOT, ProcessesRef
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape, script
 from lowkiq_lambda.views.processes import Process
 
 GONE_AFTER: Final = 60.0
@@ -39,8 +39,7 @@ class Processes(Sequence[Process]):
     def __init__(self, backend: Backend, retry_for: float) -> None:
         self._backend = backend
         self._retry_for = retry_for
-        self._slot = ProcessesRef(backend.prefix)
-        self._all = self._read()
+        self._all = processes_in(backend.call(*processes_call(backend.prefix), retry_for))
 
     @overload
     def __getitem__(self, index: int) -> Process: ...
@@ -68,17 +67,23 @@ class Processes(Sequence[Process]):
         if not isinstance(value, Process | str):
             raise TypeError(f"A process is one of those listed, or its id, not {value!r}.")
         process_id = value if isinstance(value, str) else value.id
-        return OrderReply.of(self._call("order_process", [process_id, order])).status == b"OK"
+        code = script("order_process", (PROCESS_SLOT,))
+        reply = self._backend.call(code, ProcessesRef(self._backend.prefix), [process_id, order], self._retry_for)
+        return OrderReply.of(reply).status == b"OK"
 
-    def _read(self) -> list[Process]:
-        reply = ProcessesReply.of(self._call("list_processes", []))
-        orders = dict(zip(reply.orders[::2], reply.orders[1::2], strict=True))
-        records = zip(reply.alive[::2], reply.alive[1::2], strict=True)
-        processes = [*_readable(float(reply.now), records, orders)]
-        return sorted(processes, key=lambda process: (process.is_gone, process.host, process.since, process.id))
 
-    def _call(self, name: str, args: Sequence[Argument]) -> Reply:
-        return self._backend.call(script(name, (PROCESS_SLOT,)), self._slot, args, self._retry_for)
+def processes_call(prefix: str) -> ScriptCall:
+    """The call that lists them; `prefix`: of the app's keys."""
+    return script("list_processes", (PROCESS_SLOT,)), ProcessesRef(prefix), ()
+
+
+def processes_in(reply: Reply) -> list[Process]:
+    """Those in the reply, in their order."""
+    parts = ProcessesReply.of(reply)
+    orders = dict(zip(parts.orders[::2], parts.orders[1::2], strict=True))
+    records = zip(parts.alive[::2], parts.alive[1::2], strict=True)
+    processes = [*_readable(float(parts.now), records, orders)]
+    return sorted(processes, key=lambda process: (process.is_gone, process.host, process.since, process.id))
 
 
 def _readable(now: float, records: Iterable[tuple[bytes, bytes]], orders: dict[bytes, bytes]) -> Iterator[Process]:

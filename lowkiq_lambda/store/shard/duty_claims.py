@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
-from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.backend import Backend, ScriptCall
 from lowkiq_lambda.store.shard.keys import DUTIES, PREFIX, Pick
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, StatusReply, script
 
@@ -124,13 +124,6 @@ class DutyClaims:
         args = [claim.nonce, claim.name, error, "" if again_in is None else again_in]
         return StatusReply.of(self._call("finish_duty", args, retry_for)).status == b"OK"
 
-    def states(self, duties: Sequence[Period], retry_for: float) -> list[DutyRecord]:
-        """The record of each duty. Raises BackendError."""
-        args: list[Argument] = []
-        for duty in duties:
-            args += duty
-        return [_record(duty) for duty in DutyStatesReply.of(self._call("duty_states", args, retry_for)).duties]
-
     def _call(self, name: str, args: Sequence[Argument], retry_for: float) -> Reply:
         return self._backend.call(script(name, (DUTIES,)), self._key, args, retry_for)
 
@@ -170,14 +163,26 @@ class DutyState:
     """Of the last run, if that failed, or did not report its end."""
 
 
-def duty_states(
-    backend: Backend, queue_names: Iterable[str], duties: Sequence[Period], retry_for: float, scope: str = ""
-) -> list[DutyState]:
-    """The state of each; `scope` as in `DutyKey.of`. Raises BackendError."""
-    if not duties:
-        return []
-    records = DutyClaims(backend, queue_names, scope).states(duties, retry_for)
-    return [_duty_state(name, every, record) for (name, every), record in zip(duties, records, strict=True)]
+class DutyLook(NamedTuple):
+    """A look at duties that share a record: the call for it, and what its reply tells."""
+
+    key: DutyKey
+    duties: Sequence[Period]
+
+    @property
+    def call(self) -> ScriptCall:
+        """The call of the script."""
+        return script("duty_states", (DUTIES,)), self.key, [part for duty in self.duties for part in duty]
+
+    def states(self, reply: Reply) -> list[DutyState]:
+        """The state of each duty."""
+        records = map(_record, DutyStatesReply.of(reply).duties)
+        return [_duty_state(name, every, record) for (name, every), record in zip(self.duties, records, strict=True)]
+
+
+def duty_states(backend: Backend, look: DutyLook, retry_for: float) -> list[DutyState]:
+    """The state of each duty of the look. Raises BackendError."""
+    return look.states(backend.call(*look.call, retry_for)) if look.duties else []
 
 
 def _duty_state(name: str, every: float, record: DutyRecord) -> DutyState:

@@ -64,7 +64,7 @@ class EntryStore:
     def rows(self, shards: Iterable[ShardRef]) -> list[EntryRow]:
         """All records of the shards: one round trip for each node. Raises BackendError."""
         reader = ShardReader(self._backend, self._retry_for)
-        rows_of_shards = reader.read("entry_records", dict.fromkeys(shards, ()), _rows)
+        rows_of_shards = reader.read("entry_records", dict.fromkeys(shards, ()), rows_in)
         return [row for rows in rows_of_shards for row in rows]
 
     def put(  # noqa: PLR0913 - what a record is made of
@@ -96,7 +96,8 @@ class EntryStore:
         return StatusReply.of(reply).status.decode()
 
 
-def _rows(shard: ShardRef, reply: Reply) -> list[EntryRow]:
+def rows_in(shard: ShardRef, reply: Reply) -> list[EntryRow]:
+    """The records in a reply of entry_records.lua."""
     fields = EntryRecordsReply.of(reply).fields
     pairs = zip(fields[::2], fields[1::2], strict=True)
     return [EntryRow(shard, name.decode(), _record(packed)) for name, packed in pairs]
