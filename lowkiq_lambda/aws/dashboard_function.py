@@ -86,8 +86,8 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
 _SHUT: Final[dict[str, Any]] = {
     "statusCode": 503,
     "headers": {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store"},
-    "body": "The dashboard is shut: it has no password (LOWKIQ_DASHBOARD_SECRET_ARN, LOWKIQ_DASHBOARD_PASSWORD), "
-    "a weak one, or cannot read it. The function's log says why.\n",
+    "body": "The dashboard is shut: it has no account (LOWKIQ_DASHBOARD_ACCOUNTS, LOWKIQ_DASHBOARD_SECRET_ARN), "
+    "a weak password, or cannot read it. The function's log says why.\n",
     "isBase64Encoded": False,
 }
 

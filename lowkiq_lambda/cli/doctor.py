@@ -15,7 +15,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import app_of
-from lowkiq_lambda.operate.doctor.checkup import check_up
+from lowkiq_lambda.operate.doctor.checkup import check_up, shared_password
 from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, Need, PromiseView
 from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
 from lowkiq_lambda.operate.presentation.formatting import visible
@@ -187,13 +187,20 @@ def _sums(check: CheckUp) -> str:
 
 
 def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
-    """Those of the schedules of the stack, and of the group that `lowkiq stack schedules` makes for it."""
+    """Those of the schedules of the stack, of the group of `lowkiq stack schedules`, and of its dashboard."""
     from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
-    from lowkiq_lambda.aws.drain_schedules.deployed import DeployError  # noqa: PLC0415 - as above
+    from lowkiq_lambda.aws.drain_schedules.deployed import (  # noqa: PLC0415 - as above
+        DeployError,
+        function_environment,
+        stack_outputs,
+    )
     from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above
 
     try:
         coverage = coverage_of(app, stack)
+        # Not every stack has a dashboard.
+        dashboard = stack_outputs(stack).get("DashboardFunctionName", "")
+        variables = function_environment(dashboard) if dashboard else {}
     except DeployError as error:
         yield _found("unknown", str(error), "The docs (drain-schedules.md) list the rights that this needs.")
         return
@@ -203,6 +210,7 @@ def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
         yield _found("ok", "each housekeeping run starts drains of the shards that have work")
     elif not coverage.missing:
         yield _found("ok", f"each of the {coverage.shards} shards is drained by a schedule that fires")
+    yield from shared_password(variables, "aws", dashboard)
 
 
 def _found(mark: Mark, sentence: str, advice: str = "", about: str = "") -> Finding:

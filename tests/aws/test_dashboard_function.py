@@ -148,7 +148,7 @@ def test_without_a_password_nobody_gets_in(app: Lowkiq, caplog: pytest.LogCaptur
     answer = Client(Entrance({}, lambda: app, str)).ask()
 
     assert 503 == answer["statusCode"]
-    assert "LOWKIQ_DASHBOARD_PASSWORD" in answer["body"]
+    assert "LOWKIQ_DASHBOARD_ACCOUNTS" in answer["body"]
     assert "no authentication" in caplog.text
 
 

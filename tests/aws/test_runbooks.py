@@ -11,6 +11,8 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
+from lowkiq_lambda.cli.catalog import every_command
+
 ROOT: Final = Path(__file__).parents[2]
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 PARTS: Final = ("## What it means", "## What to look at first", "## What to do", "## When it ends")
@@ -29,6 +31,19 @@ def test_each_alarm_has_its_page_and_each_page_its_alarm(templates: dict[str, di
     named = {page for template in templates.values() for page in named_pages(template).values()}
 
     assert {path.relative_to(ROOT).as_posix() for path in RUNBOOKS.glob("*.md")} == named
+
+
+def test_each_alarm_tells_the_next_step(templates: dict[str, dict[str, Any]]) -> None:
+    """Whoever is woken by it need not open a page first: it names a command, and AWS takes no more letters."""
+    resources = [one for template in templates.values() for one in template["Resources"].values()]
+    alarms = [one for one in resources if isinstance(one, dict) and one["Type"] == "AWS::CloudWatch::Alarm"]
+    texts = [alarm["Properties"]["AlarmDescription"] for alarm in alarms]
+    named = [re.findall(r"\blowkiq ([a-z][a-z-]+(?: run)?)", text) for text in texts]
+
+    assert all(named), texts
+    assert {command for commands in named for command in commands} <= {*every_command()}
+    assert "why" in {command for commands in named for command in commands}
+    assert 1_024 >= max(map(len, texts))
 
 
 def test_each_page_of_the_stack_tells_what_it_means_what_to_do_and_when_it_ends(template: dict[str, Any]) -> None:

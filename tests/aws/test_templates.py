@@ -183,6 +183,11 @@ def test_the_formed_parameters_take_what_the_library_makes(template: dict[str, A
     def passes(name: str, value: str) -> bool:
         return re.fullmatch(template["Parameters"][name]["AllowedPattern"], value) is not None
 
+    accounts = f"olga:operator:{hashed('a long password')},ben:reader:{hashed('another long one')}"
+    assert passes("DashboardAccounts", accounts)
+    auth = DashboardSettings.from_env({"LOWKIQ_DASHBOARD_ACCOUNTS": accounts}).auth()
+    assert ["olga", "ben"] == [*auth.accounts]
+    assert not passes("DashboardAccounts", "olga:operator:a long password")
     assert passes("DashboardReaderPassword", hashed("a long password"))
     assert passes("DashboardTokens", f"prometheus:reader:sha256:{digest},deploy:operator:sha256:{digest}")
     assert passes("DashboardOperators", "cognito:groups=operators,email=*@example.org")

@@ -9,7 +9,7 @@ from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
-PRIVATE = {"core", "inspector", "reader", "runner"}
+PRIVATE = {"core", "duty_looks", "inspector", "reader", "runner"}
 """Names without an underscore that code of the library needs, and that are private by contract."""
 
 

@@ -25,6 +25,21 @@ def test_on_a_good_server_all_promises_hold(own: Server) -> None:
     assert own.url.split("@")[-1] in checked.server
 
 
+def test_a_password_that_operators_share_is_told(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the environment of this command, until somebody has an account; it never has the password."""
+    with app_on(own.url) as app:
+        monkeypatch.setenv("LOWKIQ_DASHBOARD_PASSWORD", "a long password")
+        shared = check_up(app.operate)
+        monkeypatch.setenv("LOWKIQ_DASHBOARD_ACCOUNTS", "olga:operator:another password")
+        own_ones = check_up(app.operate)
+
+    ((mark, says),) = marks(shared, "accounts")
+    assert ("warning", False) == (mark, "a long password" in str(shared))
+    assert "share one password" in says
+    assert ["accounts"] == [need.check for need in shared.needs]
+    assert [] == marks(own_ones, "accounts")
+
+
 def test_an_address_that_other_programs_read_too_is_told(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """REDIS_URL serves if LOWKIQ_REDIS_URL is missing, and is the cache of many platforms. Nothing is broken by it."""
     monkeypatch.setenv("REDIS_URL", own.url)

@@ -13,6 +13,7 @@ from local.cloud import push
 from local.demo.source import bundled_history
 from local.replay.jobs import COUNTED, FILES, NEWEST, ApplyChanges, app
 from lowkiq_lambda import Worker
+from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.stack.cloud.deployment import Deployment
 from lowkiq_lambda.views.queues import QueueMetrics
@@ -22,6 +23,7 @@ from tests.kit.servers import LocalCloud, Server
 from tests.kit.waiting import eventually
 
 PASSWORD: Final = "streng geheim"  # noqa: S105 - of a page that only the tests see
+OLGAS: Final = "olga's own word"
 QUEUE: Final = ApplyChanges.queue_name
 SCHEDULED: Final = (0, 1, 2, 3)
 """The shards that have a schedule at first: all but the last."""
@@ -46,6 +48,7 @@ class Stack:
             RedisUrl=server.url,
             AppModule="jobs:app",
             ShardIndexes=_listed(SCHEDULED),
+            DashboardAccounts=f"olga:operator:{hashed(OLGAS)}",
             DashboardSecretArn=self.deployment.keep_secret(PASSWORD),
         )
         self._server = server

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from tests.e2e.stack import BY_HAND, PASSWORD, QUEUE, Stack
+from tests.e2e.stack import BY_HAND, OLGAS, PASSWORD, QUEUE, Stack
 from tests.kit.servers.ports import HOST
 from tests.kit.serving import Served
 from tests.kit.steering import confirm, expect_done
@@ -66,6 +66,15 @@ def test_numbers_are_for_those_who_have_the_password(stack: Stack) -> None:
     assert [401, 401, 303, 200, 200] == [said.status for said in (unknown, wrong, right, page, stats)]
     assert QUEUE.encode() in page.body
     assert QUEUE.encode() in stats.body
+
+
+def test_a_person_comes_in_by_their_own_password(stack: Stack) -> None:
+    """The account of a parameter of the stack: the page calls her by her name."""
+    right = ask(stack, "POST", "/sign-in", urlencode({"password": OLGAS}))
+    page = ask(stack, "GET", "/", Cookie=str(right.headers["set-cookie"]).partition(";")[0])
+
+    assert (303, 200) == (right.status, page.status)
+    assert b"olga" in page.body
 
 
 def test_files_are_fetched_once(stack: Stack) -> None:

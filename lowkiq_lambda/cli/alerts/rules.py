@@ -91,7 +91,7 @@ RULES: Final = (
         "5m",
         "warning",
         f"{_QUEUE}: {{{{ $value }}}} ids are blocked by a dead head",
-        "`lowkiq unblock {{ $labels.queue }}` lets them go on.",
+        "`lowkiq unblock {{ $labels.queue }} --all` lets them go on.",
     ),
     AlertRule(
         "LowkiqPausedWork",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
@@ -34,7 +35,7 @@ def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
     """
     core = operations.core
     backend = LookingBackend(core.backend)
-    findings = [*_source(core, os.environ), *_server(core, backend)]
+    findings = [*_source(core, os.environ), *shared_password(os.environ, "server"), *_server(core, backend)]
     queues = read_queues(core, backend)
     memory = [*memory_views(queues.found, backend)]
     findings += memory_findings(memory)
@@ -99,6 +100,25 @@ def _source(core: Core, environ: Mapping[str, str]) -> Iterator[Finding]:
         sentence = "the server is that of REDIS_URL, which may be the cache of other programs"
         advice = f"If it is, set {variable_of('redis_url')}."
         yield Finding(section="server", check="address", mark="ok", says=sentence, advice=advice)
+
+
+def shared_password(environ: Mapping[str, str], section: Section, about: str = "") -> Iterator[Finding]:
+    """A warning where these variables give people of the dashboard a shared password, and nobody an account."""
+    is_set = {name for name in (*_NAMING, *_SHARED) if environ.get(variable_of(name), "").strip()}
+    if is_set & {*_SHARED} and not is_set & {*_NAMING}:
+        yield Finding(
+            section=section,
+            check="accounts",
+            mark="warning",
+            says="all operators of the dashboard share one password, so activity does not say who did what",
+            advice=f"Give each person an account: name:operator:password in {variable_of('dashboard_accounts')}, the "
+            "parameter DashboardAccounts of a stack.",
+            about=about,
+        )
+
+
+_SHARED: Final = ("dashboard_password", "dashboard_secret_arn")
+_NAMING: Final = ("dashboard_accounts", "dashboard_claims")
 
 
 def _processes(core: Core, backend: LookingBackend, processes: list[Process]) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ ORDER: Final = (
         "morgue",
     ),
     *("other queues", "payload types", "slow", "clock", "versions", "quiet", "address", "user", "processes", "keys"),
+    "accounts",
 )
 """The checks of each mark, worst first."""
 _HAVE_ACTS: Final = {"actions/queue", "tenants", "waiting", "errors", "limits", "morgue"}

@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.drain_schedules import coverage
+from lowkiq_lambda.aws.drain_schedules import coverage, deployed
 from lowkiq_lambda.cli import main
+from lowkiq_lambda.cli.doctor import stack_findings
 from lowkiq_lambda.settings.loading import load_app
 from tests.aws.schedules.command import DONE, FAILED, Run, WriteApp, push
 from tests.aws.schedules.outputs import StackSchedules
@@ -97,6 +98,29 @@ def test_ticks_that_fan_out_leave_no_shard_out(
 
     assert without_ticks == "broken Orders: shards 0, 1, 2 have no schedule, and housekeeping starts no drains"
     assert told(app) == "ok : each housekeeping run starts drains of the shards that have work"
+
+
+@pytest.mark.parametrize(
+    ("variables", "marks"),
+    [
+        ({"LOWKIQ_DASHBOARD_SECRET_ARN": "arn"}, ["warning"]),
+        ({"LOWKIQ_DASHBOARD_SECRET_ARN": "arn", "LOWKIQ_DASHBOARD_ACCOUNTS": "olga:operator:scrypt:1"}, []),
+        ({"LOWKIQ_DASHBOARD_CLAIMS": "iam", "LOWKIQ_DASHBOARD_SECRET_ARN": "arn"}, []),
+        ({"LOWKIQ_DASHBOARD_ACCOUNTS": " "}, []),
+    ],
+)
+def test_a_stack_whose_operators_share_a_password_is_told(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], marks: list[str]
+) -> None:
+    """The dashboard's function says who comes in; nobody is named who shares."""
+    monkeypatch.setattr(coverage, "coverage_of", lambda _app, _stack: coverage.Coverage(1, fans_out=False, missing={}))
+    monkeypatch.setattr(deployed, "stack_outputs", lambda _stack: {"DashboardFunctionName": "shop-dashboard"})
+    monkeypatch.setattr(deployed, "function_environment", lambda _name: variables)
+
+    found = [one for one in stack_findings(Lowkiq(), "shop") if one.check == "accounts"]
+
+    assert marks == [one.mark for one in found]
+    assert all("DashboardAccounts" in one.advice and one.about == "shop-dashboard" for one in found)
 
 
 def test_a_move_names_the_shards_that_a_stack_would_not_drain(
