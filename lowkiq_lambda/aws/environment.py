@@ -67,6 +67,11 @@ def environment() -> Environment:
     find_redis(app, settings)
     if not app.workers:
         raise ConfigError(f"{settings.app} declares no worker: import the modules that declare them.", setting="app")
+    if app.core.housekeeping.alerts:
+        logger.warning(
+            "no function sends the alerts of Config(alert=...): without a daemon beside the stack nobody does. The "
+            "stack's alarms tell the topic of its parameter AlarmTopicArn"
+        )
     return Environment(settings, app)
 
 

@@ -86,6 +86,22 @@ def test_a_variable_that_is_no_setting_is_told(
     assert ["LOWKIQ_RESREVE is unknown and has no effect: did you mean LOWKIQ_RESERVE?"] == caplog.messages
 
 
+@pytest.mark.parametrize(("alert", "warned"), [("https://chat.example/hook/s3cret", 1), (None, 0)])
+def test_who_asks_for_alerts_is_told_that_no_function_sends_them(
+    install: Install, make_app: MakeApp, caplog: pytest.LogCaptureFixture, alert: str | None, warned: int
+) -> None:
+    """Once in the life of a process, with what tells in their place, and without the address."""
+    app = make_app(alert=alert)
+    declare(app, "Greet", Notes())
+    install(app)
+
+    environment()
+    environment()
+
+    assert warned == len(caplog.messages)
+    assert all("AlarmTopicArn" in told and "s3cret" not in told for told in caplog.messages)
+
+
 def test_without_an_app_there_is_a_sentence(install: Install) -> None:
     """A cold start that cannot work says what to set."""
     del install

@@ -12,6 +12,7 @@ from lowkiq_lambda.declare.duty import ALERTS
 from lowkiq_lambda.operate.alerts.duty import AlertDuty, alert_runner
 from lowkiq_lambda.operate.alerts.record import MOST_MESSAGES, AlertRecord, AlertStore
 from lowkiq_lambda.operate.alerts.sending import AlertNotTaken, webhook
+from lowkiq_lambda.operate.doctor.checkup import check_up
 from lowkiq_lambda.operate.doctor.findings import Act, Need
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -54,6 +55,15 @@ def look(app: Lowkiq, clock: ManualClock) -> Any:
 def about(hook: Webhook, check: str = "paused") -> list[str]:
     """The events that it took of that check."""
     return [event for event, of in hook.events() if of == check]
+
+
+def test_the_doctor_says_who_sends(app: Lowkiq, worker: type[Worker[Any]]) -> None:
+    """Housekeeping of a stack does other duties, and not this one."""
+    assert worker.queue_name in app.core.queues
+
+    (found,) = [one for one in check_up(app.operate).findings if (one.check, one.about) == ("duties", ALERTS)]
+
+    assert ("warning", True) == (found.mark, "functions send no alerts" in found.advice)
 
 
 def test_one_message_when_it_begins_and_one_when_it_ends(

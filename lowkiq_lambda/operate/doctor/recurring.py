@@ -1,8 +1,10 @@
 """Recurring work: duties, their verdicts on queues, schedule entries, and moves to another number of shards."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from lowkiq_lambda.core import Core
+from lowkiq_lambda.declare.duty import ALERTS
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
@@ -17,31 +19,23 @@ from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.views.verification import Verified
 
+_START: Final = "Start the daemon, or deploy the function that does housekeeping."
+_NO_FUNCTION: Final = "Start a daemon: functions send no alerts. A stack has alarms, which tell its AlarmTopicArn."
+
 
 def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
     """The findings on recurring work that is late, or fails. Raises BackendError."""
     for duty in operations.duties():
+        advice = _NO_FUNCTION if duty.name == ALERTS else _START
         if duty.failures:
             sentence = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
             yield _found("duties", "warning", sentence, "Correct it; the log has more.", duty.name)
         elif duty.last_run is None:
             sentence = "it has never run: no daemon and no housekeeping run of this app has come"
-            yield _found(
-                "duties",
-                "warning",
-                sentence,
-                "Start the daemon, or deploy the function that does housekeeping.",
-                duty.name,
-            )
+            yield _found("duties", "warning", sentence, advice, duty.name)
         elif not duty.is_running and now - duty.next_run > LATE:
             sentence = f"it is late by {time(now - duty.next_run)}: no daemon and no housekeeping run of this app comes"
-            yield _found(
-                "duties",
-                "broken",
-                sentence,
-                "Start the daemon, or deploy the function that does housekeeping.",
-                duty.name,
-            )
+            yield _found("duties", "broken", sentence, advice, duty.name)
 
 
 def verify_findings(core: Core, states: Sequence[QueueState]) -> Iterator[Finding]:
