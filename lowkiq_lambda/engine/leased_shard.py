@@ -82,23 +82,6 @@ class Claim(msgspec.Struct, eq=False):
         return batch
 
 
-class Computing(msgspec.Struct, eq=False):
-    """How long a processor worked in the batches that were looked at."""
-
-    took: float = 0.0
-    computed: float = 0.0
-
-    def add(self, took: float, computed: float) -> None:
-        """A batch took so many seconds, and a processor worked for so many of them."""
-        self.took += took
-        self.computed += computed
-
-    @property
-    def share(self) -> float:
-        """The part of their time; 0 where none was looked at."""
-        return min(1.0, self.computed / self.took) if self.took > 0 else 0.0
-
-
 class LeasedShard:
     """One shard for the time of a visit."""
 
@@ -127,7 +110,8 @@ class LeasedShard:
         """Whether a claim of this visit had a payload with an expiry."""
         self._took: list[float] = []
         self._waited: list[float] = []
-        self._computing = Computing()
+        self._sampled = 0.0
+        self._computed = 0.0
         self._cancelled: set[str] = set()
         """The ids that the calls of this settling have cancelled."""
 
@@ -188,12 +172,14 @@ class LeasedShard:
         self._took.append(took)
         self._waited.append(lag)
         if computed is not None:
-            self._computing.add(took, computed)
+            self._sampled += took
+            self._computed += computed
 
     def _work(self) -> tuple[int, int, int]:
         """The calls since the last settling, the milliseconds that they took, and those of computing in them."""
-        busy = sum(self._took)
-        return len(self._took), round(busy * 1_000), round(self._computing.share * busy * 1_000)
+        busy = sum(self._took) * 1_000
+        share = min(1.0, self._computed / self._sampled) if self._sampled > 0 else 0.0
+        return len(self._took), round(busy), round(share * busy)
 
     def settle(
         self, next_step: Next, limits: ClaimLimits | None = None, left: Mapping[str, float] = _NOTHING
@@ -268,7 +254,7 @@ class LeasedShard:
                 name_outcomes=name_outcomes,
             )
             self.settings.after_settling(event)
-        self._took, self._waited, self._computing = [], [], Computing()
+        self._took, self._waited, self._sampled, self._computed = [], [], 0.0, 0.0
 
     def _retry_for(self) -> float:
         """How long a call may be tried: as long as the lease lasts, and the time for the drain."""

@@ -1,6 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
 --! keys meta lease pushes_even pushes_odd failures texts journal damaged
---! needs shelf shard sound exists held
+--! needs shelf shard sound exists held work
 --! gives KEYS_OF_A_SHARD take_other_types keep check_meta check_lease
 -- The fields of meta, the types of all keys, and the lease. An impossible value is set aside, and derived anew if the shard
 -- needs one.
@@ -16,13 +16,13 @@ local KEYS_OF_A_SHARD = {
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since', 'settled_at',
+  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
-  'dead', 'rejected', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
+  'dead', 'rejected', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'damaged', 'damaged_bytes', 'limited',
   'receipts_trimmed', 'blocked', 'superseded', 'discarded', 'expired', 'cancelled', 'journal_seq', 'receiving', 'marks_turns', 'above',
-  'runs', 'runs_bytes', 'runs_lost', 'runs_dropped', 'calls', 'busy_ms', 'computing_ms', 'held_ms',
+  'runs', 'runs_bytes', 'runs_lost', 'runs_dropped',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 
@@ -124,6 +124,11 @@ local function check_meta(ttl)
     return answer and type(answer[1]) == 'string' and type(answer[2]) == 'table'
   end, ttl)
   check_field('kin', function(value) return value:find('^%d+ %d+ %d+$') end, ttl)
+  check_field('work', function(value)
+    local parts = {pcall(work_of, value)}
+    for i = 2, 7 do if not (parts[1] and parts[i] >= 0 and parts[i] < math.huge) then return false end end
+    return true
+  end, ttl)
   check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'claim_kind', 'token', 'nonce', 'until'))
   if exists(flight) and not CLAIM_KINDS[kind or ''] then

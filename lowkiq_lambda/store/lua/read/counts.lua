@@ -1,5 +1,5 @@
 --! each due box since retry flight morgue meta lines
---! needs far
+--! needs far work
 --! with tenants kept_back
 -- Shards in numbers, read only. Of one shard after the other.
 -- ARGV[4]  '1' to take all shards together
@@ -47,17 +47,18 @@ local function add_line()
 end
 
 for _ in shards do
-  local more_done, again, lost, ended, further, handed, aside, flight_since, paused_until, held_until, had_started, heads, older, unkept, mark, dropped, late, unwanted, ended_calls, took, computed, under_lease, acquired_at, settled_at =
-    unpack(call('HMGET', meta, 'done', 'retried', 'dead', 'rejected', 'checkpointed', 'payloads', 'damaged',
+  local more_done, again, lost, ended, further, aside, flight_since, paused_until, held_until, had_started, heads, older, unkept, mark, dropped, late, unwanted, packed, acquired_at =
+    unpack(call('HMGET', meta, 'done', 'retried', 'dead', 'rejected', 'checkpointed', 'damaged',
       'flight_since', 'paused_until', 'until', 'had_started', 'blocked', 'superseded', 'trimmed', 'limited', 'discarded', 'expired', 'cancelled',
-      'calls', 'busy_ms', 'computing_ms', 'held_ms', 'acquired_at', 'settled_at'))
+      'work', 'acquired_at'))
+  local handed, ended_calls, took, computed, under_lease, counted_until = work_of(packed)
   if mark then limited = limited + 1 end
   waiting = waiting + call('ZCARD', due)
   done, retried, dead = done + (more_done or 0), retried + (again or 0), dead + (lost or 0)
-  rejected, checkpointed, payloads, damaged = rejected + (ended or 0), checkpointed + (further or 0), payloads + (handed or 0), damaged + (aside or 0)
+  rejected, checkpointed, payloads, damaged = rejected + (ended or 0), checkpointed + (further or 0), payloads + handed, damaged + (aside or 0)
   blocked, superseded, trimmed = blocked + (heads or 0), superseded + (older or 0), trimmed + (unkept or 0)
   discarded, expired = discarded + (dropped or 0), expired + (late or 0)
-  calls, busy, computing, held = calls + (ended_calls or 0), busy + (took or 0), computing + (computed or 0), held + (under_lease or 0)
+  calls, busy, computing, held = calls + ended_calls, busy + took, computing + computed, held + under_lease
   cancelled = cancelled + (unwanted or 0)
   if heads then blocked_now = blocked_now + call('ZCOUNT', due, FAR, '+inf') end
   if had_started then started = started + call('ZLEXCOUNT', box, '[\128', '+') end
@@ -83,7 +84,7 @@ for _ in shards do
     due_at, since_at = math.min(due_at, own_due), math.min(since_at, own_since)
     if own_flight ~= none then
       flights[#flights + 1] = string.format('[%s,%s,%s]', moment(own_flight), moment(held_until or 0),
-        moment(math.max(acquired_at or 0, settled_at or 0)))
+        moment(math.max(acquired_at or 0, counted_until)))
     end
   end
   if not (math.abs(done + retried + dead + trimmed + blocked + superseded + rejected + checkpointed + payloads + damaged + discarded + expired + cancelled + calls + busy + computing + held) < none) then error('DAMAGED counter') end
