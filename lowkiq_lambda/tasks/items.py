@@ -112,13 +112,7 @@ class TaskItems:
 
     def counts(self) -> ItemCounts:
         """How many there are, shard by shard, in one round trip for each node."""
-        groups = self.reader.groups(self.shards)
-        replies = self.reader.ask_each("task_counts", [(group, (self.task, LETTERS)) for group in groups])
-        counts = [TaskCountsReply.of(own) for reply in replies for own in reply]
-        by_status = {
-            status: sum(one.counts[position] for one in counts) for position, status in enumerate(STATUSES.values())
-        }
-        return ItemCounts(by_status, sum(one.revived for one in counts))
+        return counts_of(self.reader, [self])
 
     def page(self, status: Status, after: int, limit: int) -> list[Item]:
         """Items of that status by number, after this one."""
@@ -186,6 +180,16 @@ class TaskItems:
     def _messages(self, reply: ItemReply) -> Iterator[str]:
         for message in reply.messages:
             yield self.read_error(message) if isinstance(message, bytes) else _REASONS.get(message, "")
+
+
+def counts_of(reader: ShardReader, tasks: Sequence[TaskItems]) -> ItemCounts:
+    """How many items these tasks have together, in one round trip for each node. Raises BackendError."""
+    requests = [(group, (items.task, LETTERS)) for items in tasks for group in reader.groups(items.shards)]
+    counts = [TaskCountsReply.of(own) for reply in reader.ask_each("task_counts", requests) for own in reply]
+    by_status = {
+        status: sum(one.counts[position] for one in counts) for position, status in enumerate(STATUSES.values())
+    }
+    return ItemCounts(by_status, sum(one.revived for one in counts))
 
 
 def _tracked(shard: ShardRef) -> ShardRef:

@@ -6,8 +6,9 @@ known.
 """
 
 import os
+import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -74,6 +75,10 @@ class Settlement(msgspec.Struct, frozen=True):
     runs: Sequence[Argument] | None = None
     begins_expiry: bool = False
     work: tuple[int, int, int] = (0, 0, 0)
+
+
+_WORK: Final = struct.Struct(">4d")
+"""As include/work.lua packs numbers."""
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
@@ -165,8 +170,7 @@ class LeaseSession:
             *_morgue(settings),
             settlement.next_step,
             settlement.pace,
-            settlement.payloads,
-            *settlement.work,
+            _WORK.pack(settlement.payloads, *settlement.work),
             msgspec.msgpack.encode(outcomes),
             *errors,
             *([min(settlement.left.values(), default="")] if more else ()),

@@ -20,11 +20,10 @@
 -- ARGV[13]      what next: 'claim', 'release', 'part' (ids that are not named stay in flight; otherwise they are done),
 --   or 'more' (they stay, and more are claimed beside them)
 -- ARGV[14]      pace
--- ARGV[15]      payloads that were performed
--- ARGV[16..18]  calls of the handler that ended since the last settling, the milliseconds that they took, and those of them that a
---   processor worked
--- ARGV[19]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
--- ARGV[20..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
+-- ARGV[15]      what was done since the last settling, as include/work.lua packs numbers: payloads that were performed, calls of the
+--   handler that ended, the milliseconds that they took, and those of them that a processor worked
+-- ARGV[16]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
+-- ARGV[17..]    errors that they name by position; behind these, with 'more', the oldest due_at of what stays in
 --   flight, or ''; and behind these, where the queue keeps runs, those that end (include/keep_runs.lua)
 -- Returns {'OK', claim or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no jobs after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
@@ -35,7 +34,7 @@
 local refused = refusal()
 if refused then return refused end
 local nonce, token, n, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
-local MORGUE_LIMITS, next_step, pace, packed_outcomes = 10, ARGV[13], ARGV[14], ARGV[19]
+local MORGUE_LIMITS, next_step, pace, packed_outcomes = 10, ARGV[13], ARGV[14], ARGV[16]
 
 local verdict, held_until = turn(nonce, token, n)
 if verdict == 'LOST' then return {'LOST'} end
@@ -73,7 +72,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
 end
 local ended = has_tracking and ended_tasks() or trimmed > 0 and {} or nil
 trimmed = trimmed > 0 and trimmed or nil
-note_work(n, pace, 15)
+note_work(n, pace, ARGV[15])
 if has_runs then keep_runs(has_room) end
 if next_step == 'more' then
   local stopping = stop_request(token)

@@ -34,7 +34,7 @@
 -- ...}: so are these, which are over.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
-local GROUP, TEXTS = 3, 20
+local GROUP, TEXTS = 3, 17
 -- These words, or what they do, are in the journal whatever its level.
 local IN_ANY_CASE = {dead = true, blocked = true, rejected = true, discarded = true, expired = true}
 local BEFORE_OUTCOME = {saved = true, noted = true, ended = true, some_expired = true}
