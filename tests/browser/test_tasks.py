@@ -53,7 +53,7 @@ def test_a23_pages_of_tasks_suit_everybody(task: Task, visit: Visit, complaints:
 def test_a_task_is_seen_to_go_on_and_is_cancelled(app: Lowkiq, task: Task, visit: Visit, complaints: list[str]) -> None:
     """The page follows by itself and keeps opened details; its button asks before it cancels."""
     page = visit(f"task?id={task.id}")
-    earlier = page.locator("details").first
+    earlier = page.locator("main details").first
     earlier.locator("summary").click()
     expect(page.get_by_text("11 of 14 items have ended.")).to_be_visible()
 
