@@ -28,7 +28,7 @@ from tests.kit.handlers import Notes
 from tests.kit.holders import RETRY_FOR, Holder
 from tests.kit.stored import stored
 from tests.kit.workers import declare
-from tests.models.requests import Guard, Held, RequestBounds, RequestedWorld, steps
+from tests.models.requests import Guard, PlacedPayload, RequestBounds, RequestedWorld, steps
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.acts.action_scripts import ShardSnapshot
@@ -44,7 +44,7 @@ _ACTS: Final = re.compile(r"operator (\d) (cancels|edits): (\w+)")
 _UNDOES: Final = re.compile(r"an undo of (\d+), a \w+(?:: (.*))?")
 
 
-def payload_of(entry: Held) -> int:
+def payload_of(entry: PlacedPayload) -> int:
     """A number for each payload and each edit of it."""
     return entry.number * 1_000 + entry.version
 
@@ -62,6 +62,7 @@ class ConformingRequests:
         self._looks: dict[int, tuple[ShardSnapshot, Sequence[StoredPayload]]] = {}
         self._runs: dict[int, str] = {}
         """The ids of actions, by their numbers in the model."""
+        self._wrong: list[str] = []
         self._send_all_twice()
 
     @property
@@ -88,7 +89,8 @@ class ConformingRequests:
             answer = run(name, *args, **options)
             if name in {"cancel", "pause_jobs", "resume_jobs", "edit", "undo", "settle"}:
                 again = run(name, *args, **options)
-                assert answer == again, f"{name} is answered {answer}, and then {again}"
+                if answer != again:
+                    self._wrong.append(f"{name} is answered {answer}, and then {again}")
             return answer
 
         vars(backend)["run"] = run_twice
@@ -196,6 +198,7 @@ class ConformingRequests:
         self._looks.clear()
 
     def _compare(self, label: str, world: RequestedWorld) -> None:
+        assert [] == self._wrong
         shard, ref = world.shard, self._shard
         state = stored(self._admin, ref)
         waiting, due_at, *_ = state["waiting"].get(ID, ([], 0.0))

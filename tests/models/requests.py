@@ -29,7 +29,7 @@ Guard: TypeAlias = Literal[
 """What keeps the promises to operators: without one the model has to find what it prevents."""
 
 
-class Held(NamedTuple):
+class PlacedPayload(NamedTuple):
     """A payload in its place: its arrival number, its number, which edit it is of, and how often it failed."""
 
     arrival: int
@@ -43,8 +43,8 @@ class UndoRow(NamedTuple):
 
     run: int
     kind: Literal["put", "take", "edit"]
-    entries: tuple[Held, ...]
-    old: Held = Held(0, 0)
+    entries: tuple[PlacedPayload, ...]
+    old: PlacedPayload = PlacedPayload(0, 0)
     stamp: int = 0
     was: int = 0
     abandoned: bool = False
@@ -54,9 +54,9 @@ class UndoRow(NamedTuple):
 class RequestedShard(NamedTuple):
     """`session`: who holds it, 0 nobody; `cancel`: up to which arrival number, or NONE. `late`: due at no time."""
 
-    waiting: tuple[Held, ...] = ()
+    waiting: tuple[PlacedPayload, ...] = ()
     touched: int = 0
-    flight: tuple[Held, ...] = ()
+    flight: tuple[PlacedPayload, ...] = ()
     session: int = 0
     is_lost: bool = False
     cancel: int = NONE
@@ -68,21 +68,21 @@ class RequestedShard(NamedTuple):
     run: int = 0
 
 
-class Look(NamedTuple):
+class ModelLook(NamedTuple):
     """What an operator saw: the last arrival number, and the first payload that waited."""
 
     arrival: int
-    seen: Held
+    seen: PlacedPayload
 
 
-NO_LOOK: Final = Look(NONE, Held(0, 0))
+NO_LOOK: Final = ModelLook(NONE, PlacedPayload(0, 0))
 
 
 class RequestedWorld(NamedTuple):
     """The shard, and what is true of it: `done` and `gone` payloads, those that a cancel `doomed`, and `versions`."""
 
     shard: RequestedShard = RequestedShard()
-    looks: tuple[Look, Look] = (NO_LOOK, NO_LOOK)
+    looks: tuple[ModelLook, ModelLook] = (NO_LOOK, NO_LOOK)
     pushed: int = 0
     sessions: int = 0
     running: frozenset[int] = frozenset()
@@ -165,7 +165,7 @@ def _may_run(shard: RequestedShard) -> bool:
     return bool(shard.waiting) and not shard.late
 
 
-def _waits(shard: RequestedShard, waiting: tuple[Held, ...], without: Guard | None) -> RequestedShard:
+def _waits(shard: RequestedShard, waiting: tuple[PlacedPayload, ...], without: Guard | None) -> RequestedShard:
     """As wait.lua: an id that is paused is due at its end."""
     late = shard.paused and without != "held back"
     return shard._replace(waiting=tuple(sorted(waiting)), late=late)
@@ -173,7 +173,7 @@ def _waits(shard: RequestedShard, waiting: tuple[Held, ...], without: Guard | No
 
 def _push(world: RequestedWorld, without: Guard | None) -> RequestedWorld:
     shard, number = world.shard, world.pushed + 1
-    entry = Held(shard.arrival + 1, number)
+    entry = PlacedPayload(shard.arrival + 1, number)
     waiting = (*shard.waiting, entry)
     after = shard._replace(waiting=waiting) if shard.waiting else _waits(shard, waiting, without)
     return world._replace(
@@ -223,7 +223,7 @@ def _honoured(world: RequestedWorld, without: Guard | None) -> RequestedWorld:
     return world._replace(shard=_waits(after, (*left, *after.waiting), without) if left else after)
 
 
-def _dropped(world: RequestedWorld, gone: list[Held], upto: int) -> RequestedWorld:
+def _dropped(world: RequestedWorld, gone: list[PlacedPayload], upto: int) -> RequestedWorld:
     numbers = {one.number for one in gone}
     broken = "a cancel takes what came later" if any(one.arrival > upto for one in gone) else world.broken
     return world._replace(gone=world.gone | numbers, doomed=world.doomed - numbers, broken=broken)
@@ -263,7 +263,7 @@ def _acts(world: RequestedWorld, without: Guard | None) -> Iterator[tuple[str, R
     for number, look in enumerate(world.looks):
         name = f"operator {number + 1}"
         if look == NO_LOOK:
-            seen = Look(shard.arrival, shard.waiting[0] if shard.waiting else Held(0, 0))
+            seen = ModelLook(shard.arrival, shard.waiting[0] if shard.waiting else PlacedPayload(0, 0))
             yield f"{name} looks", _looking(world, number, seen)
         else:
             after = _looking(acted, number, NO_LOOK)
@@ -279,7 +279,7 @@ def _acts(world: RequestedWorld, without: Guard | None) -> Iterator[tuple[str, R
         yield from _undone(acted, row, without)
 
 
-def _looking(world: RequestedWorld, number: int, look: Look) -> RequestedWorld:
+def _looking(world: RequestedWorld, number: int, look: ModelLook) -> RequestedWorld:
     first, second = world.looks
     return world._replace(looks=(look, second) if number == 0 else (first, look))
 
@@ -290,7 +290,7 @@ def _kept(shard: RequestedShard, row: UndoRow) -> RequestedShard:
 
 
 def _cancelled(
-    world: RequestedWorld, name: str, look: Look, without: Guard | None
+    world: RequestedWorld, name: str, look: ModelLook, without: Guard | None
 ) -> Iterator[tuple[str, RequestedWorld]]:
     shard = world.shard
     spared = shard.touched > look.arrival and without != "touched"
@@ -316,7 +316,7 @@ def _cancelled(
 
 
 def _edited(
-    world: RequestedWorld, name: str, seen: Held, without: Guard | None
+    world: RequestedWorld, name: str, seen: PlacedPayload, without: Guard | None
 ) -> Iterator[tuple[str, RequestedWorld]]:
     shard, edits = world.shard, world.edits + 1
     if any(one.arrival == seen.arrival for one in shard.flight):
@@ -336,7 +336,7 @@ def _edited(
     yield f"{name} edits: waiting", after._replace(shard=_kept(after.shard, row), edits=edits, broken=broken)
 
 
-def _replaced(world: RequestedWorld, old: Held, new: Held) -> RequestedWorld:
+def _replaced(world: RequestedWorld, old: PlacedPayload, new: PlacedPayload) -> RequestedWorld:
     """Another payload is in the place, and who looked before does not touch it."""
     shard, versions = world.shard, {**dict(world.versions), new.number: new.version}
     waiting = tuple(new if one == old else one for one in shard.waiting)

@@ -263,14 +263,15 @@ def test_an_equal_payload_that_is_pushed_between_chunks_frees_all_that_is_left(
     assert {} == left_behind(app, worker)
 
 
-@pytest.mark.parametrize("dies", [False, True])
-def test_an_equal_payload_frees_the_last_that_is_left_to_follow(
-    app: Lowkiq, clock: ManualClock, queue_name: str, *, dies: bool
+@pytest.mark.parametrize(("left", "dies"), [(1, False), (1, True), (3, False)])
+def test_an_equal_payload_frees_the_last_that_are_left_to_follow(
+    app: Lowkiq, clock: ManualClock, queue_name: str, left: int, *, dies: bool
 ) -> None:
-    """It joins the only follower while that is handed out for the next chunk, to one that may have died: it runs."""
-    notes, mortal, last = Notes(breaking(0)), Mortal(app), {"id": "a", "payload": 1_001, "score": 1_001}
+    """It joins one of them while the next chunk begins, whose process may have died: they run."""
+    count = 1_001 + left
+    notes, mortal, last = Notes(breaking(0)), Mortal(app), {"id": "a", "payload": count - 1, "score": count - 1}
     worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop")
-    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(1_002)])
+    worker.push_many([{"id": "a", "payload": n, "score": n} for n in range(count)])
     settlings = []
 
     def push(call: str) -> bool:
@@ -285,7 +286,7 @@ def test_an_equal_payload_frees_the_last_that_is_left_to_follow(
     outlive(app, clock, worker)
     app.drain()
 
-    assert [[*range(1_000)], [1_001]] == [batch["a"] for batch in notes.batches]
+    assert [[*range(1_000)], [*range(1_001, count)]] == [batch["a"] for batch in notes.batches]
     assert {} == left_behind(app, worker)
 
 

@@ -1,7 +1,7 @@
 --! keys box since suspects errors meta
 --! needs records payloads put keep_error
 --! gives lies_in add_counts keep_notes note_longest
--- What moves and undos have in common as they put the row of an id among what waits.
+-- Moves and undos put the row of an id among what waits. They have these steps in common.
 
 -- Whether the entry waits in this record of the id.
 local function lies_in(record, id, entry)

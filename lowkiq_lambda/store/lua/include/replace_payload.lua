@@ -47,7 +47,7 @@ local function take_from_record(id, record, entry)
   if left then call('HSET', jobs, id, left) else call('HDEL', jobs, id) end
 end
 
--- What a started job was handed, with this in place of the entry; and its progress.
+-- The payloads that a started job was handed, with this in place of the entry; and its progress.
 local function handed_with(given, entry, replaced)
   local entries, progress = read_handed(given, 1)
   for i, other in ipairs(entries) do
@@ -105,7 +105,7 @@ function replacing.note(row, given, payload, keeps_cursor)
   end
 end
 
--- What waits one by one is a started job again, as it was when it lost its cursor.
+-- Payloads that wait one by one are a started job again, as it was when it lost its cursor.
 function replacing.start_again(row, edited)
   local id, t = row.id, read_trouble(row.id)
   local counts = counts_of(id, t, call('HGET', jobs, id))
