@@ -11,10 +11,9 @@ from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import remark, say, when, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, app_of, queue_of
-from lowkiq_lambda.operate.inspect.activity import KEPT, OF_NO_QUEUE, read_activity
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.moments import moment_of
-from lowkiq_lambda.views.activity import ActivityEntry, ActivityView
+from lowkiq_lambda.views.activity import KEPT, ActivityEntry, ActivityView
 
 _HELP: Final = f"""
 Print what people have changed on QUEUE, or on all queues, by the dashboard, its API and the command line: when, who, \
@@ -50,6 +49,8 @@ def activity(
     json: Annotated[bool, flag("Write an object as GET /api/v1/activity does; times are Unix seconds.")] = False,
 ) -> int:
     """Print them; the exit code."""
+    from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
+
     try:
         begin = None if since is None else moment_of(since, SystemClock.time())
     except ValueError as error:

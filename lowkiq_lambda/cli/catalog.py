@@ -172,7 +172,7 @@ def _add(app: App, commands: Mapping[str, Listed], group: Group, words: Collecti
 
 
 def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - slow, and only --version needs it
+    from importlib.metadata import version
 
     return version("lowkiq_lambda")
 

@@ -8,9 +8,6 @@ from lowkiq_lambda.cli.changing import All, Choice, DryRun, Id, JobChange, Json,
 from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
 from lowkiq_lambda.cli.parts import Reason, Yes, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, prepare
-from lowkiq_lambda.operate.acts.chosen_ids import deletion
-from lowkiq_lambda.store.shard.nodes import FAR
 
 RUN_NOW: Final = JobChange("run_now", "Make due now", "waiting for a later time in", "made due")
 KILL: Final = JobChange("kill", "Send to the morgue", "waiting after a failure in", "killed")
@@ -168,6 +165,10 @@ def delete_jobs(  # noqa: PLR0913 - the options of a command line
 
 
 def _change(queue: str, words: JobChange, which: _Which, how: _How) -> int:
+    from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, prepare
+    from lowkiq_lambda.operate.acts.chosen_ids import deletion
+    from lowkiq_lambda.store.shard.nodes import FAR
+
     if bool(which.ids) + bool(which.search) + which.every != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
     id_filter = id_filter_of(which.search)

@@ -1,6 +1,6 @@
 """`lowkiq edit`: another payload takes the place of one that waits or is dead."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -11,9 +11,11 @@ from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.editing import EditRefused, StoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.editing import StoredPayload
 
 _SHOWN: Final = 200
 command: Final = command_app(
@@ -57,6 +59,8 @@ def edit(  # noqa: PLR0913 - the options of a command line
     yes: Yes = False,
 ) -> int:
     """Edit; the exit code."""
+    from lowkiq_lambda.operate.acts.editing import EditRefused
+
     target = queue_of(app_of(app), queue)
     there = target.operate.payloads(job_id)
     if arrival is None:
@@ -96,6 +100,6 @@ def edit(  # noqa: PLR0913 - the options of a command line
     return DONE
 
 
-def _line(one: StoredPayload) -> str:
+def _line(one: "StoredPayload") -> str:
     text = visible(payload_json(one.payload).decode(errors="replace"))
     return f"{one.arrival} {one.place}, score {one.score:.17g}: {text[:_SHOWN]}{'...' if len(text) > _SHOWN else ''}"

@@ -1,12 +1,14 @@
 """Searches on the command line: the same words on each command that lists jobs, or acts on those that fit."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.operate.inspect.id_filter import IdFilter, filter_by
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 
 FilterOption: TypeAlias = Annotated[
     list[str] | None,
@@ -41,8 +43,10 @@ def criteria_of(words: Sequence[str]) -> Mapping[str, str]:
     return fields
 
 
-def id_filter_of(words: Sequence[str]) -> IdFilter:
+def id_filter_of(words: Sequence[str]) -> "IdFilter":
     """The filter. Raises ConfigError if it cannot work."""
+    from lowkiq_lambda.operate.inspect.id_filter import filter_by
+
     try:
         return filter_by(criteria_of(words))
     except ValueError as error:

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
@@ -21,6 +20,9 @@ from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
 from lowkiq_lambda.operate.presentation.limit_words import change_words, rate_words
 from lowkiq_lambda.operate.presentation.limits import LimitsResponse, RateResponse, limits_response
 from lowkiq_lambda.operate.presentation.moments import seconds_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
 
 _HELP: Final = """
 Print the limits that count for QUEUE, or for each queue: how many shards may be visited at once, how many ids may \
@@ -122,7 +124,7 @@ def _limit(name: str, value: str) -> int | Rate:
 
 
 def _changed(  # noqa: PLR0913 - a change, and how it is asked for
-    app: Lowkiq, worker: type[Worker[Any]], changes: dict[str, Any], reason: str | None, *, yes: bool, json: bool
+    app: "Lowkiq", worker: type[Worker[Any]], changes: dict[str, Any], reason: str | None, *, yes: bool, json: bool
 ) -> bool:
     """Ask, and change them; whether they were changed."""
     name, url = worker.queue_name, without_password(app.core.connections.url)
@@ -142,7 +144,7 @@ def _changed(  # noqa: PLR0913 - a change, and how it is asked for
     return True
 
 
-def _tell_all(app: Lowkiq, *, json: bool) -> int:
+def _tell_all(app: "Lowkiq", *, json: bool) -> int:
     queues, skipped = app.core.queues.all_current()
     views = [limits_response(app.operate(queue.worker).limits.explain()) for queue in queues.values()]
     if json:

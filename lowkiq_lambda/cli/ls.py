@@ -1,7 +1,7 @@
 """`lowkiq ls`: the jobs of a queue that wait, are in flight, or are dead; all of them, or those that fit a search."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from cyclopts import Parameter
@@ -15,18 +15,12 @@ from lowkiq_lambda.cli.parts import command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
 from lowkiq_lambda.operate.presentation.formatting import ago
-from lowkiq_lambda.operate.presentation.jobs import (
-    DeadJob,
-    DeadJobs,
-    JobSerializer,
-    Payload,
-    WaitingJob,
-    WaitingJobs,
-)
-from lowkiq_lambda.store.shard.nodes import FAR
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJob, DeadJobs, Payload, WaitingJob, WaitingJobs
 
 Where: TypeAlias = Literal["waiting", "morgue", "in-flight"]
-ReadPage: TypeAlias = Callable[[str | None], WaitingJobs | DeadJobs]
+ReadPage: TypeAlias = "Callable[[str | None], WaitingJobs | DeadJobs]"
 
 _HELP: Final = """
 List the jobs of QUEUE: those that wait, that are in flight, or that are dead (in the morgue), with the beginning of \
@@ -102,6 +96,8 @@ def ls(  # noqa: PLR0913 - the options of a command line
 
 
 def _reader(named_queue: NamedQueue, where: Where, terms: dict[str, Any]) -> ReadPage:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJobs, JobSerializer, WaitingJobs
+
     serializer = JobSerializer(named_queue.name, named_queue.shards.number_for, named_queue.app.config.mask)
     glimpse = named_queue.operate.glimpse()
 
@@ -116,7 +112,9 @@ def _reader(named_queue: NamedQueue, where: Where, terms: dict[str, Any]) -> Rea
     return dead if where == "morgue" else others
 
 
-def _print(page: WaitingJobs | DeadJobs, *, json: bool, lines: bool, is_first: bool) -> None:
+def _print(page: "WaitingJobs | DeadJobs", *, json: bool, lines: bool, is_first: bool) -> None:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJobs
+
     if json and lines:
         say(*(msgspec.json.encode(job).decode() for job in page.jobs))
     elif json:
@@ -134,13 +132,13 @@ def _print(page: WaitingJobs | DeadJobs, *, json: bool, lines: bool, is_first: b
         say(*([title] if is_first else []), *text)
 
 
-def _rest(job: WaitingJob | DeadJob) -> Iterator[str]:
+def _rest(job: "WaitingJob | DeadJob") -> Iterator[str]:
     yield str(job.more_payloads) if job.more_payloads else ""
     yield next(iter((job.error or "").splitlines()), "")
     yield _payload(job.payloads[0]) if job.payloads else ""
 
 
-def _payload(payload: Payload) -> str:
+def _payload(payload: "Payload") -> str:
     if isinstance(payload.payload, msgspec.Raw):
         return bytes(payload.payload).decode()
     if isinstance(payload.left_out, int):
@@ -148,11 +146,13 @@ def _payload(payload: Payload) -> str:
     return "(cannot be decoded)" if isinstance(payload.unreadable, bytes) else "(not shown: the app's mask failed)"
 
 
-def _due(job: WaitingJob, now: float) -> str:
+def _due(job: "WaitingJob", now: float) -> str:
+    from lowkiq_lambda.store.shard.nodes import FAR
+
     return "blocked" if job.due_at >= FAR else ago(job.due_at - now)
 
 
-def _retries(job: WaitingJob) -> str:
+def _retries(job: "WaitingJob") -> str:
     return "-" if job.retry_count < 0 else str(job.retry_count)
 
 

@@ -1,6 +1,6 @@
 """`lowkiq replay`: payloads of runs that are over are pushed again."""
 
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from cyclopts import Parameter
 
@@ -13,9 +13,11 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.replaying import Replay, Replayed, replay_of
 from lowkiq_lambda.operate.presentation.formatting import utc
 from lowkiq_lambda.operate.presentation.moments import moment_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.replaying import Replay, Replayed
 
 _HELP: Final = """
 Push the payloads of QUEUE's runs between --since and --until again, with their scores, in the order of id and score.
@@ -74,6 +76,8 @@ def replay(  # noqa: PLR0913 - the options of a command line
     yes: Yes = False,
 ) -> int:
     """Push them; the exit code."""
+    from lowkiq_lambda.operate.acts.replaying import replay_of
+
     named_queue = queue_of(app_of(app), queue)
     if named_queue.worker is None:
         raise ConfigError(f"The app has no worker for the queue {named_queue.name!r}.")
@@ -109,7 +113,7 @@ class ReplayWindow(NamedTuple):
 
 
 def _carry_out(  # noqa: PLR0913 - the options of the command
-    named_queue: NamedQueue, planned: Replay, choice: ReplayWindow, *, dry_run: bool, json: bool, yes: bool
+    named_queue: NamedQueue, planned: "Replay", choice: ReplayWindow, *, dry_run: bool, json: bool, yes: bool
 ) -> int:
     """Ask, push and tell; the exit code."""
     replayed = planned.plan.replayed
@@ -148,7 +152,7 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
     return DONE
 
 
-def _left_out(replayed: Replayed) -> list[str]:
+def _left_out(replayed: "Replayed") -> list[str]:
     lines = []
     if replayed.without_payloads:
         lines.append(f"note: {many(replayed.without_payloads, 'run')} left out whose payloads were not kept")
@@ -157,7 +161,7 @@ def _left_out(replayed: Replayed) -> list[str]:
     return lines
 
 
-def _told(replayed: Replayed) -> str:
+def _told(replayed: "Replayed") -> str:
     parts = {
         "merged": replayed.merged,
         "pushed by an earlier replay": replayed.repeated,

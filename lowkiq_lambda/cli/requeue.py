@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -13,10 +13,11 @@ from lowkiq_lambda.cli.codes import NOT_APPLIED
 from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
 from lowkiq_lambda.cli.parts import Reason, Yes, flag, number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
-from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, previews
-from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+    from lowkiq_lambda.operate.acts.requeueing import RequeuePreview
 
 _ORDERS: Final = f"""
 ORDERS
@@ -77,6 +78,8 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     ] = False,
 ) -> int:
     """Requeue; the exit code."""
+    from lowkiq_lambda.operate.acts.requeueing import begin, previews
+
     words = conditions(filter_, error, payload)
     if sum((bool(ids), all_, bool(words))) != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
@@ -95,7 +98,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
 
-    def once_agreed(action: BulkAction) -> BulkAction:
+    def once_agreed(action: "BulkAction") -> "BulkAction":
         # People take their time: the first is due when they have answered; the jobs are those of the question.
         terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
@@ -105,8 +108,10 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     return change(named_queue, REQUEUE, action, yes=yes, choice=choice, once_agreed=once_agreed)
 
 
-def _told(previews: Iterator[RequeuePreview]) -> Iterator[str]:
+def _told(previews: "Iterator[RequeuePreview]") -> Iterator[str]:
     """A line for each id, and one for all of them."""
+    from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words
+
     waits = stays = 0
     for one in previews:
         waits, stays = waits + (not one.skipped), stays + bool(one.skipped)

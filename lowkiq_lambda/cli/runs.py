@@ -12,7 +12,6 @@ from lowkiq_lambda.cli.output import remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
-from lowkiq_lambda.operate.inspect.releases import began_at
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
 from lowkiq_lambda.operate.presentation.runs import RunsView, runs_view
@@ -116,6 +115,8 @@ def _window(
     now: float,
 ) -> tuple[float | None, float | None]:
     """The two moments between which the runs ran; None: no such bound. Raises ValueError, ConfigError."""
+    from lowkiq_lambda.operate.inspect.releases import began_at
+
     (at, around), (since, until) = at_around, between
     if at is not None:
         if since is not None or until is not None or release is not None:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from threading import Event
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchTask
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
@@ -15,10 +14,12 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, when, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, app_of
-from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
-from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import Item, Progress, Status, TaskSummary
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.tasks.task import Task
 
 _HELP: Final = """
 List the tasks that go on, and those that have ended, the latest first; of TASK print how far it has come, and what \
@@ -93,7 +94,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         raise ConfigError(f"{str(error).removesuffix('.')}.") from error
 
 
-def _list(app: Lowkiq, after: str | None, limit: int, *, json: bool) -> int:
+def _list(app: "Lowkiq", after: str | None, limit: int, *, json: bool) -> int:
     page = app.tasks.list(after, limit)
     if json:
         write_json({"tasks": page.tasks, "next": page.next})
@@ -111,7 +112,7 @@ def _row(one: TaskSummary, now: float) -> tuple[str, ...]:
     return one.id, one.name, one.state, exact(one.pushed), ago(one.created_at - now), ended
 
 
-def _tell(task: Task, *, watch: bool, json: bool) -> int:
+def _tell(task: "Task", *, watch: bool, json: bool) -> int:
     pause = Event()
     while True:
         progress = task.progress()
@@ -149,7 +150,7 @@ def _lines(progress: Progress) -> Iterator[str]:
         yield f"  ended at {when(progress.completed_at)}"
 
 
-def _tell_items(task: Task, status: Status, part: tuple[str | None, int], *, json: bool) -> int:
+def _tell_items(task: "Task", status: Status, part: tuple[str | None, int], *, json: bool) -> int:
     after, limit = part
     page = task.items(status, after, limit)
     if json:
@@ -172,7 +173,9 @@ def _item(item: Item) -> str:
     return f"  {item.status}  {item.queue_name} {item.id}{label}{message}"
 
 
-def _cancel(app: Lowkiq, task: Task, reason: str | None, *, yes: bool, json: bool) -> int:
+def _cancel(app: "Lowkiq", task: "Task", reason: str | None, *, yes: bool, json: bool) -> int:
+    from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
+
     before = task.progress()
     waits = f"{before.counts['enqueued']:,} of its {before.total:,} items wait"
     question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}, at"

@@ -1,6 +1,11 @@
 """The activity: actions of people, for people."""
 
+from typing import Final
+
 import msgspec
+
+KEPT: Final = 500
+"""Actions of a queue."""
 
 
 class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,10 @@
 """`lowkiq schedules list`, `run`, `on`, `off` and `remove`: the entries of an app on its server."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from cyclopts import App, Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchEntry
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
@@ -15,7 +14,10 @@ from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import ago, utc, visible
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, RanNow, Removed, entry_fields
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.presentation.schedules import EntryResponse
 
 _CODES: Final = """
 EXIT CODES
@@ -75,6 +77,8 @@ def run_entry(  # noqa: PLR0913 - the options of a command line
     json: Annotated[bool, flag("Write id, merged and due_at (Unix seconds) as JSON.")] = False,
 ) -> int:
     """Push its job; the exit code."""
+    from lowkiq_lambda.operate.presentation.schedules import RanNow
+
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
     if not _is_agreed(loaded, worker, f"Push the job of {_entry(name)} of", yes=yes, json=json):
@@ -103,6 +107,8 @@ def remove_entry(  # noqa: PLR0913 - the options of a command line
     json: Annotated[bool, flag("Write removed as JSON.")] = False,
 ) -> int:
     """Remove it; the exit code."""
+    from lowkiq_lambda.operate.presentation.schedules import Removed
+
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
     if not _is_agreed(loaded, worker, f"Remove {_entry(name)}, with its history, of", yes=yes, json=json):
@@ -179,7 +185,9 @@ def _switch(  # noqa: PLR0913 - what the commands are given
     return DONE
 
 
-def _entries(app: Lowkiq, worker: type[Worker[Any]] | None) -> list[EntryResponse]:
+def _entries(app: "Lowkiq", worker: type[Worker[Any]] | None) -> "list[EntryResponse]":
+    from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+
     if worker is None:
         queues, skipped = app.core.queues.all_current()
         for name, sentence in skipped.items():
@@ -190,7 +198,7 @@ def _entries(app: Lowkiq, worker: type[Worker[Any]] | None) -> list[EntryRespons
     return [EntryResponse(**entry_fields(app.schedules, view)) for view in views]
 
 
-def tell_entries(app: Lowkiq, entries: Sequence[EntryResponse], *, json: bool) -> None:
+def tell_entries(app: "Lowkiq", entries: "Sequence[EntryResponse]", *, json: bool) -> None:
     """Print them."""
     if json:
         write_json(entries)
@@ -202,7 +210,7 @@ def tell_entries(app: Lowkiq, entries: Sequence[EntryResponse], *, json: bool) -
     remark(f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'}")
 
 
-def _row(entry: EntryResponse, now: float) -> Iterator[str]:
+def _row(entry: "EntryResponse", now: float) -> Iterator[str]:
     yield entry.queue
     yield entry.name
     yield " ".join(part for part in (entry.times, entry.tz) if part) or "-"
@@ -212,13 +220,13 @@ def _row(entry: EntryResponse, now: float) -> Iterator[str]:
     yield entry.problem or ("" if entry.is_on else "off")
 
 
-def _marked(entry: EntryResponse, row: str) -> str:
+def _marked(entry: "EntryResponse", row: str) -> str:
     if entry.problem:
         return paint(row, "red")
     return row if entry.is_on else paint(row, "dim")
 
 
-def _is_agreed(app: Lowkiq, worker: type[Worker[Any]], question: str, *, yes: bool, json: bool) -> bool:
+def _is_agreed(app: "Lowkiq", worker: type[Worker[Any]], question: str, *, yes: bool, json: bool) -> bool:
     name, url = worker.queue_name, without_password(app.core.connections.url)
     if yes or agreed(visible(f"{question} {name} at {url}?"), aside=json):
         return True

@@ -16,7 +16,6 @@ from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.cli.schedules.live import Name, Queue
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.moments import seconds_of
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
 
 _HELP: Final = """
 Make a schedule entry of QUEUE at run time, or replace the one of that name that was made at run time before. One of \
@@ -73,6 +72,8 @@ def put(  # noqa: PLR0913 - the options of a command line
     json: Annotated[bool, flag("Write the entry as GET /api/v1/schedules does; times are Unix seconds.")] = False,
 ) -> int:
     """Put it; the exit code."""
+    from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+
     options = _options(every=every, offset=offset, at=at, payload=payload, jitter=jitter)
     plain = {"cron": cron, "tz": tz, "description": description}
     options |= {field: text for field, text in plain.items() if text is not None}
