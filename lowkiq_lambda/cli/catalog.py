@@ -106,6 +106,7 @@ COMMANDS: Final = {
             "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."
         ),
         "runs": Listed("runs:command", "Print what a queue has run: which ids, when, and with which outcome."),
+        "tail": Listed("runs:tail", "Print runs as they end, of a queue or of all queues."),
         "replay": Listed("replay:command", "Push the payloads of runs that are over again, at once or at a rate."),
         "verify": Listed("verify:command", "Verify the order of a queue by its journals, and that no payload is lost."),
     },

@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
@@ -68,7 +68,7 @@ class LimitsOfQueues(msgspec.Struct, frozen=True, kw_only=True):
 
 @command.default
 def limits(  # noqa: PLR0913 - the options of a command line
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    queue: OneQueue = None,
     /,
     *,
     set_: Annotated[

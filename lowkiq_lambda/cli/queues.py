@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 AppOption: TypeAlias = Annotated[
     str | None, Parameter(name="--app", help="The app, MODULE:APP; else that of LOWKIQ_APP, or of the project.")
 ]
+OneQueue: TypeAlias = Annotated[
+    str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")
+]
+"""Of a command about all queues."""
 QueueName: TypeAlias = Annotated[str, Parameter(name="QUEUE", help="The queue, by its name or its worker's.")]
 _SIMILAR: Final = 0.6
 

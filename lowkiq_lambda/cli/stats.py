@@ -6,12 +6,11 @@ from threading import Event
 from typing import Annotated, Final
 
 import msgspec
-from cyclopts import Parameter
 
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.operate.presentation.formatting import duration, rate, short
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
@@ -58,7 +57,7 @@ command: Final = command_app("stats", help_=_HELP, epilogue=_EPILOGUE, usage="lo
 
 @command.default
 def stats(
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    queue: OneQueue = None,
     /,
     *,
     watch: Annotated[bool, flag("Print again every two seconds, until Ctrl-C.")] = False,

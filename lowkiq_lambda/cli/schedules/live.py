@@ -11,7 +11,7 @@ from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import ago, utc, visible
 
@@ -54,7 +54,7 @@ Json: TypeAlias = Annotated[bool, flag("Write the entries as GET /api/v1/schedul
 
 
 def print_entries(
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    queue: OneQueue = None,
     /,
     *,
     app: AppOption = None,
