@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
 from lowkiq_lambda.cli.output import remark, say, table, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
 from lowkiq_lambda.operate.presentation.formatting import ago
@@ -63,22 +63,19 @@ def ls(  # noqa: PLR0913 - the options of a command line
     /,
     *,
     where: Annotated[Where, Parameter(name="--in", help="Which of its lists.")] = "waiting",
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
+    search: SearchOptions = SEARCH,
     reverse: Annotated[bool, flag("The latest first; not of jobs in flight.")] = False,
     limit: Annotated[int, Parameter(help="The largest number of jobs.", converter=whole_number(1, LARGEST_PAGE))] = 100,
-    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    after: After = None,
     all_: Annotated[bool, flag("All pages, so many jobs at once; with --json a line for each job.")] = False,
     app: AppOption = None,
     json: Annotated[bool, flag("Write jobs and next, as the API does; times are Unix seconds.")] = False,
 ) -> int:
     """Print them; the exit code."""
-    search = conditions(filter_, error, payload)
     if reverse and where == "in-flight":
         raise ConfigError("--reverse goes with the lists that are by time: waiting and morgue.")
     # A bad filter is refused before Redis is asked.
-    terms: dict[str, Any] = {"limit": limit, "filter": id_filter_of(search) if search else None}
+    terms: dict[str, Any] = {"limit": limit, "filter": id_filter_of(search.words) if search.words else None}
     if where != "in-flight":
         terms["reverse"] = reverse
     read_page = _reader(queue_of(app_of(app), queue), where, terms)

@@ -1,6 +1,7 @@
 """The app and the queue that a command is given: as the app declares the queue, or as the server has it."""
 
 import os
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
@@ -9,8 +10,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.address import EMBEDDED, is_embedded
 from lowkiq_lambda.base.errors import ConfigError, QueueMismatch
 from lowkiq_lambda.cli.contexts import CONTEXT, REDIS_URL
-from lowkiq_lambda.cli.output import remark
-from lowkiq_lambda.cli.parts import app_spec
+from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say
+from lowkiq_lambda.cli.parts import Reason, Yes, app_spec
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
@@ -30,6 +31,29 @@ OneQueue: TypeAlias = Annotated[
 """Of a command about all queues."""
 QueueName: TypeAlias = Annotated[str, Parameter(name="QUEUE", help="The queue, by its name or its worker's.")]
 _SIMILAR: Final = 0.6
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ActOptions:
+    """Of each command that changes what others work with: it says what it touches, and asks."""
+
+    app: AppOption = None
+    reason: Reason = None
+    yes: Yes = False
+
+    def is_agreed(self, question: str, *, json: bool) -> bool:
+        """Whether it is to be done; if not, a line says that nothing was changed. Raises ConfigError.
+
+        `json`: a program reads the output.
+        """
+        if self.yes or agreed(question, aside=json):
+            return True
+        (remark if json else say)(NOTHING)
+        return False
+
+
+ACT: Final = ActOptions()
 
 
 class NamedQueue(NamedTuple):

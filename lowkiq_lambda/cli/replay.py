@@ -10,9 +10,9 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import many
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.output import progress, remark, say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import utc
 from lowkiq_lambda.operate.presentation.moments import moment_of
 
@@ -71,14 +71,12 @@ def replay(  # noqa: PLR0913 - the options of a command line
     ] = None,
     dry_run: Annotated[bool, flag("Print what would be pushed, and push nothing.")] = False,
     json: Annotated[bool, flag("Write the numbers as JSON.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
 ) -> int:
     """Push them; the exit code."""
     from lowkiq_lambda.operate.acts.replaying import replay_of
 
-    named_queue = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(act.app), queue)
     if named_queue.worker is None:
         raise ConfigError(f"The app has no worker for the queue {named_queue.name!r}.")
     try:
@@ -95,16 +93,15 @@ def replay(  # noqa: PLR0913 - the options of a command line
         )
     except ValueError as error:
         raise ConfigError(f"{str(error).removesuffix('.')}.") from None
-    return _carry_out(named_queue, planned, ReplayWindow(begin, end, rate, reason), dry_run=dry_run, json=json, yes=yes)
+    return _carry_out(named_queue, planned, ReplayWindow(begin, end, rate), act, dry_run=dry_run, json=json)
 
 
 class ReplayWindow(NamedTuple):
-    """The runs that were chosen, the pace of their payloads, and why they are pushed again."""
+    """The runs that were chosen, and the pace of their payloads."""
 
     begin: float
     end: float
     rate: float | None
-    reason: str | None
 
     @property
     def pace(self) -> str:
@@ -113,7 +110,7 @@ class ReplayWindow(NamedTuple):
 
 
 def _carry_out(  # noqa: PLR0913 - the options of the command
-    named_queue: NamedQueue, planned: "Replay", choice: ReplayWindow, *, dry_run: bool, json: bool, yes: bool
+    named_queue: NamedQueue, planned: "Replay", choice: ReplayWindow, act: ActOptions, *, dry_run: bool, json: bool
 ) -> int:
     """Ask, push and tell; the exit code."""
     replayed = planned.plan.replayed
@@ -132,8 +129,7 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
         say(f"there is nothing to replay {between}")
         return DONE
     where = f"to {named_queue.name} at {without_password(named_queue.app.core.connections.url)}"
-    if not yes and not agreed(f"Push {what} {where}{choice.pace}{marks}?"):
-        say(NOTHING)
+    if not act.is_agreed(f"Push {what} {where}{choice.pace}{marks}?", json=json):
         return NOT_APPLIED
     try:
         with progress("replay", replayed.payloads) as show:
@@ -144,7 +140,7 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
         return INTERRUPTED
     finally:
         target = f"runs {between}{choice.pace}"
-        note(named_queue.app, named_queue.name, "replay", target, replayed.written, choice.reason)
+        note(named_queue.app, named_queue.name, "replay", target, replayed.written, act.reason)
     if json:
         write_json(replayed)
     else:

@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import All, Choice, Id, JobChange, change, change_app
 from lowkiq_lambda.cli.codes import NOT_APPLIED
-from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
-from lowkiq_lambda.cli.parts import Reason, Yes, flag, number
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
+from lowkiq_lambda.cli.parts import flag, number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     /,
     *ids: Id,
     all_: All = False,
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
+    search: SearchOptions = SEARCH,
     rate: Annotated[
         float | None,
         Parameter(
@@ -70,9 +68,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
     ] = None,
     dry_run: Annotated[bool, flag("Print what would become of each id, and change nothing.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[
         bool, flag("Write act, queue, changed and examined as JSON; of a dry run a line for each id.")
     ] = False,
@@ -80,11 +76,11 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     """Requeue; the exit code."""
     from lowkiq_lambda.operate.acts.requeueing import begin, previews
 
-    words = conditions(filter_, error, payload)
+    words = search.words
     if sum((bool(ids), all_, bool(words))) != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
     id_filter = None if ids else id_filter_of(words)
-    named_queue = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(act.app), queue)
     runner = named_queue.operate.runner
     options: RequeueOptions = {"order": order, "rate": rate, "start": start}
     try:
@@ -104,8 +100,8 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         return msgspec.structs.replace(action, terms=terms)
 
     pace = "" if rate is None else f", {rate:g} a second"
-    choice = Choice(", ".join(words), pace, reason=reason, json=json)
-    return change(named_queue, REQUEUE, action, yes=yes, choice=choice, once_agreed=once_agreed)
+    choice = Choice(", ".join(words), pace, reason=act.reason, json=json)
+    return change(named_queue, REQUEUE, action, yes=act.yes, choice=choice, once_agreed=once_agreed)
 
 
 def _told(previews: "Iterator[RequeuePreview]") -> Iterator[str]:

@@ -11,7 +11,7 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import BackendError, ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import remark, say, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, OneQueue, QueueName, app_of, queue_of, worker_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
@@ -117,7 +117,7 @@ def runs(  # noqa: PLR0913 - the options of a command line
     release: OfRelease = None,
     took_over: TookOver = None,
     limit: Annotated[int, Parameter(help="The largest number of runs.", converter=whole_number(1, LARGEST_PAGE))] = 100,
-    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    after: After = None,
     app: AppOption = None,
     json: Annotated[bool, flag("Write an object as GET /api/v1/runs does; times are Unix seconds.")] = False,
 ) -> int:

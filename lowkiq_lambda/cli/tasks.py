@@ -11,9 +11,9 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchTask
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, when, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, app_of
+from lowkiq_lambda.cli.output import paint, remark, say, table, when, write_json
+from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, app_of
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
 from lowkiq_lambda.tasks.views import Item, Progress, Status, TaskSummary
 
@@ -64,12 +64,10 @@ def tasks(  # noqa: PLR0913 - the options of a command line
     *,
     items: Annotated[Status | None, Parameter(help="Print the items of TASK with this status.")] = None,
     limit: Annotated[int, Parameter(help="The largest number of them.", converter=whole_number(1, 1_000))] = 100,
-    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    after: After = None,
     watch: Annotated[bool, flag("Print TASK again, until it has ended or Ctrl-C.")] = False,
     cancel: Annotated[bool, flag("Cancel TASK.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write what GET /api/v1/tasks writes; with --watch one in each line.")] = False,
 ) -> int:
     """Print them, or cancel one; the exit code."""
@@ -77,7 +75,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         raise ConfigError("TASK is missing: --items, --watch and --cancel are of one task.")
     if (items is not None) + watch + cancel > 1:
         raise ConfigError("--items, --watch and --cancel are three things: give one of them.")
-    loaded = app_of(app)
+    loaded = app_of(act.app)
     try:
         if task is None:
             return _list(loaded, after, limit, json=json)
@@ -85,7 +83,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         if items is not None:
             return _tell_items(one, items, (after, limit), json=json)
         if cancel:
-            return _cancel(loaded, one, reason, yes=yes, json=json)
+            return _cancel(loaded, one, act, json=json)
         return _tell(one, watch=watch, json=json)
     except NoSuchTask:
         remark(visible(f"there is no task {task}: it was forgotten, or it never was"))
@@ -173,19 +171,18 @@ def _item(item: Item) -> str:
     return f"  {item.status}  {item.queue_name} {item.id}{label}{message}"
 
 
-def _cancel(app: "Lowkiq", task: "Task", reason: str | None, *, yes: bool, json: bool) -> int:
+def _cancel(app: "Lowkiq", task: "Task", act: ActOptions, *, json: bool) -> int:
     from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
 
     before = task.progress()
     waits = f"{before.counts['enqueued']:,} of its {before.total:,} items wait"
     question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}, at"
-    if not yes and not agreed(f"{question} {without_password(app.core.connections.url)}?", aside=json):
-        (remark if json else say)(NOTHING)
+    if not act.is_agreed(f"{question} {without_password(app.core.connections.url)}?", json=json):
         return NOT_APPLIED
     left = task.cancel(_CANCELLING)
     progress = task.progress()
     changed = progress.counts["cancelled"] - before.counts["cancelled"]
-    note(app, OF_NO_QUEUE, "cancel", f"task {progress.name!r} {task.id}", changed, reason)
+    note(app, OF_NO_QUEUE, "cancel", f"task {progress.name!r} {task.id}", changed, act.reason)
     if json:
         write_json(_fields(progress))
         return DONE
