@@ -173,13 +173,13 @@ def test_a_replay_without_payloads_is_refused(shop: ShopOfCommands, worker: type
     assert (2, True) == (code, "keep no payloads: keep_runs = KeepRuns(10_000, payloads=True)." in error)
 
 
-class Steps:
+class Pauses:
     """The pauses of a tail, in each of which something happens; Ctrl-C follows the last."""
 
     def __init__(self, *steps: Callable[[], object]) -> None:
         self._left = iter([*steps, self._end])
 
-    def __call__(self) -> "Steps":
+    def __call__(self) -> "Pauses":
         """The event that the command makes."""
         return self
 
@@ -205,7 +205,7 @@ def tail(shop: ShopOfCommands, worker: type[Worker], monkeypatch: pytest.MonkeyP
             shop.app.drain()
 
         taken = [partial(perform, step) if isinstance(step, str) else step for step in steps]
-        monkeypatch.setattr("lowkiq_lambda.cli.runs.Event", Steps(*taken))
+        monkeypatch.setattr("lowkiq_lambda.cli.runs.Event", Pauses(*taken))
         return shop.run("tail", *words)
 
     return run

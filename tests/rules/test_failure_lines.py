@@ -26,7 +26,7 @@ def failures_of(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [vars(record) | {"traced": record.exc_info is not None} for record in records]
 
 
-class Shop(Worker[Any]):
+class FailingShop(Worker[Any]):
     """One by one."""
 
     batch_size = 10
@@ -36,7 +36,7 @@ class Shop(Worker[Any]):
         find_amount({})
 
 
-class Erp(Worker[Any]):
+class FailingErp(Worker[Any]):
     """All at once."""
 
     batch_size = 10
@@ -46,7 +46,7 @@ class Erp(Worker[Any]):
         find_amount({})
 
 
-class AsyncShop(Worker[Any]):
+class FailingAsyncShop(Worker[Any]):
     """On a loop."""
 
     batch_size = 10
@@ -56,7 +56,7 @@ class AsyncShop(Worker[Any]):
         find_amount({})
 
 
-class AsyncErp(Worker[Any]):
+class FailingAsyncErp(Worker[Any]):
     """On a loop, all at once."""
 
     batch_size = 10
@@ -66,7 +66,7 @@ class AsyncErp(Worker[Any]):
         find_amount({})
 
 
-@pytest.mark.parametrize("worker", [Shop, Erp, AsyncShop, AsyncErp])
+@pytest.mark.parametrize("worker", [FailingShop, FailingErp, FailingAsyncShop, FailingAsyncErp])
 def test_each_failure_is_a_line_and_the_first_alone_has_a_traceback(
     worker: type[Worker[Any]], make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
