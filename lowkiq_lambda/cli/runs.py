@@ -82,7 +82,7 @@ _NAMED: Final = 5
 _AROUND: Final = "1m"
 _WIDEST: Final = 9
 """Characters of the longest outcome."""
-_WIDEST_TIME: Final = 6
+_WIDEST_TIME: Final = 7
 """Characters of nearly every length of time."""
 
 IdOption: TypeAlias = Annotated[str | None, Parameter(name="--id", help="Runs of this id alone.")]
