@@ -34,6 +34,7 @@ _OURS: Final = frozenset(
         "lowkiq_lambda.base.forks",
         "lowkiq_lambda.settings.protocols",
         "lowkiq_lambda.engine.perform",
+        "lowkiq_lambda.engine.coroutines",
         "lowkiq_lambda.engine.iteration",
     }
 )
@@ -181,6 +182,24 @@ def _headline(error: BaseException) -> str:
     texts = [_type_and_message(leaf) for leaf in leaves[:_LEAVES]]
     more = [f"and {len(leaves) - _LEAVES:,} more"] if leaves[_LEAVES:] else []
     return f"{_type_and_message(error)}: {'; '.join([*texts, *more])}"
+
+
+def own_places(error: BaseException) -> str:
+    """The frames that the text of an error has, in one line, such as `shop.py:12 in perform_job > shop.py:31 in total`.
+
+    "" for an error without a frame of the user's, or one that cannot be read.
+    """
+    return call_safely(_own_places, error)[0] or ""
+
+
+def _own_places(error: BaseException) -> str:
+    frames = _own_frames(next(_leaves(error)))
+    roots = (*sys.path, sys.prefix, sys.base_prefix)
+    places = [
+        f"{_in_project(frame.f_code.co_filename, roots)}:{line} in {frame.f_code.co_name}" for frame, line in frames
+    ]
+    most = _FIRST_FRAMES + _LAST_FRAMES
+    return " > ".join(places if len(places) <= most else [*places[:_FIRST_FRAMES], "…", *places[-_LAST_FRAMES:]])
 
 
 def signature(error: BaseException | str) -> str:

@@ -60,6 +60,10 @@ class AwaitedInParentAlone(Generator[Any, Any, Result]):
     def __await__(self) -> Generator[Any, Any, Result]:
         return self
 
+    def __next__(self) -> object:
+        """As inherited, without a frame of the standard library in each traceback."""
+        return self.send(None)
+
     def send(self, value: object) -> object:
         """Make the next step."""
         return self._step(self._steps.send, value)

@@ -25,7 +25,7 @@ def main(words: Sequence[str] | None = None, program: str = LOWKIQ) -> int:
     words = sys.argv[1:] if words is None else words
     _open_what_is_closed()
     try:
-        from lowkiq_lambda.cli.program import execute  # noqa: PLC0415 - fails where the extra is not installed
+        from lowkiq_lambda.cli.program import execute
 
         return execute(program, words)
     except KeyboardInterrupt:
@@ -36,7 +36,7 @@ def main(words: Sequence[str] | None = None, program: str = LOWKIQ) -> int:
         if package not in _EXTRAS:
             raise
         if [*words[:1]] == [_NEW]:
-            from lowkiq_lambda.stack.scaffold.__main__ import main as write_project  # noqa: PLC0415 - only then
+            from lowkiq_lambda.stack.scaffold.__main__ import main as write_project
 
             return write_project(words[1:], f"{program} {_NEW}")
         sys.stderr.write(

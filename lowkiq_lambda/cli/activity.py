@@ -10,11 +10,10 @@ from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import remark, say, when, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, app_of, queue_of
-from lowkiq_lambda.operate.inspect.activity import KEPT, OF_NO_QUEUE, read_activity
+from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.moments import moment_of
-from lowkiq_lambda.views.activity import ActivityEntry, ActivityView
+from lowkiq_lambda.views.activity import KEPT, ActivityEntry, ActivityView
 
 _HELP: Final = f"""
 Print what people have changed on QUEUE, or on all queues, by the dashboard, its API and the command line: when, who, \
@@ -41,7 +40,7 @@ command: Final = command_app("activity", help_=_HELP, epilogue=_EPILOGUE, usage=
 
 @command.default
 def activity(
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    queue: OneQueue = None,
     /,
     *,
     since: Annotated[str | None, Parameter(help='A moment, such as "2h ago": what was done then or later.')] = None,
@@ -50,6 +49,8 @@ def activity(
     json: Annotated[bool, flag("Write an object as GET /api/v1/activity does; times are Unix seconds.")] = False,
 ) -> int:
     """Print them; the exit code."""
+    from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
+
     try:
         begin = None if since is None else moment_of(since, SystemClock.time())
     except ValueError as error:

@@ -106,6 +106,7 @@ COMMANDS: Final = {
             "reshard:command", "Change the number of shards of a queue, while it is pushed to and drained."
         ),
         "runs": Listed("runs:command", "Print what a queue has run: which ids, when, and with which outcome."),
+        "tail": Listed("runs:tail", "Print runs as they end, of a queue or of all queues."),
         "replay": Listed("replay:command", "Push the payloads of runs that are over again, at once or at a rate."),
         "verify": Listed("verify:command", "Verify the order of a queue by its journals, and that no payload is lost."),
     },
@@ -172,7 +173,7 @@ def _add(app: App, commands: Mapping[str, Listed], group: Group, words: Collecti
 
 
 def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - slow, and only --version needs it
+    from importlib.metadata import version
 
     return version("lowkiq_lambda")
 

@@ -1,16 +1,16 @@
 """`lowkiq run-now`, `kill`, `unblock` and `delete`: changes of jobs, each after a question."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import All, Choice, DryRun, Id, JobChange, Json, change, change_app, dry_run
-from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
-from lowkiq_lambda.cli.parts import Reason, Yes, flag
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, prepare
-from lowkiq_lambda.operate.acts.chosen_ids import deletion
-from lowkiq_lambda.store.shard.nodes import FAR
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
+from lowkiq_lambda.cli.parts import flag
+from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
 
 RUN_NOW: Final = JobChange("run_now", "Make due now", "waiting for a later time in", "made due")
 KILL: Final = JobChange("kill", "Send to the morgue", "waiting after a failure in", "killed")
@@ -63,126 +63,78 @@ delete: Final = change_app(
 )
 
 
-class _Which(NamedTuple):
-    """The jobs that a command names: by their ids, by the conditions of a search, or all."""
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """Which jobs a command is about, if not those of ids, and what it does with them."""
 
-    ids: Sequence[str]
-    search: Sequence[str]
-    every: bool
+    all_: All = False
+    search: SearchOptions = SEARCH
+    dry_run: DryRun = False
+    act: ActOptions = ACT
+    json: Json = False
 
 
-class _How(NamedTuple):
-    """The other options of the commands."""
-
-    app: str | None
-    reason: str | None
-    dry_run: bool
-    yes: bool
-    json: bool
+CHANGE: Final = ChangeOptions()
 
 
 @run_now.default
-def run_jobs_now(  # noqa: PLR0913 - the options of a command line
-    queue: QueueName,
-    /,
-    *ids: Id,
-    all_: All = False,
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
-    dry_run: DryRun = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
-    json: Json = False,
-) -> int:
+def run_jobs_now(queue: QueueName, /, *ids: Id, options: ChangeOptions = CHANGE) -> int:
     """Run now; the exit code."""
-    search = conditions(filter_, error, payload)
-    how = _How(app, reason=reason, dry_run=dry_run, yes=yes, json=json)
-    return _change(queue, RUN_NOW, _Which(ids, search, every=all_), how)
+    return _change(queue, RUN_NOW, ids, options)
 
 
 @kill.default
-def kill_jobs(  # noqa: PLR0913 - the options of a command line
-    queue: QueueName,
-    /,
-    *ids: Id,
-    all_: All = False,
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
-    dry_run: DryRun = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
-    json: Json = False,
-) -> int:
+def kill_jobs(queue: QueueName, /, *ids: Id, options: ChangeOptions = CHANGE) -> int:
     """Kill; the exit code."""
-    search = conditions(filter_, error, payload)
-    how = _How(app, reason=reason, dry_run=dry_run, yes=yes, json=json)
-    return _change(queue, KILL, _Which(ids, search, every=all_), how)
+    return _change(queue, KILL, ids, options)
 
 
 @unblock.default
-def unblock_jobs(  # noqa: PLR0913 - the options of a command line
+def unblock_jobs(
     queue: QueueName,
     /,
     *ids: Id,
-    all_: All = False,
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
     skip: Annotated[bool, flag("Send the oldest payload to the morgue, and go on with the next.")] = False,
-    dry_run: DryRun = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
-    json: Json = False,
+    options: ChangeOptions = CHANGE,
 ) -> int:
     """Unblock; the exit code."""
-    search = conditions(filter_, error, payload)
-    how = _How(app, reason=reason, dry_run=dry_run, yes=yes, json=json)
-    return _change(queue, UNBLOCK_SKIPPING if skip else UNBLOCK, _Which(ids, search, every=all_), how)
+    return _change(queue, UNBLOCK_SKIPPING if skip else UNBLOCK, ids, options)
 
 
 @delete.default
-def delete_jobs(  # noqa: PLR0913 - the options of a command line
+def delete_jobs(
     queue: QueueName,
     /,
     *ids: Id,
-    all_: All = False,
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
     morgue: Annotated[bool, flag("Jobs of the morgue.")] = False,
-    dry_run: DryRun = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
-    json: Json = False,
+    options: ChangeOptions = CHANGE,
 ) -> int:
     """Delete; the exit code."""
-    search = conditions(filter_, error, payload)
-    how = _How(app, reason=reason, dry_run=dry_run, yes=yes, json=json)
-    return _change(queue, DELETE_DEAD if morgue else DELETE, _Which(ids, search, every=all_), how)
+    return _change(queue, DELETE_DEAD if morgue else DELETE, ids, options)
 
 
-def _change(queue: str, words: JobChange, which: _Which, how: _How) -> int:
-    if bool(which.ids) + bool(which.search) + which.every != 1:
+def _change(queue: str, words: JobChange, ids: Sequence[str], options: ChangeOptions) -> int:
+    from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, prepare
+    from lowkiq_lambda.operate.acts.chosen_ids import deletion
+    from lowkiq_lambda.store.shard.nodes import FAR
+
+    search = options.search.words
+    if bool(ids) + bool(search) + options.all_ != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
-    id_filter = id_filter_of(which.search)
-    if not which.ids and words.act in {"unblock", "unblock_skipping"}:
+    id_filter = id_filter_of(search)
+    if not ids and words.act in {"unblock", "unblock_skipping"}:
         # Only blocked ids are due as late as FAR.
         id_filter = id_filter.from_time(FAR)
-    if which.search and words.act == "delete":
+    if search and words.act == "delete":
         words = words._replace(act=deletion(id_filter))
-    named_queue = queue_of(app_of(how.app), queue)
+    named_queue = queue_of(app_of(options.act.app), queue)
     runner = named_queue.operate.runner
     try:
-        action = prepare(runner, words.act, chosen_ids=which.ids or None, filter=id_filter, whole_list=which.every)
+        action = prepare(runner, words.act, chosen_ids=ids or None, filter=id_filter, whole_list=options.all_)
     except WholeListError as error:
         raise ConfigError(str(error)) from error
-    choice = Choice(", ".join(which.search), reason=how.reason, json=how.json)
-    if how.dry_run:
+    choice = Choice(", ".join(search), reason=options.act.reason, json=options.json)
+    if options.dry_run:
         return dry_run(named_queue, words, action, choice)
-    return change(named_queue, words, action, yes=how.yes, choice=choice)
+    return change(named_queue, words, action, yes=options.act.yes, choice=choice)

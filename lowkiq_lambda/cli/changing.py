@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
 from cyclopts import App, Parameter
@@ -18,9 +18,10 @@ from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import NamedQueue
 from lowkiq_lambda.jobs.job import NEVER_FAILED, JobView
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS, ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, steps
 from lowkiq_lambda.operate.presentation.formatting import selected, visible
-from lowkiq_lambda.store.shard.nodes import FAR
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
 
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]
@@ -103,13 +104,15 @@ def change_app(
 def change(  # noqa: PLR0913 - the words of a change, and what is changed
     queue: NamedQueue,
     words: JobChange,
-    action: BulkAction,
+    action: "BulkAction",
     *,
     yes: bool,
     choice: Choice = Choice(),  # noqa: B008 - it cannot be changed
-    once_agreed: Callable[[BulkAction], BulkAction] = lambda action: action,
+    once_agreed: "Callable[[BulkAction], BulkAction]" = lambda action: action,
 ) -> int:
     """Ask, act and tell; the exit code. `once_agreed` is told of the action when somebody has said yes."""
+    from lowkiq_lambda.operate.acts.bulk_actions import count
+
     until = SystemClock.monotonic() + _COUNT_FOR
     number, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
     if not number:
@@ -133,8 +136,10 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     return _carry_out(queue, words, action, choice._replace(reason=reason), yes=yes)
 
 
-def dry_run(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice) -> int:
+def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: Choice) -> int:
     """Tell what the change would touch, and change nothing; the exit code."""
+    from lowkiq_lambda.operate.acts.bulk_actions import count, first_ids
+
     until = SystemClock.monotonic() + _COUNT_FOR
     runner = queue.operate.runner
     if action.chosen is None:
@@ -164,6 +169,8 @@ def dry_run(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Cho
 
 def _touched(queue: NamedQueue, act: ActionName, ids: Sequence[str]) -> list[str]:
     """Those of the ids that the act would change, as far as one look tells."""
+    from lowkiq_lambda.store.shard.nodes import FAR
+
     if act in {"delete_dead", "requeue"}:
         return [job.id for job in queue.operate.morgue.fetch(ids)]
     now = queue.app.core.backend.now(queue.shards[0])
@@ -181,7 +188,9 @@ def _listed(ids: Sequence[str], number: int) -> str:
     return f"{', '.join(map(visible, ids[:_NAMED]))}{', ...' if number > _NAMED else ''}"
 
 
-def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: Choice, *, yes: bool) -> int:
+def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: Choice, *, yes: bool) -> int:
+    from lowkiq_lambda.operate.acts.bulk_actions import steps
+
     last = action
     try:
         with progress(words.act, max(1, action.total)) as show:
@@ -226,7 +235,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: BulkAction, choice: 
     return DONE
 
 
-def _tell_of_undo(action: BulkAction, *, interactive: bool) -> None:
+def _tell_of_undo(action: "BulkAction", *, interactive: bool) -> None:
     """How many of the jobs can be undone, if not all can; and how, to people."""
     result = action.result
     if not (action.action_id and result):
@@ -239,18 +248,18 @@ def _tell_of_undo(action: BulkAction, *, interactive: bool) -> None:
         remark(f"for ten minutes it can be undone: lowkiq undo {result.action_id}")
 
 
-def _so_far(words: JobChange, action: BulkAction) -> str:
+def _so_far(words: JobChange, action: "BulkAction") -> str:
     terms = action.terms
     start = "" if terms is None or terms.rate is None else f" with --start {terms.due_at(action.changed):.3f}"
     return f"{words.told} {_jobs(action.changed)}; the same command{start} goes on"
 
 
-def _or_stay(action: BulkAction) -> str:
+def _or_stay(action: "BulkAction") -> str:
     is_strict = action.terms is not None and action.terms.order == "unless_newer"
     return ", or stay for a newer payload" if is_strict else ""
 
 
-def _last_due(action: BulkAction) -> str:
+def _last_due(action: "BulkAction") -> str:
     if action.terms is None or action.terms.rate is None or not action.changed:
         return ""
     return f", the last of them due at {moment(action.terms.due_at(action.changed - 1))}"

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.parts import command_app
 from lowkiq_lambda.cli.queues import AppOption, app_of
-from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.logs import LogLevel, set_up_logs
 
 _HELP: Final = """
@@ -56,6 +55,8 @@ def serve(
     log_level: Annotated[LogLevel, Parameter(help="The lowest level of logs to show.")] = "info",
 ) -> int:
     """Serve it until a signal comes; the exit code."""
+    from lowkiq_lambda.local.dashboard_port import dashboard_at
+
     set_up_logs(log_level, "text", sys.stderr)
     ended = Event()
     with dashboard_at(address, app_of(app)):

@@ -6,19 +6,20 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import app_of
-from lowkiq_lambda.operate.doctor.checkup import check_up, shared_password
 from lowkiq_lambda.operate.doctor.findings import SECTIONS, CheckUp, Finding, Mark, Need, PromiseView
 from lowkiq_lambda.operate.doctor.promises import NOTHING_LOST
 from lowkiq_lambda.operate.presentation.formatting import visible
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
 
 _HELP: Final = """
 Check which promises hold on the app's server, and whether any work is left alone. Nothing is changed.
@@ -100,6 +101,8 @@ def doctor(
     json: Annotated[bool, flag("Write one JSON object.")] = False,
 ) -> int:
     """Look, and tell; the exit code."""
+    from lowkiq_lambda.operate.doctor.checkup import check_up
+
     loaded = app_of(app)
     if health:
         return _tell_health(loaded, as_json=json)
@@ -111,18 +114,18 @@ def doctor(
     return FAILED if check.mark == "broken" else DONE
 
 
-def _tell_health(app: Lowkiq, *, as_json: bool) -> int:
-    from lowkiq_lambda.operate.doctor.health import health_of  # noqa: PLC0415 - a check-up needs none
+def _tell_health(app: "Lowkiq", *, as_json: bool) -> int:
+    from lowkiq_lambda.operate.doctor.health import health_of
 
     health = health_of(app.core)
     sys.stdout.write((msgspec.json.encode(health).decode() if as_json else health.says) + "\n")
     return DONE if health.is_well else FAILED
 
 
-def _of_stack(app: Lowkiq, stack: str) -> Iterable[Finding]:
+def _of_stack(app: "Lowkiq", stack: str) -> Iterable[Finding]:
     """What the stack's schedules lack; the server is found as the functions find it."""
-    from lowkiq_lambda.aws.environment import find_redis  # noqa: PLC0415 - only where AWS is asked
-    from lowkiq_lambda.settings.aws import Settings  # noqa: PLC0415 - as above
+    from lowkiq_lambda.aws.environment import find_redis
+    from lowkiq_lambda.settings.aws import Settings
 
     find_redis(app, Settings.from_env(os.environ))
     return stack_findings(app, stack)
@@ -186,15 +189,16 @@ def _sums(check: CheckUp) -> str:
     return f"{counts['broken']} broken, {counts['warning']} to look at, {counts['unknown']} not known."
 
 
-def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
+def stack_findings(app: "Lowkiq", stack: str) -> Iterator[Finding]:
     """Those of the schedules of the stack, of the group of `lowkiq stack schedules`, and of its dashboard."""
-    from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
-    from lowkiq_lambda.aws.drain_schedules.deployed import (  # noqa: PLC0415 - as above
+    from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of
+    from lowkiq_lambda.aws.drain_schedules.deployed import (
         DeployError,
         function_environment,
         stack_outputs,
     )
-    from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above
+    from lowkiq_lambda.aws.tick import naming
+    from lowkiq_lambda.operate.doctor.checkup import shared_password
 
     try:
         coverage = coverage_of(app, stack)

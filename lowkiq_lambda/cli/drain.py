@@ -1,11 +1,10 @@
 """`lowkiq drain`: what is due is performed in this process, once."""
 
 import sys
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
@@ -14,9 +13,12 @@ from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
 from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.local.logs import LogLevel, set_up_logs
 from lowkiq_lambda.store.shard.keys import ShardRef
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.engine.loop import Loop
 
 _HELP: Final = """
 Perform the due jobs in this process until no job is due, and print the outcomes.
@@ -97,7 +99,9 @@ def drain(
     return FAILED if any(counts.get(outcome) for outcome in _DEATHS) else DONE
 
 
-def _drained(app: Lowkiq, worker: type[Worker[Any]] | None, seconds: float | None) -> Loop:
+def _drained(app: "Lowkiq", worker: type[Worker[Any]] | None, seconds: float | None) -> "Loop":
+    from lowkiq_lambda.engine.loop import Loop
+
     drainer = app.core.drains.drainer
 
     def shards() -> list[ShardRef]:
@@ -117,7 +121,7 @@ def _lines(counts: dict[str, int]) -> list[str]:
     return [f"{outcome:9}  {count:>{width},}" for outcome, count in outcomes.items()]
 
 
-def _why_nothing(ran: Loop) -> str:
+def _why_nothing(ran: "Loop") -> str:
     """That nothing was due, or what kept the drain from queues that may have something."""
     why = _KEPT_AWAY.get(ran.reason)
     if why is None:

@@ -1,6 +1,6 @@
 """`lowkiq edit`: another payload takes the place of one that waits or is dead."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -11,10 +11,12 @@ from lowkiq_lambda.cli.noting import note, person
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.editing import EditRefused, StoredPayload
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.masking import MaskFailed, Masking
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.editing import StoredPayload
 
 _SHOWN: Final = 200
 command: Final = command_app(
@@ -58,6 +60,8 @@ def edit(  # noqa: PLR0913 - the options of a command line
     yes: Yes = False,
 ) -> int:
     """Edit; the exit code."""
+    from lowkiq_lambda.operate.acts.editing import EditRefused
+
     target = queue_of(app_of(app), queue)
     there, masking = target.operate.payloads(job_id), Masking(target.app.config.mask, target.name)
     if arrival is None:
@@ -102,7 +106,7 @@ def _decoded(payload: str | None) -> object:
         raise ConfigError(f"--payload is not JSON: {error}.") from error
 
 
-def _line(masking: Masking, job_id: str, one: StoredPayload) -> str:
+def _line(masking: Masking, job_id: str, one: "StoredPayload") -> str:
     try:
         text = visible(payload_json(masking.of(job_id, one.payload)).decode())
     except MaskFailed:

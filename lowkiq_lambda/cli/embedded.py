@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cyclopts import Group, Parameter
 
@@ -13,11 +13,12 @@ from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.output import agreed
 from lowkiq_lambda.cli.parts import Yes, command_app
-from lowkiq_lambda.operate.acts.erasure import erase_queue, has_queue
-from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.providers.embedded.url import folder_of
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.development import refuse_in_deployment
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.providers.embedded.server import EmbeddedValkey
 
 DataDir: TypeAlias = Annotated[Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL.")]
 _TIMEOUT: Final = 30.0
@@ -67,6 +68,8 @@ reset: Final = command_app(
 @redis.default
 def print_url(*, data_dir: DataDir = None) -> int:
     """Print the URL; the exit code."""
+    from lowkiq_lambda.providers.embedded.server import open_embedded
+
     # Not closed: the server would end with us, and the URL would be of no use.
     sys.stdout.write(f"{open_embedded(_folder(data_dir), _program()).url}\n")
     return DONE
@@ -84,6 +87,9 @@ def remove_queue(
     yes: Yes = False,
 ) -> int:
     """Remove the queue; the exit code."""
+    from lowkiq_lambda.operate.acts.erasure import erase_queue, has_queue
+    from lowkiq_lambda.providers.embedded.server import open_embedded
+
     folder = _folder(data_dir)
     overrides = {} if namespace is None else {"namespace": namespace}
     of_app = Config.from_env(os.environ, **overrides).namespace
@@ -106,7 +112,7 @@ def remove_queue(
         return DONE
 
 
-def _refuse_in_use(server: EmbeddedValkey) -> None:
+def _refuse_in_use(server: "EmbeddedValkey") -> None:
     with server.others() as others:
         _refuse_others(others)
 

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.operate.presentation.errors import ErrorsView, SharedError, errors_view
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
 from lowkiq_lambda.operate.presentation.moments import seconds_of
@@ -54,7 +54,7 @@ command: Final = command_app("errors", help_=_HELP, epilogue=_EPILOGUE, usage="l
 
 @command.default
 def errors(  # noqa: PLR0913 - the options of a command line
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    queue: OneQueue = None,
     /,
     *,
     since: Annotated[
@@ -62,7 +62,7 @@ def errors(  # noqa: PLR0913 - the options of a command line
     ] = None,
     by: Annotated[ErrorGrouping, Parameter(help="By what errors are alike.")] = "fingerprint",
     limit: Annotated[int, Parameter(help="The largest number of groups.", converter=whole_number(1, 1_000))] = 100,
-    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    after: After = None,
     app: AppOption = None,
     json: Annotated[bool, flag("Write an object as GET /api/v1/errors does, with share and since_release.")] = False,
 ) -> int:

@@ -9,9 +9,9 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, when, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.output import remark, say, when, write_json
+from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
 from lowkiq_lambda.views.shards import ShardDetails
 
@@ -57,7 +57,7 @@ class EvictedHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @command.default
-def evict(  # noqa: PLR0913 - the options of a command line
+def evict(
     queue: QueueName,
     shard: Annotated[
         int | None, Parameter(name="SHARD", help="The number of the shard.", converter=whole_number(0, _MOST_SHARDS))
@@ -65,26 +65,23 @@ def evict(  # noqa: PLR0913 - the options of a command line
     /,
     *,
     id_: Annotated[str | None, Parameter(name="--id", help="A job in flight, in place of SHARD.")] = None,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write queue, shard, owner and evicted as JSON.")] = False,
 ) -> int:
     """Evict; the exit code."""
     if (shard is None) == (id_ is None):
         raise ConfigError("Give the number of a shard, or --id: one of the two.")
-    named_queue = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(act.app), queue)
     holder = _holder(named_queue, shard, id_)
     if holder is None:
         what = f"shard {shard} of {named_queue.name} has no holder" if id_ is None else _not_in_flight(named_queue, id_)
         remark(f"{what}: nothing was changed")
         return FAILED
-    if not yes and not agreed(_question(named_queue, holder), aside=json):
-        (remark if json else say)(NOTHING)
+    if not act.is_agreed(_question(named_queue, holder), json=json):
         return NOT_APPLIED
     is_evicted = named_queue.operate.in_flight.evict_holder(holder.index, holder.token)
     target = f"holder {holder.token} of shard {holder.index}"
-    note(named_queue.app, named_queue.name, "evict", target, int(is_evicted), reason)
+    note(named_queue.app, named_queue.name, "evict", target, int(is_evicted), act.reason)
     if json:
         index, owner = holder.index, holder.owner
         write_json(EvictedHolder(queue=named_queue.name, shard=index, owner=owner, evicted=is_evicted))

@@ -1,21 +1,16 @@
 """Searches on the command line: the same words on each command that lists jobs, or acts on those that fit."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.operate.inspect.id_filter import IdFilter, filter_by
 
-FilterOption: TypeAlias = Annotated[
-    list[str] | None,
-    Parameter(name="--filter", help="A condition, as NAME=VALUE; may be given again.", negative=""),
-]
-ErrorOption: TypeAlias = Annotated[str | None, Parameter(name="--error", help="The same as --filter error=TEXT.")]
-PayloadOption: TypeAlias = Annotated[
-    str | None, Parameter(name="--payload", help="The same as --filter payload=QUERY.")
-]
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.inspect.id_filter import IdFilter
+
 FILTERS: Final = """
 FILTERS are NAME=VALUE, several are all to fit: fingerprint (of the last error,
 as lowkiq errors prints it), error (a part of it), prefix (of the id), least_id
@@ -25,10 +20,26 @@ failure, -1 before it).
 """
 
 
-def conditions(filter_: Sequence[str] | None, error: str | None = None, payload: str | None = None) -> tuple[str, ...]:
-    """All conditions of a command line, as NAME=VALUE."""
-    short = (f"{name}={value}" for name, value in (("error", error), ("payload", payload)) if value is not None)
-    return *(filter_ or ()), *short
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """The conditions that a command line gives."""
+
+    filter_: Annotated[
+        list[str] | None,
+        Parameter(name="--filter", help="A condition, as NAME=VALUE; may be given again.", negative=""),
+    ] = None
+    error: Annotated[str | None, Parameter(name="--error", help="The same as --filter error=TEXT.")] = None
+    payload: Annotated[str | None, Parameter(name="--payload", help="The same as --filter payload=QUERY.")] = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All of them, as NAME=VALUE."""
+        both = (("error", self.error), ("payload", self.payload))
+        return *(self.filter_ or ()), *(f"{name}={value}" for name, value in both if value is not None)
+
+
+SEARCH: Final = SearchOptions()
 
 
 def criteria_of(words: Sequence[str]) -> Mapping[str, str]:
@@ -41,8 +52,10 @@ def criteria_of(words: Sequence[str]) -> Mapping[str, str]:
     return fields
 
 
-def id_filter_of(words: Sequence[str]) -> IdFilter:
+def id_filter_of(words: Sequence[str]) -> "IdFilter":
     """The filter. Raises ConfigError if it cannot work."""
+    from lowkiq_lambda.operate.inspect.id_filter import filter_by
+
     try:
         return filter_by(criteria_of(words))
     except ValueError as error:

@@ -4,11 +4,10 @@ import os
 import re
 import traceback
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import BackendUnavailable, ConfigError, EmbeddedServerError
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE, MISUSED
 from lowkiq_lambda.cli.output import progress, remark, say, write_json
@@ -18,12 +17,12 @@ from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.declare.worker import AnyWorker, Worker
 from lowkiq_lambda.declare.worker import worker_of as declared
 from lowkiq_lambda.settings.loading import load_app, load_value
-from lowkiq_lambda.testing.fuzz.options import FuzzOptions
 from lowkiq_lambda.testing.fuzz.report import FuzzReport, terminal_width
-from lowkiq_lambda.testing.fuzz.run import fuzz
 from lowkiq_lambda.testing.fuzz.written_test import OF_DJANGO, written_test
-from lowkiq_lambda.testing.kit import app_under_test
-from lowkiq_lambda.testing.server import URL_VARIABLE, open_server
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.testing.fuzz.options import FuzzOptions
 
 _HELP: Final = """
 Try to refute that a handler does no harm when its process dies, stands still or gets a job again.
@@ -94,6 +93,8 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     json: Annotated[bool, flag("Write the report as JSON.")] = False,
 ) -> int:
     """Fuzz; the exit code."""
+    from lowkiq_lambda.testing.fuzz.options import FuzzOptions
+
     loaded, subject, spec = _subject(worker, app)
     if write_test is not None and write_test.exists():
         raise ConfigError(f"{write_test} exists: name a new file.")
@@ -120,7 +121,11 @@ def fuzz_worker(  # noqa: PLR0913 - the options of the command
     return DIFFERENT if report.findings else DONE
 
 
-def _report(app: Lowkiq, worker: type[Worker[Any]], options: FuzzOptions, *, total: int | None) -> FuzzReport:
+def _report(app: "Lowkiq", worker: type[Worker[Any]], options: "FuzzOptions", *, total: int | None) -> FuzzReport:
+    from lowkiq_lambda.testing.fuzz.run import fuzz
+    from lowkiq_lambda.testing.kit import app_under_test
+    from lowkiq_lambda.testing.server import URL_VARIABLE, open_server
+
     with (
         # A handler may hang, and the server would outlive the command.
         heeding_term(),
@@ -136,11 +141,13 @@ def _report(app: Lowkiq, worker: type[Worker[Any]], options: FuzzOptions, *, tot
         return fuzz(kit.app, kit.clock, worker, options, update)
 
 
-def _subject(word: str, app: str | None) -> tuple[Lowkiq, type[Worker[Any]], str | None]:
+def _subject(word: str, app: str | None) -> "tuple[Lowkiq, type[Worker[Any]], str | None]":
     """The app, its worker, and MODULE:APP if that was loaded.
 
     Raises ConfigError, AppNotFound, DeclarationError.
     """
+    from lowkiq_lambda.app import Lowkiq
+
     if ":" not in word:
         place = app_spec(app, os.environ)
         loaded = load_app(place, Lowkiq)

@@ -2,25 +2,27 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.output import paint, remark, say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import ACT, ActOptions, OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
 from lowkiq_lambda.operate.presentation.limit_words import change_words, rate_words
 from lowkiq_lambda.operate.presentation.limits import LimitsResponse, RateResponse, limits_response
 from lowkiq_lambda.operate.presentation.moments import seconds_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
 
 _HELP: Final = """
 Print the limits that count for QUEUE, or for each queue: how many shards may be visited at once, how many ids may \
@@ -65,17 +67,15 @@ class LimitsOfQueues(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @command.default
-def limits(  # noqa: PLR0913 - the options of a command line
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+def limits(
+    queue: OneQueue = None,
     /,
     *,
     set_: Annotated[
         list[str] | None, Parameter(name="--set", help="A limit, as NAME=VALUE; may be given again.", negative="")
     ] = None,
     reset: Annotated[bool, flag("Let the limits count again that code declares.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write an object as GET /api/v1/limits does; without QUEUE one with a list.")] = False,
 ) -> int:
     """Print or change them; the exit code."""
@@ -84,12 +84,11 @@ def limits(  # noqa: PLR0913 - the options of a command line
         raise ConfigError("--set and --reset are two changes: give one of them.")
     if queue is None and (changes or reset):
         raise ConfigError("QUEUE is missing: limits are changed of one queue.")
-    loaded = app_of(app)
+    loaded = app_of(act.app)
     if queue is None:
         return _tell_all(loaded, json=json)
     worker = worker_of(loaded, queue)
-    if (changes or reset) and not _changed(loaded, worker, changes, reason, yes=yes, json=json):
-        (remark if json else say)(NOTHING)
+    if (changes or reset) and not _changed(loaded, worker, changes, act, json=json):
         return NOT_APPLIED
     view = limits_response(loaded.operate(worker).limits.explain())
     if json:
@@ -121,13 +120,11 @@ def _limit(name: str, value: str) -> int | Rate:
     raise ConfigError(f"--set {name}={value} is refused: write a number of ids in a time, such as 100/s or 20/10s.")
 
 
-def _changed(  # noqa: PLR0913 - a change, and how it is asked for
-    app: Lowkiq, worker: type[Worker[Any]], changes: dict[str, Any], reason: str | None, *, yes: bool, json: bool
-) -> bool:
+def _changed(app: "Lowkiq", worker: type[Worker[Any]], changes: dict[str, Any], act: ActOptions, *, json: bool) -> bool:
     """Ask, and change them; whether they were changed."""
     name, url = worker.queue_name, without_password(app.core.connections.url)
     what = f"Set {change_words(changes)} as limits of" if changes else "Let the limits of code count again for"
-    if not yes and not agreed(f"{what} {name} at {url}?", aside=json):
+    if not act.is_agreed(f"{what} {name} at {url}?", json=json):
         return False
     queue = app.operate(worker)
     try:
@@ -137,12 +134,12 @@ def _changed(  # noqa: PLR0913 - a change, and how it is asked for
             queue.limits.reset()
     except (DeclarationError, ValueError) as error:
         raise ConfigError(str(error)) from error
-    act, target = ("set limits", change_words(changes)) if changes else ("reset limits", "all shards")
-    note(app, name, act, target, len(queue.reader.shards), reason)
+    action, target = ("set limits", change_words(changes)) if changes else ("reset limits", "all shards")
+    note(app, name, action, target, len(queue.reader.shards), act.reason)
     return True
 
 
-def _tell_all(app: Lowkiq, *, json: bool) -> int:
+def _tell_all(app: "Lowkiq", *, json: bool) -> int:
     queues, skipped = app.core.queues.all_current()
     views = [limits_response(app.operate(queue.worker).limits.explain()) for queue in queues.values()]
     if json:

@@ -1,7 +1,7 @@
 """`lowkiq ls`: the jobs of a queue that wait, are in flight, or are dead; all of them, or those that fit a search."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from cyclopts import Parameter
@@ -9,24 +9,18 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
 from lowkiq_lambda.cli.output import remark, say, table, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.inspect.paging import LARGEST_PAGE
 from lowkiq_lambda.operate.presentation.formatting import ago
-from lowkiq_lambda.operate.presentation.jobs import (
-    DeadJob,
-    DeadJobs,
-    JobSerializer,
-    Payload,
-    WaitingJob,
-    WaitingJobs,
-)
-from lowkiq_lambda.store.shard.nodes import FAR
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJob, DeadJobs, Payload, WaitingJob, WaitingJobs
 
 Where: TypeAlias = Literal["waiting", "morgue", "in-flight"]
-ReadPage: TypeAlias = Callable[[str | None], WaitingJobs | DeadJobs]
+ReadPage: TypeAlias = "Callable[[str | None], WaitingJobs | DeadJobs]"
 
 _HELP: Final = """
 List the jobs of QUEUE: those that wait, that are in flight, or that are dead (in the morgue), with the beginning of \
@@ -69,22 +63,19 @@ def ls(  # noqa: PLR0913 - the options of a command line
     /,
     *,
     where: Annotated[Where, Parameter(name="--in", help="Which of its lists.")] = "waiting",
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
+    search: SearchOptions = SEARCH,
     reverse: Annotated[bool, flag("The latest first; not of jobs in flight.")] = False,
     limit: Annotated[int, Parameter(help="The largest number of jobs.", converter=whole_number(1, LARGEST_PAGE))] = 100,
-    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    after: After = None,
     all_: Annotated[bool, flag("All pages, so many jobs at once; with --json a line for each job.")] = False,
     app: AppOption = None,
     json: Annotated[bool, flag("Write jobs and next, as the API does; times are Unix seconds.")] = False,
 ) -> int:
     """Print them; the exit code."""
-    search = conditions(filter_, error, payload)
     if reverse and where == "in-flight":
         raise ConfigError("--reverse goes with the lists that are by time: waiting and morgue.")
     # A bad filter is refused before Redis is asked.
-    terms: dict[str, Any] = {"limit": limit, "filter": id_filter_of(search) if search else None}
+    terms: dict[str, Any] = {"limit": limit, "filter": id_filter_of(search.words) if search.words else None}
     if where != "in-flight":
         terms["reverse"] = reverse
     read_page = _reader(queue_of(app_of(app), queue), where, terms)
@@ -102,6 +93,8 @@ def ls(  # noqa: PLR0913 - the options of a command line
 
 
 def _reader(named_queue: NamedQueue, where: Where, terms: dict[str, Any]) -> ReadPage:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJobs, JobSerializer, WaitingJobs
+
     serializer = JobSerializer(named_queue.name, named_queue.shards.number_for, named_queue.app.config.mask)
     glimpse = named_queue.operate.glimpse()
 
@@ -116,7 +109,9 @@ def _reader(named_queue: NamedQueue, where: Where, terms: dict[str, Any]) -> Rea
     return dead if where == "morgue" else others
 
 
-def _print(page: WaitingJobs | DeadJobs, *, json: bool, lines: bool, is_first: bool) -> None:
+def _print(page: "WaitingJobs | DeadJobs", *, json: bool, lines: bool, is_first: bool) -> None:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJobs
+
     if json and lines:
         say(*(msgspec.json.encode(job).decode() for job in page.jobs))
     elif json:
@@ -134,13 +129,13 @@ def _print(page: WaitingJobs | DeadJobs, *, json: bool, lines: bool, is_first: b
         say(*([title] if is_first else []), *text)
 
 
-def _rest(job: WaitingJob | DeadJob) -> Iterator[str]:
+def _rest(job: "WaitingJob | DeadJob") -> Iterator[str]:
     yield str(job.more_payloads) if job.more_payloads else ""
     yield next(iter((job.error or "").splitlines()), "")
     yield _payload(job.payloads[0]) if job.payloads else ""
 
 
-def _payload(payload: Payload) -> str:
+def _payload(payload: "Payload") -> str:
     if isinstance(payload.payload, msgspec.Raw):
         return bytes(payload.payload).decode()
     if isinstance(payload.left_out, int):
@@ -148,11 +143,13 @@ def _payload(payload: Payload) -> str:
     return "(cannot be decoded)" if isinstance(payload.unreadable, bytes) else "(not shown: the app's mask failed)"
 
 
-def _due(job: WaitingJob, now: float) -> str:
+def _due(job: "WaitingJob", now: float) -> str:
+    from lowkiq_lambda.store.shard.nodes import FAR
+
     return "blocked" if job.due_at >= FAR else ago(job.due_at - now)
 
 
-def _retries(job: WaitingJob) -> str:
+def _retries(job: "WaitingJob") -> str:
     return "-" if job.retry_count < 0 else str(job.retry_count)
 
 

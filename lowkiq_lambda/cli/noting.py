@@ -5,14 +5,15 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.output import typed
-from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry, lacks_reason
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
 
 OPERATOR: Final = "LOWKIQ_OPERATOR"
 """The environment variable with the name of the person, where the user of the process is somebody else."""
@@ -23,7 +24,7 @@ _DEVICES: Final = "/dev/"
 
 
 def note(  # noqa: PLR0913, PLR0917 - a line of the log
-    app: Lowkiq,
+    app: "Lowkiq",
     queue: str,
     action: str,
     target: str,
@@ -33,6 +34,8 @@ def note(  # noqa: PLR0913, PLR0917 - a line of the log
     action_id: str = "",
 ) -> None:
     """Keep that this person did this to the queue of that name, or to none (OF_NO_QUEUE)."""
+    from lowkiq_lambda.operate.inspect.activity import record_action
+
     past = ActivityEntry(
         at=SystemClock.time(),
         who=user_name(),

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.contexts import DASHBOARD_URL
@@ -63,6 +62,8 @@ def open_page(
 
 def _queue_name(word: str, spec: str | None) -> str:
     """The queue's name, if the word is that of its worker. Redis is not asked."""
+    from lowkiq_lambda.app import Lowkiq
+
     spec = find_app_spec(spec, os.environ)
     worker = worker_named(load_app(spec, Lowkiq), word) if spec else None
     return worker.queue_name if worker else word

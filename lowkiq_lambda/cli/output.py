@@ -90,8 +90,8 @@ def progress(act: str, total: int | None) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda _through: None
         return
-    from rich.console import Console  # noqa: PLC0415 - it is slow, and only a terminal shows bars
-    from rich.progress import Progress  # noqa: PLC0415 - as above
+    from rich.console import Console
+    from rich.progress import Progress
 
     with Progress(console=Console(file=sys.stderr), transient=True) as bars:
         bar = bars.add_task(act, total=total)

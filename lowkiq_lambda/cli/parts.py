@@ -45,6 +45,9 @@ Reason: TypeAlias = Annotated[
 Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
 """Of each command that changes what others work with: it says what it touches, and asks."""
 
+After: TypeAlias = Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")]
+"""Of each command that prints a page of a list."""
+
 
 def app_spec(option: str | None, environ: Mapping[str, str]) -> str:
     """MODULE:APP, as `find_app_spec` finds it. Raises ConfigError where nothing names an app."""

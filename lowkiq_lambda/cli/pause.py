@@ -9,9 +9,9 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, when, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.output import say, when, write_json
+from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.requesting import pause_one, resume_one
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
 from lowkiq_lambda.operate.presentation.queues import Paused
@@ -73,24 +73,22 @@ def pause_queue(  # noqa: PLR0913 - the options of a command line
     for_: Annotated[str | None, Parameter(name="--for", help="The same with a unit: 90s, 30m, 2h or 1d.")] = None,
     id_: JobId = None,
     tenant: Tenant = None,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Json = False,
 ) -> int:
     """Pause; the exit code."""
-    named_queue = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(act.app), queue)
     seconds = _length(seconds, for_)
     if id_ is not None:
-        return _of_one(tenant, lambda: pause_one(named_queue, id_, seconds, reason, yes=yes, json=json))
+        return _of_one(tenant, lambda: pause_one(named_queue, id_, seconds, act, json=json))
     until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
-    if not yes and not agreed(f"Pause {_named(named_queue, tenant)}, {until}?", aside=json):
-        return _nothing(json=json)
+    if not act.is_agreed(f"Pause {_named(named_queue, tenant)}, {until}?", json=json):
+        return NOT_APPLIED
     try:
         end = named_queue.operate.pause(seconds, tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(named_queue.app, named_queue.name, "pause", f"{_target(tenant)}, {until}", len(named_queue.shards), reason)
+    note(named_queue.app, named_queue.name, "pause", f"{_target(tenant)}, {until}", len(named_queue.shards), act.reason)
     if json:
         write_json(Paused(paused=True, until=None if seconds is None else end))
     else:
@@ -99,28 +97,26 @@ def pause_queue(  # noqa: PLR0913 - the options of a command line
 
 
 @resume.default
-def resume_queue(  # noqa: PLR0913 - the options of a command line
+def resume_queue(
     queue: QueueName,
     /,
     *,
     id_: JobId = None,
     tenant: Tenant = None,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Json = False,
 ) -> int:
     """Resume; the exit code."""
-    named_queue = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(act.app), queue)
     if id_ is not None:
-        return _of_one(tenant, lambda: resume_one(named_queue, id_, reason, yes=yes, json=json))
-    if not yes and not agreed(f"Resume {_named(named_queue, tenant)}?", aside=json):
-        return _nothing(json=json)
+        return _of_one(tenant, lambda: resume_one(named_queue, id_, act, json=json))
+    if not act.is_agreed(f"Resume {_named(named_queue, tenant)}?", json=json):
+        return NOT_APPLIED
     try:
         named_queue.operate.resume(tenant=tenant)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    note(named_queue.app, named_queue.name, "resume", _target(tenant), len(named_queue.shards), reason)
+    note(named_queue.app, named_queue.name, "resume", _target(tenant), len(named_queue.shards), act.reason)
     if json:
         write_json(Paused(paused=False, until=None))
     else:
@@ -152,8 +148,3 @@ def _named(queue: NamedQueue, tenant: str | None) -> str:
 
 def _target(tenant: str | None) -> str:
     return "all shards" if tenant is None else f"tenant {tenant!r}"
-
-
-def _nothing(*, json: bool) -> int:
-    (remark if json else say)(NOTHING)
-    return NOT_APPLIED

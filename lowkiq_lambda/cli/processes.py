@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
@@ -16,9 +15,11 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
-from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
-from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.views.processes import Doing, Process
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.inspect.processes import Processes
 
 _HELP: Final = """
 List the processes that drain, which are daemons and invocations of the drain function; quiet one, or stop it.
@@ -94,8 +95,10 @@ def processes(  # noqa: PLR0913 - the options of a command line
 
 
 def _order(  # noqa: PLR0913 - an order, and how it is asked for
-    app: Lowkiq, listed: Processes, name: str, order: str, reason: str | None, *, yes: bool
+    app: "Lowkiq", listed: "Processes", name: str, order: str, reason: str | None, *, yes: bool
 ) -> int:
+    from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
+
     matches = [process for process in listed if process.id == name] or [
         process for process in listed if process.id.startswith(name)
     ]

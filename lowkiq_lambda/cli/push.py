@@ -10,7 +10,6 @@ from lowkiq_lambda.base.errors import ConfigError, JobError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
-from lowkiq_lambda.cli.push_file import push_file
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.jobs.job import Pushed
 from lowkiq_lambda.operate.presentation.formatting import duration, visible
@@ -110,6 +109,8 @@ def push(  # noqa: PLR0913 - the options of a command line
     json: Annotated[bool, flag("Write what became of the job, or of the file, as JSON.")] = False,
 ) -> int:
     """Push; the exit code."""
+    from lowkiq_lambda.cli.push_file import push_file
+
     fields: dict[str, Any] = {"score": score, "delay": delay, "due_at": due_at, "key": key, "key_ttl": key_ttl}
     fields |= {"expires_in": expires_in}
     fields = {name: value for name, value in fields.items() if value is not None}

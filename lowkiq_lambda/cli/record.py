@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
@@ -20,8 +19,10 @@ from lowkiq_lambda.cli.parts import command_app, flag, number, whole_number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of, worker_named
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.settings.loading import load_value
-from lowkiq_lambda.store.shard.declarations import read_registered
 from lowkiq_lambda.testing.fuzz.recording import RecordedPush
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
 
 Mask: TypeAlias = Callable[[str, Any], object]
 """Given an id and a payload: what is written in place of the payload."""
@@ -98,8 +99,10 @@ def record(  # noqa: PLR0913 - the options of the command
     return DONE
 
 
-def _queue(app: Lowkiq, word: str) -> NamedQueue:
+def _queue(app: "Lowkiq", word: str) -> NamedQueue:
     """Raises ConfigError for a queue that is unknown, or that nobody has pushed to: to look it up would make it."""
+    from lowkiq_lambda.store.shard.declarations import read_registered
+
     worker = worker_named(app, word)
     if worker is not None and read_registered(app.core.backend, worker.queue_name, app.config.redis_retry_for) is None:
         raise _empty(worker.queue_name)

@@ -1,6 +1,6 @@
 """`lowkiq replay`: payloads of runs that are over are pushed again."""
 
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from cyclopts import Parameter
 
@@ -9,13 +9,15 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import many
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note, reason_for
-from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, number
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.replaying import Replay, Replayed, replay_of
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import progress, remark, say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import utc
 from lowkiq_lambda.operate.presentation.moments import moment_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.replaying import Replay, Replayed
 
 _HELP: Final = """
 Push the payloads of QUEUE's runs between --since and --until again, with their scores, in the order of id and score.
@@ -69,12 +71,12 @@ def replay(  # noqa: PLR0913 - the options of a command line
     ] = None,
     dry_run: Annotated[bool, flag("Print what would be pushed, and push nothing.")] = False,
     json: Annotated[bool, flag("Write the numbers as JSON.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
 ) -> int:
     """Push them; the exit code."""
-    named_queue = queue_of(app_of(app), queue)
+    from lowkiq_lambda.operate.acts.replaying import replay_of
+
+    named_queue = queue_of(app_of(act.app), queue)
     if named_queue.worker is None:
         raise ConfigError(f"The app has no worker for the queue {named_queue.name!r}.")
     try:
@@ -91,16 +93,15 @@ def replay(  # noqa: PLR0913 - the options of a command line
         )
     except ValueError as error:
         raise ConfigError(f"{str(error).removesuffix('.')}.") from None
-    return _carry_out(named_queue, planned, ReplayWindow(begin, end, rate, reason), dry_run=dry_run, json=json, yes=yes)
+    return _carry_out(named_queue, planned, ReplayWindow(begin, end, rate), act, dry_run=dry_run, json=json)
 
 
 class ReplayWindow(NamedTuple):
-    """The runs that were chosen, the pace of their payloads, and why they are pushed again."""
+    """The runs that were chosen, and the pace of their payloads."""
 
     begin: float
     end: float
     rate: float | None
-    reason: str | None
 
     @property
     def pace(self) -> str:
@@ -109,7 +110,7 @@ class ReplayWindow(NamedTuple):
 
 
 def _carry_out(  # noqa: PLR0913 - the options of the command
-    named_queue: NamedQueue, planned: Replay, choice: ReplayWindow, *, dry_run: bool, json: bool, yes: bool
+    named_queue: NamedQueue, planned: "Replay", choice: ReplayWindow, act: ActOptions, *, dry_run: bool, json: bool
 ) -> int:
     """Ask, push and tell; the exit code."""
     replayed = planned.plan.replayed
@@ -128,10 +129,8 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
         say(f"there is nothing to replay {between}")
         return DONE
     where = f"to {named_queue.name} at {without_password(named_queue.app.core.connections.url)}"
-    is_agreed = yes or agreed(f"Push {what} {where}{choice.pace}{marks}?")
-    why = reason_for(replayed.ids, choice.reason, yes=yes, aside=json) if is_agreed else None
+    why = act.reason_if_agreed(f"Push {what} {where}{choice.pace}{marks}?", replayed.ids, json=json)
     if why is None:
-        say(NOTHING)
         return NOT_APPLIED
     try:
         with progress("replay", replayed.payloads) as show:
@@ -150,7 +149,7 @@ def _carry_out(  # noqa: PLR0913 - the options of the command
     return DONE
 
 
-def _left_out(replayed: Replayed) -> list[str]:
+def _left_out(replayed: "Replayed") -> list[str]:
     lines = []
     if replayed.without_payloads:
         lines.append(f"note: {many(replayed.without_payloads, 'run')} left out whose payloads were not kept")
@@ -159,7 +158,7 @@ def _left_out(replayed: Replayed) -> list[str]:
     return lines
 
 
-def _told(replayed: Replayed) -> str:
+def _told(replayed: "Replayed") -> str:
     parts = {
         "merged": replayed.merged,
         "pushed by an earlier replay": replayed.repeated,

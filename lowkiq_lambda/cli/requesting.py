@@ -6,10 +6,10 @@ from typing import Annotated, Final
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.cli.changing import Id, many
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note, reason_for, user_name
-from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.noting import note, user_name
+from lowkiq_lambda.cli.output import say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.presentation.formatting import duration, selected, visible
 from lowkiq_lambda.operate.presentation.requests import answer_words
 from lowkiq_lambda.views.requests import Requested
@@ -41,34 +41,29 @@ EXAMPLES
 
 
 @cancel.default
-def cancel_jobs(  # noqa: PLR0913 - what the command is given
+def cancel_jobs(
     queue: QueueName,
     /,
     id_: Id,
     *more: Id,
     kill: Annotated[bool, flag("Send their payloads to the morgue, the list of dead jobs.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write the ids at_once, in_flight and gone, and action_id, as JSON.")] = False,
 ) -> int:
     """Cancel; the exit code."""
-    named_queue, ids = queue_of(app_of(app), queue), (id_, *more)
+    named_queue, ids = queue_of(app_of(act.app), queue), (id_, *more)
     return ask_of_jobs(
         named_queue,
         "cancel",
         ids,
         f"Stop for good {jobs_of(named_queue, ids)}?",
         lambda: named_queue.operate.cancel(ids, kill=kill, by=user_name()),
-        reason,
-        yes=yes,
+        act,
         json=json,
     )
 
 
-def pause_one(  # noqa: PLR0913 - the options of a command line
-    queue: NamedQueue, job_id: str, seconds: float | None, reason: str | None, *, yes: bool, json: bool
-) -> int:
+def pause_one(queue: NamedQueue, job_id: str, seconds: float | None, act: ActOptions, *, json: bool) -> int:
     """Pause a job; the exit code."""
     until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
     return ask_of_jobs(
@@ -77,13 +72,12 @@ def pause_one(  # noqa: PLR0913 - the options of a command line
         [job_id],
         f"Pause {jobs_of(queue, [job_id])}, {until}?",
         lambda: queue.operate.pause_jobs([job_id], seconds, by=user_name()),
-        reason,
-        yes=yes,
+        act,
         json=json,
     )
 
 
-def resume_one(queue: NamedQueue, job_id: str, reason: str | None, *, yes: bool, json: bool) -> int:
+def resume_one(queue: NamedQueue, job_id: str, act: ActOptions, *, json: bool) -> int:
     """End the pause of a job; the exit code."""
     return ask_of_jobs(
         queue,
@@ -91,8 +85,7 @@ def resume_one(queue: NamedQueue, job_id: str, reason: str | None, *, yes: bool,
         [job_id],
         f"Resume {jobs_of(queue, [job_id])}?",
         lambda: queue.operate.resume_jobs([job_id]),
-        reason,
-        yes=yes,
+        act,
         json=json,
     )
 
@@ -108,19 +101,16 @@ def ask_of_jobs(  # noqa: PLR0913, PLR0917 - an act in words, and what it does
     action: str,
     ids: Sequence[str],
     question: str,
-    act: Callable[[], Requested],
-    reason: str | None,
+    request: Callable[[], Requested],
+    act: ActOptions,
     *,
-    yes: bool,
     json: bool,
 ) -> int:
     """Ask, act and tell; the exit code."""
-    is_agreed = yes or agreed(question, aside=json)
-    why = reason_for(len(ids), reason, yes=yes, aside=json) if is_agreed else None
+    why = act.reason_if_agreed(question, len(ids), json=json)
     if why is None:
-        (remark if json else say)(NOTHING)
         return NOT_APPLIED
-    answer = act()
+    answer = request()
     changed = len(answer.at_once) + len(answer.in_flight)
     note(queue.app, queue.name, action, selected(ids), changed, why, action_id=answer.action_id)
     if json:

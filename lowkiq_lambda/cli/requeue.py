@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -10,13 +10,14 @@ from cyclopts import Parameter
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import All, Choice, Id, JobChange, change, change_app
 from lowkiq_lambda.cli.codes import NOT_APPLIED
-from lowkiq_lambda.cli.filters import FILTERS, ErrorOption, FilterOption, PayloadOption, conditions, id_filter_of
-from lowkiq_lambda.cli.parts import Reason, Yes, flag, number
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
+from lowkiq_lambda.cli.parts import flag, number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
-from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, previews
-from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
+    from lowkiq_lambda.operate.acts.requeueing import RequeuePreview
 
 _ORDERS: Final = f"""
 ORDERS
@@ -53,9 +54,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     /,
     *ids: Id,
     all_: All = False,
-    filter_: FilterOption = None,
-    error: ErrorOption = None,
-    payload: PayloadOption = None,
+    search: SearchOptions = SEARCH,
     rate: Annotated[
         float | None,
         Parameter(
@@ -69,19 +68,19 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
     ] = None,
     dry_run: Annotated[bool, flag("Print what would become of each id, and change nothing.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[
         bool, flag("Write act, queue, changed and examined as JSON; of a dry run a line for each id.")
     ] = False,
 ) -> int:
     """Requeue; the exit code."""
-    words = conditions(filter_, error, payload)
+    from lowkiq_lambda.operate.acts.requeueing import begin, previews
+
+    words = search.words
     if sum((bool(ids), all_, bool(words))) != 1:
         raise ConfigError("Give ids, --all, or --filter: one of the three.")
     id_filter = None if ids else id_filter_of(words)
-    named_queue = queue_of(app_of(app), queue)
+    named_queue = queue_of(app_of(act.app), queue)
     runner = named_queue.operate.runner
     options: RequeueOptions = {"order": order, "rate": rate, "start": start}
     try:
@@ -95,18 +94,20 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
         return NOT_APPLIED
 
-    def once_agreed(action: BulkAction) -> BulkAction:
+    def once_agreed(action: "BulkAction") -> "BulkAction":
         # People take their time: the first is due when they have answered; the jobs are those of the question.
         terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
 
     pace = "" if rate is None else f", {rate:g} a second"
-    choice = Choice(", ".join(words), pace, reason=reason, json=json)
-    return change(named_queue, REQUEUE, action, yes=yes, choice=choice, once_agreed=once_agreed)
+    choice = Choice(", ".join(words), pace, reason=act.reason, json=json)
+    return change(named_queue, REQUEUE, action, yes=act.yes, choice=choice, once_agreed=once_agreed)
 
 
-def _told(previews: Iterator[RequeuePreview]) -> Iterator[str]:
+def _told(previews: "Iterator[RequeuePreview]") -> Iterator[str]:
     """A line for each id, and one for all of them."""
+    from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words
+
     waits = stays = 0
     for one in previews:
         waits, stays = waits + (not one.skipped), stays + bool(one.skipped)

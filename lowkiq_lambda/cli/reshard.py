@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
@@ -15,9 +14,12 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, remark
 from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
-from lowkiq_lambda.reshard.group import Moved, Postponed
-from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.layout import Layout
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.reshard.group import Moved, Postponed
+    from lowkiq_lambda.reshard.resharding import Resharding
 
 _HELP: Final = """
 Change the number of shards of a queue, while it is pushed to and drained. No code has to be deployed for that.
@@ -117,11 +119,11 @@ def reshard(  # noqa: PLR0913 - the options
     return _move(resharding, to, partial(note, loaded, worker.queue_name, "reshard", reason=reason), turns=abort)
 
 
-def _note_schedules(app: Lowkiq, queue_name: str, layout: Layout, to: int, stack: str | None) -> None:
+def _note_schedules(app: "Lowkiq", queue_name: str, layout: Layout, to: int, stack: str | None) -> None:
     """Name the shards that no schedule would drain, before there are any; without a stack, those that are new."""
     if stack is not None:
-        from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
-        from lowkiq_lambda.aws.tick import naming  # noqa: PLC0415 - as above
+        from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of
+        from lowkiq_lambda.aws.tick import naming
 
         for name, indexes in coverage_of(app, stack, {queue_name: to}).missing.items():
             remark(f"note: {name}: {naming(indexes)}.")
@@ -148,7 +150,7 @@ def _question(layout: Layout, to: int | None, forget: int | None, *, announces: 
     return f"Move the jobs of {{}} {way}?"
 
 
-def _move(resharding: Resharding, to: int | None, note_begun: Callable[[str, int], None], *, turns: bool) -> int:
+def _move(resharding: "Resharding", to: int | None, note_begun: Callable[[str, int], None], *, turns: bool) -> int:
     before = resharding.layout
     if turns:
         resharding.abort(_report)
@@ -164,7 +166,9 @@ def _move(resharding: Resharding, to: int | None, note_begun: Callable[[str, int
     return _tell(resharding.layout)
 
 
-def _report(ids: int, groups: int, outcome: Moved | Postponed) -> None:
+def _report(ids: int, groups: int, outcome: "Moved | Postponed") -> None:
+    from lowkiq_lambda.reshard.group import Moved
+
     if isinstance(outcome, Moved):
         _say(f"group {ids} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
     else:
@@ -172,7 +176,7 @@ def _report(ids: int, groups: int, outcome: Moved | Postponed) -> None:
         _say(f"a group waits{time}: {outcome.reason}")
 
 
-def _plan(resharding: Resharding, to: int) -> int:
+def _plan(resharding: "Resharding", to: int) -> int:
     layout = resharding.layout
     if layout.before == layout.after == to:
         return _tell(layout)

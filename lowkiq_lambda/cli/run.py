@@ -7,28 +7,26 @@ import sys
 import tempfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 from msgspec import structs
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import EMBEDDED, is_embedded, parse_address, without_password
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.parts import app_spec, command_app, flag, whole_number
 from lowkiq_lambda.declare.misspelling import unknown_variables
-from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
-from lowkiq_lambda.local.overrides import Overrides
-from lowkiq_lambda.local.process_runner import ProcessRunner
-from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.local.traces import TRACE_FILE
 from lowkiq_lambda.settings.aws import Settings
 from lowkiq_lambda.settings.config import Config
 from lowkiq_lambda.settings.development import refuse_in_deployment
 from lowkiq_lambda.settings.loading import load_app
 from lowkiq_lambda.settings.project import project_root
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.local.overrides import Overrides
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +172,7 @@ def run(
 
 
 def _reload(app: str | None, require: str | None, options: RunOptions) -> int:
-    from lowkiq_lambda.local.reloading import Reloader  # noqa: PLC0415 - only in development
+    from lowkiq_lambda.local.reloading import Reloader
 
     refuse_in_deployment("--reload is for development", os.environ)
     words = ["--require", require] if require else [app] if app else []
@@ -186,6 +184,12 @@ def _reload(app: str | None, require: str | None, options: RunOptions) -> int:
 
 
 def _run_app(spec: str, options: RunOptions) -> int:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.local.daemon import Daemon
+    from lowkiq_lambda.local.dashboard_port import dashboard_at
+    from lowkiq_lambda.local.process_runner import ProcessRunner
+    from lowkiq_lambda.local.serving import server_for
+
     app = load_app(spec, Lowkiq)
     _overrides(options).apply(app)
     url = app.config.redis_url
@@ -216,9 +220,9 @@ def _run_app(spec: str, options: RunOptions) -> int:
         return ProcessRunner(Daemon(app), config.shutdown_timeout, folder / TRACE_FILE).run()
 
 
-def _run_processes(spec: str, app: Lowkiq, options: RunOptions, folder: Path) -> int:
-    from lowkiq_lambda.local.processes.messages import Order  # noqa: PLC0415 - only where it is asked for
-    from lowkiq_lambda.local.processes.parent import run_parent  # noqa: PLC0415 - as above
+def _run_processes(spec: str, app: "Lowkiq", options: RunOptions, folder: Path) -> int:
+    from lowkiq_lambda.local.processes.messages import Order
+    from lowkiq_lambda.local.processes.parent import run_parent
 
     # Each child is a user of its own of the embedded server, so that it stays even where the parent is killed.
     url = f"{EMBEDDED}{folder}" if is_embedded(app.config.redis_url) else options.redis_url
@@ -237,7 +241,7 @@ def _run_processes(spec: str, app: Lowkiq, options: RunOptions, folder: Path) ->
 def _unknown_variables() -> list[str]:
     if not unknown_variables(os.environ, Config, Settings):
         return []
-    from lowkiq_lambda.dashboard.security.settings import DashboardSettings  # noqa: PLC0415 - imported lazily: it is slow
+    from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 
     return unknown_variables(os.environ, Config, Settings, DashboardSettings)
 
@@ -246,5 +250,7 @@ def _variable_for(folder: Path) -> str:
     return f"LOWKIQ_REDIS_URL={shlex.quote(f'{EMBEDDED}{folder}')}"
 
 
-def _overrides(options: RunOptions) -> Overrides:
+def _overrides(options: RunOptions) -> "Overrides":
+    from lowkiq_lambda.local.overrides import Overrides
+
     return Overrides(threads=options.threads, redis_url=options.redis_url, scheduler=options.scheduler)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 from cyclopts import Parameter
@@ -12,18 +12,10 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import remark, say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.presentation.diagnosis_words import EXPIRED, times
 from lowkiq_lambda.operate.presentation.formatting import ago, plain, utc, visible
-from lowkiq_lambda.operate.presentation.jobs import (
-    DeadJob,
-    JobDetails,
-    JobSerializer,
-    Payload,
-    WaitingJob,
-    job_details,
-    no_job,
-    why,
-)
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.presentation.jobs import DeadJob, JobDetails, Payload, WaitingJob
 
 JobId: TypeAlias = Annotated[str, Parameter(name="ID", help="The id of the job.")]
 
@@ -59,6 +51,8 @@ def show(
     json: Annotated[bool, flag("Write an object as GET /api/v1/job does; times are Unix seconds.")] = False,
 ) -> int:
     """Show it; the exit code."""
+    from lowkiq_lambda.operate.presentation.jobs import JobSerializer, job_details, no_job, why
+
     loaded = app_of(app)
     named_queue = queue_of(loaded, queue)
     serializer = JobSerializer(named_queue.name, named_queue.shards.number_for, loaded.config.mask)
@@ -75,7 +69,9 @@ def show(
     return DONE
 
 
-def _lines(details: JobDetails, now: float) -> Iterator[str]:
+def _lines(details: "JobDetails", now: float) -> Iterator[str]:
+    from lowkiq_lambda.operate.presentation.diagnosis_words import EXPIRED
+
     waiting, processing, dead = details.waiting, details.processing, details.morgue
     if processing is not None:
         yield f"in flight, in shard {processing.shard}"
@@ -95,7 +91,7 @@ def _lines(details: JobDetails, now: float) -> Iterator[str]:
     yield f"why: {details.why}"
 
 
-def _rest(job: WaitingJob | DeadJob) -> Iterator[str]:
+def _rest(job: "WaitingJob | DeadJob") -> Iterator[str]:
     for payload in job.payloads:
         yield f"  score {plain(payload.score)}: {_payload(payload)}"
     if job.more_payloads:
@@ -104,7 +100,7 @@ def _rest(job: WaitingJob | DeadJob) -> Iterator[str]:
         yield f"  error: {_one_line(job.error)}"
 
 
-def _payload(payload: Payload) -> str:
+def _payload(payload: "Payload") -> str:
     if isinstance(payload.payload, msgspec.Raw):
         return visible(bytes(payload.payload).decode())
     if isinstance(payload.left_out, int):
@@ -115,6 +111,8 @@ def _payload(payload: Payload) -> str:
 
 
 def _failed(retry_count: int) -> str:
+    from lowkiq_lambda.operate.presentation.diagnosis_words import times
+
     return "never failed" if retry_count < 0 else f"failed {times(retry_count + 1)}"
 
 

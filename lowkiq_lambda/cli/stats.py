@@ -1,21 +1,27 @@
-"""`lowkiq stats`: the queues of an app in a table."""
+"""`lowkiq stats`: the queues of an app in a table, or the hours or days of one of them."""
 
 import sys
 from collections.abc import Iterable, Iterator
+from math import ceil
 from threading import Event
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from cyclopts import Parameter
 
+from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.output import paint, say, table, write_json
+from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
-from lowkiq_lambda.operate.presentation.formatting import duration, rate, short
+from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
+from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.presentation.formatting import duration, exact, rate, short, utc
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
-from lowkiq_lambda.views.queues import QueueOverview
+from lowkiq_lambda.views.queues import DayTimes, QueueOverview, Series
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
 
 _HELP: Final = """
 Count the waiting, running, failed and dead ids of each queue, and print how long the oldest due one waits.
@@ -23,6 +29,9 @@ Count the waiting, running, failed and dead ids of each queue, and print how lon
 All counts are ids. The rates are of the last half minute. Queues in trouble come first, in red those that somebody \
 has to act on: more than a quarter of the ids failed in the last ten minutes, ids are blocked, nothing ends although \
 ids are due, or the queue was made with another declaration. In yellow are those to look at.
+
+With --by a line for each hour of the last three days, counted back from now, or for each day (UTC) of the last 30, \
+as far as Config(history_days=30) keeps days.
 """
 _EPILOGUE: Final = """
 COLUMNS
@@ -33,6 +42,11 @@ COLUMNS
   MORGUE     ids whose retries are used up
   ENDED/S    how many ended in a second: done or refused
   FAIL/S     how many failed in a second
+  ENDED, FAILED   of --by: how many ended and failed; a bar has both
+  TOOK, TOOK 95   of --by day: the median and the 95th percentile of the time
+                  that batches took
+  WAITED 95       the 95th percentile of the time that the first id of a batch
+                  had been due
   NO_COLOR=1 and TERM=dumb switch colours off; a pipe has none.
 
 EXIT CODES
@@ -45,11 +59,17 @@ EXAMPLES
     lowkiq stats --watch
   What needs somebody, and nothing else:
     lowkiq stats --only-trouble
+  How much a queue has done in each hour:
+    lowkiq stats SyncOrder --by hour
   The ids in all morgues:
     lowkiq stats --json | jq '[.queues[].morgue_length] | add'
 """
 _INTERVAL: Final = 2.0
 """Seconds between two looks."""
+_HOUR: Final = 3_600
+_BAR: Final = 30
+"""Characters of the longest bar."""
+_TIMES: Final = ("TOOK", "TOOK 95", "WAITED 95")
 _TO_THE_TOP: Final = "\x1b[H\x1b[J"
 _HEAD: Final = ("QUEUE", "WAITING", "LAG", "IN FLIGHT", "FAILED", "MORGUE", "ENDED/S", "FAIL/S", "")
 
@@ -57,20 +77,29 @@ command: Final = command_app("stats", help_=_HELP, epilogue=_EPILOGUE, usage="lo
 
 
 @command.default
-def stats(
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+def stats(  # noqa: PLR0913 - the options of a command line
+    queue: OneQueue = None,
     /,
     *,
     watch: Annotated[bool, flag("Print again every two seconds, until Ctrl-C.")] = False,
     only_trouble: Annotated[bool, flag("Only queues that somebody has to look at.")] = False,
+    by: Annotated[Literal["hour", "day"] | None, Parameter(help="The hours of QUEUE, or its days.")] = None,
     app: AppOption = None,
     json: Annotated[
-        bool, flag("Write an object as GET /api/v1/queues does, by trouble; with --watch one in each line.")
+        bool,
+        flag(
+            "Write an object as GET /api/v1/queues does, by trouble, or with --by as GET /api/v1/history; with --watch "
+            "one in each line."
+        ),
     ] = False,
 ) -> int:
     """Tell; the exit code."""
     loaded = app_of(app)
     only = None if queue is None else worker_of(loaded, queue)
+    if by is not None:
+        if only is None or watch or only_trouble:
+            raise ConfigError("--by goes with one QUEUE, and with neither --watch nor --only-trouble.")
+        return _tell_history(loaded, only, by, json=json)
     pause = Event()
     while True:
         with loaded.operate.overview(worker=only) as overview:
@@ -82,6 +111,39 @@ def stats(
             pause.wait(_INTERVAL)
         except KeyboardInterrupt:
             return DONE
+
+
+def _tell_history(app: "Lowkiq", worker: type[Worker[Any]], by: Literal["hour", "day"], *, json: bool) -> int:
+    with app.operate.overview("72h" if by == "hour" else "30d", worker) as overview:
+        (queue,) = overview.queues
+    history = queue.history
+    if json:
+        write_json(history)
+        return DONE
+    lines = [*(_hours(history.series) if by == "hour" else map(_day, history.days))]
+    most = max((ended + failed for _, ended, failed, *_ in lines), default=0)
+    rows = [
+        (at, exact(ended), exact(failed), *times, "▇" * ceil(_BAR * (ended + failed) / max(1, most)))
+        for at, ended, failed, *times in lines
+    ]
+    head = ("HOUR FROM", "ENDED", "FAILED", "") if by == "hour" else ("DAY", "ENDED", "FAILED", *_TIMES, "")
+    say(*table(head, rows, {0, len(head) - 1}))
+    if by == "day" and not app.config.history_days:
+        remark("note: no days are kept: set Config(history_days=30), or LOWKIQ_HISTORY_DAYS.")
+    return DONE
+
+
+def _hours(series: Series) -> Iterator[tuple[str, int, int]]:
+    points = _HOUR // series.step
+    for place in range(0, len(series.ended), points):
+        ended, failed = (sum(counts[place : place + points]) for counts in (series.ended, series.failed))
+        yield utc(series.began_at + place * series.step), ended, failed
+
+
+def _day(day: DayTimes) -> tuple[Any, ...]:
+    took = ("-", "-") if day.took is None else (duration(day.took.p50), duration(day.took.p95))
+    waited = "-" if day.waited is None else duration(day.waited.p95)
+    return utc(day.at)[:10], day.ended, day.failed, *took, waited
 
 
 def _by_trouble(queues: Iterable[QueueOverview], *, only_trouble: bool) -> list[tuple[QueueOverview, Trouble]]:

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator
 from threading import Event
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchTask
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.noting import note, reason_for
-from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, when, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag, whole_number
-from lowkiq_lambda.cli.queues import AppOption, app_of
-from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import paint, remark, say, table, when, write_json
+from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import ACT, ActOptions, app_of
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
-from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import Item, Progress, Status, TaskSummary
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.tasks.task import Task
 
 _HELP: Final = """
 List the tasks that go on, and those that have ended, the latest first; of TASK print how far it has come, and what \
@@ -64,13 +65,11 @@ def tasks(  # noqa: PLR0913 - the options of a command line
     *,
     items: Annotated[Status | None, Parameter(help="Print the items of TASK with this status.")] = None,
     limit: Annotated[int, Parameter(help="The largest number of them.", converter=whole_number(1, 1_000))] = 100,
-    after: Annotated[str | None, Parameter(help="Go on where an earlier list ended, by its `next`.")] = None,
+    after: After = None,
     watch: Annotated[bool, flag("Print TASK again, until it has ended or Ctrl-C.")] = False,
     cancel: Annotated[bool, flag("Cancel TASK.")] = False,
     running: Annotated[bool, flag("With --cancel: stop running jobs too.")] = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write what GET /api/v1/tasks writes; with --watch one in each line.")] = False,
 ) -> int:
     """Print them, or cancel one; the exit code."""
@@ -80,7 +79,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         raise ConfigError("--items, --watch and --cancel are three things: give one of them.")
     if running and not cancel:
         raise ConfigError("--running is a part of --cancel.")
-    loaded = app_of(app)
+    loaded = app_of(act.app)
     try:
         if task is None:
             return _list(loaded, after, limit, json=json)
@@ -88,7 +87,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         if items is not None:
             return _tell_items(one, items, (after, limit), json=json)
         if cancel:
-            return _cancel(loaded, one, reason, running=running, yes=yes, json=json)
+            return _cancel(loaded, one, act, running=running, json=json)
         return _tell(one, watch=watch, json=json)
     except NoSuchTask:
         remark(visible(f"there is no task {task}: it was forgotten, or it never was"))
@@ -97,7 +96,7 @@ def tasks(  # noqa: PLR0913 - the options of a command line
         raise ConfigError(f"{str(error).removesuffix('.')}.") from error
 
 
-def _list(app: Lowkiq, after: str | None, limit: int, *, json: bool) -> int:
+def _list(app: "Lowkiq", after: str | None, limit: int, *, json: bool) -> int:
     page = app.tasks.list(after, limit)
     if json:
         write_json({"tasks": page.tasks, "next": page.next})
@@ -115,7 +114,7 @@ def _row(one: TaskSummary, now: float) -> tuple[str, ...]:
     return one.id, one.name, one.state, exact(one.pushed), ago(one.created_at - now), ended
 
 
-def _tell(task: Task, *, watch: bool, json: bool) -> int:
+def _tell(task: "Task", *, watch: bool, json: bool) -> int:
     pause = Event()
     while True:
         progress = task.progress()
@@ -153,7 +152,7 @@ def _lines(progress: Progress) -> Iterator[str]:
         yield f"  ended at {when(progress.completed_at)}"
 
 
-def _tell_items(task: Task, status: Status, part: tuple[str | None, int], *, json: bool) -> int:
+def _tell_items(task: "Task", status: Status, part: tuple[str | None, int], *, json: bool) -> int:
     after, limit = part
     page = task.items(status, after, limit)
     if json:
@@ -176,18 +175,16 @@ def _item(item: Item) -> str:
     return f"  {item.status}  {item.queue_name} {item.id}{label}{message}"
 
 
-def _cancel(  # noqa: PLR0913 - what the command is given
-    app: Lowkiq, task: Task, reason: str | None, *, running: bool, yes: bool, json: bool
-) -> int:
+def _cancel(app: "Lowkiq", task: "Task", act: ActOptions, *, running: bool, json: bool) -> int:
+    from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE
+
     before = task.progress()
     waits = f"{before.counts['enqueued']:,} of its {before.total:,} items wait"
     runs = f", and stop {before.counts['running']:,} that run" if running else ""
     question = f"Cancel the task {visible(before.name)} ({task.id}), of which {waits}{runs}, at"
-    is_agreed = yes or agreed(f"{question} {without_password(app.core.connections.url)}?", aside=json)
     number = before.counts["enqueued"] + before.counts["running"] * running
-    why = reason_for(number, reason, yes=yes, aside=json) if is_agreed else None
+    why = act.reason_if_agreed(f"{question} {without_password(app.core.connections.url)}?", number, json=json)
     if why is None:
-        (remark if json else say)(NOTHING)
         return NOT_APPLIED
     left = task.cancel(_CANCELLING, running=running)
     progress = task.progress()

@@ -10,10 +10,9 @@ from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.inspect.tenants import MOST
 from lowkiq_lambda.operate.presentation.formatting import ago, duration, exact
 from lowkiq_lambda.operate.presentation.tenants import TenantsFound, TenantStats, tenants_response
-from lowkiq_lambda.views.shards import TenantOrder
+from lowkiq_lambda.views.shards import MOST_TENANTS, TenantOrder
 
 _HELP: Final = """
 List the tenants of QUEUE that have waiting jobs, or that are remembered: how many of their jobs wait, when they were \
@@ -50,7 +49,9 @@ def tenants(  # noqa: PLR0913 - the options of a command line
         TenantOrder, Parameter(help="fair: those first that are served first; waiting: those with the most jobs.")
     ] = "fair",
     tenant: Annotated[str | None, Parameter(help="This tenant alone.")] = None,
-    limit: Annotated[int, Parameter(help="The largest number of tenants.", converter=whole_number(1, MOST))] = 100,
+    limit: Annotated[
+        int, Parameter(help="The largest number of tenants.", converter=whole_number(1, MOST_TENANTS))
+    ] = 100,
     app: AppOption = None,
     json: Annotated[bool, flag("Write an object as GET /api/v1/tenants does; times are Unix seconds.")] = False,
 ) -> int:

@@ -7,22 +7,20 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.live import Live
-
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.parts import command_app
 from lowkiq_lambda.cli.queues import AppOption, app_of
-from lowkiq_lambda.cli.top_looks import Looks
-from lowkiq_lambda.cli.top_screen import OnScreen, Page, rows_of, screen
-from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.activity import lacks_reason
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.cli.top_screen import Page
+    from lowkiq_lambda.operate.queue_operations import QueueOperations
 
 _HELP: Final = """
 Show the queues of an app on one live screen: what needs somebody, then the queues, those in trouble first.
@@ -65,6 +63,11 @@ def top(*, app: AppOption = None) -> int:
     """Show the screen until it is quit; the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError("lowkiq top needs a terminal. Without one, `lowkiq stats --json` has the same numbers.")
+    from rich.console import Console
+    from rich.live import Live
+
+    from lowkiq_lambda.cli.top_screen import screen
+
     desk = Desk(app_of(app))
     console = Console()
     with desk.looks, keys() as read_key, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -82,7 +85,10 @@ def top(*, app: AppOption = None) -> int:
 class Desk:
     """What is chosen on the screen, and what its keys do."""
 
-    def __init__(self, app: Lowkiq) -> None:
+    def __init__(self, app: "Lowkiq") -> None:
+        from lowkiq_lambda.cli.top_looks import Looks
+        from lowkiq_lambda.cli.top_screen import OnScreen
+
         self.looks = Looks(app)
         self.choice = OnScreen()
         self.is_over = False
@@ -91,6 +97,8 @@ class Desk:
 
     def press(self, key: str) -> None:
         """Do what the key means; "" is none."""
+        from lowkiq_lambda.cli.top_screen import rows_of
+
         choice = self.choice
         if not key:
             return
@@ -121,7 +129,7 @@ class Desk:
     def _quit(self) -> None:
         self.is_over = True
 
-    def _go(self, page: Page) -> None:
+    def _go(self, page: "Page") -> None:
         self.choice.page = page
 
     def _back(self) -> None:
@@ -150,6 +158,8 @@ class Desk:
 
     def _name(self) -> str:
         """The queue that the keys are about; "" for none."""
+        from lowkiq_lambda.cli.top_screen import rows_of
+
         if self.choice.queue:
             return self.choice.queue
         rows = rows_of(self.looks.latest, self.choice)
@@ -190,7 +200,7 @@ class Desk:
         note(self._app, name, "requeue", "all", int(requeued), "by lowkiq top", action_id=requeued.action_id)
         return f"{requeued:,} ids of {name} wait again. `lowkiq undo` takes it back."
 
-    def _operate(self, name: str) -> QueueOperations:
+    def _operate(self, name: str) -> "QueueOperations":
         return self._app.operate(next(each for each in self._app.workers if each.queue_name == name))
 
     def _answer(self, key: str) -> None:
@@ -208,8 +218,8 @@ class Desk:
 @contextmanager
 def keys() -> Iterator[Callable[[float], str]]:
     """A function that waits so many seconds for a key, and returns it; an arrow is `j` or `k`, "" is none."""
-    import termios  # noqa: PLC0415 - Windows has none
-    import tty  # noqa: PLC0415 - as above
+    import termios  # which Windows has not
+    import tty
 
     source = sys.stdin.fileno()
     before = termios.tcgetattr(source)

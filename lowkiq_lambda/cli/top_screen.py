@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lowkiq_lambda.cli.top_looks import Look
 from lowkiq_lambda.operate.presentation.formatting import duration, rate, short, visible
-from lowkiq_lambda.operate.presentation.trouble import trouble_of
+from lowkiq_lambda.operate.presentation.trouble import Severity, trouble_of
 from lowkiq_lambda.views.queues import QueueOverview
 
 Page: TypeAlias = Literal["queues", "queue", "errors", "processes", "keys"]
@@ -19,6 +19,11 @@ WIDE: Final = 120
 """Columns from which a queue has all of its numbers."""
 STALE: Final = 6.0
 """Seconds after which a look is old."""
+_NUMBERS: Final = 46
+_NUMBERS_WIDE: Final = 80
+"""Columns that the numbers of a queue take."""
+_LONGEST_NAME: Final = 28
+_REMARK: Final = 8
 _NEEDS: Final = 5
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _SPARK: Final = 16
@@ -69,7 +74,7 @@ def _head(look: Look, now: float, width: int) -> Text:
     nows = [queue.now for queue in look.queues if not queue.mismatch]
     pasts = [queue.history for queue in look.queues]
     failed, age = sum(past.failed_rate for past in pasts), now - look.at
-    line = Text("lowkiq top  ", "bold", no_wrap=True)
+    line = Text(no_wrap=True).append("lowkiq top  ", "bold")
     if look.problem:
         line.append(f"as of {age:.0f} s ago: {visible(look.problem)}", "bold red")
     elif not look.queues and age < STALE:
@@ -80,7 +85,8 @@ def _head(look: Look, now: float, width: int) -> Text:
     line.append(f"  failed {rate(failed)}/s", "red" if failed else "")
     line.append(f"  waiting {short(sum(now.length for now in nows))}")
     line.append(f"  morgue {short(sum(now.morgue_length for now in nows))}")
-    line.append(f"  in flight {short(sum(now.in_flight for now in nows))}")
+    if width >= WIDE:
+        line.append(f"  in flight {short(sum(now.in_flight for now in nows))}")
     line.truncate(width, overflow="ellipsis")
     return line
 
@@ -92,6 +98,11 @@ def _foot(choice: OnScreen) -> Text:
         return Text(f" /{choice.filter}_  Enter: keep, Esc: end ", "reverse")
     keys = " Enter open  / filter  e errors  P processes  p pause  r requeue  ? keys  q quit "
     return Text.assemble((choice.message + "\n", "bold") if choice.message else "", (keys, "reverse"))
+
+
+def _mark(severity: Severity) -> Text:
+    """The beginning of a line, which says it without colours, too. Only it is yellow: words would be lost on white."""
+    return Text(no_wrap=True).append("! " if severity == "act" else "~ ", "bold red" if severity == "act" else "yellow")
 
 
 def _cut(text: str, style: str = "", *, width: int) -> Text:
@@ -106,21 +117,26 @@ def _queues(look: Look, choice: OnScreen, width: int, height: int) -> Iterable[T
         yield Text(f"Needs somebody: {len(look.needs)}", "bold")
         for need in look.needs[:_NEEDS]:
             about = f"{visible(need.about)}: " if need.about else ""
-            yield _cut(f"  {about}{visible(need.says)}", "red" if need.mark == "broken" else "yellow", width=width)
+            line = _mark("act" if need.mark == "broken" else "look").append(f"{about}{visible(need.says)}")
+            line.truncate(width, overflow="ellipsis")
+            yield line
     elif look.queues:
         yield Text("Nothing needs anybody.", "dim")
     if choice.filter:
         yield Text(f"Queues with “{choice.filter}” in their names", "dim")
     is_wide = width >= WIDE
     table = Table(box=None, expand=True, pad_edge=False, header_style="dim")
-    table.add_column("QUEUE", no_wrap=True, overflow="ellipsis", ratio=2)
+    table.add_column("QUEUE", no_wrap=True, overflow="ellipsis", ratio=1)
     for name in (*(("10 MIN",) if is_wide else ()), "WAITING", "LAG", "IN FLIGHT", "RETRIES", "MORGUE"):
         table.add_column(name, justify="left" if name == "10 MIN" else "right", no_wrap=True)
     if is_wide:
         table.add_column("ENDED/S", justify="right", no_wrap=True)
         table.add_column("FAIL/S", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, overflow="ellipsis", ratio=2)
     rows = rows_of(look, choice)
+    names = min(_LONGEST_NAME, 2 + max((len(queue.name) for queue in rows), default=0))
+    # Names before remarks: a queue has to be told from others.
+    left = max(_REMARK, width - (_NUMBERS_WIDE if is_wide else _NUMBERS) - names)
+    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=left)
     room = max(3, height - 6 - min(len(look.needs), _NEEDS))
     begin = max(0, min(choice.row - room // 2, len(rows) - room))
     for number, queue in enumerate(rows[begin : begin + room], begin):
@@ -132,8 +148,8 @@ def _queues(look: Look, choice: OnScreen, width: int, height: int) -> Iterable[T
 
 def _cells(queue: QueueOverview, *, is_wide: bool) -> Iterable[Text]:
     now, past, trouble = queue.now, queue.history, trouble_of(queue)
-    colour = ("red" if trouble.severity == "act" else "yellow") if trouble.words else ""
-    yield Text(("! " if trouble.severity == "act" and trouble.words else "  ") + visible(queue.name), "bold")
+    colour = "red" if trouble.words and trouble.severity == "act" else ""
+    yield (_mark(trouble.severity) if trouble.words else Text("  ")).append(visible(queue.name), "bold")
     if is_wide:
         yield Text(spark(past.series.ended))
     if queue.mismatch:
@@ -145,8 +161,7 @@ def _cells(queue: QueueOverview, *, is_wide: bool) -> Iterable[Text]:
     if is_wide:
         yield Text(rate(past.ended_rate))
         yield Text(rate(past.failed_rate), "red" if past.failed_rate else "")
-    words = [trouble.words] if trouble.words else []
-    yield Text(", ".join([*words, *(["paused"] if now.paused else [])]), colour)
+    yield Text(trouble.words or ("paused" if now.paused else ""), colour)
 
 
 def _number(value: int) -> Text:
@@ -186,7 +201,7 @@ def _queue(look: Look, choice: OnScreen, width: int, _height: int) -> Iterable[T
     for name, value in facts.items():
         yield Text(f"  {name:26}{value or '-'}")
     for group in [each for each in look.errors if each.queue == choice.queue][:5]:
-        yield _cut(f"  {short(group.count):>6} x {visible(group.line)}", "yellow", width=width)
+        yield _cut(f"  {short(group.count):>6} x {visible(group.line)}", width=width)
 
 
 def _errors(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:

@@ -1,10 +1,9 @@
 """`lowkiq undo`: takes back a change of jobs, for ten minutes."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.cli.changing import many, moment
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
@@ -12,7 +11,10 @@ from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import NOTHING, agreed, say, write_json
 from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, app_of, queue_of
-from lowkiq_lambda.operate.acts.undoing import UNDOS, UndoableAction, Undone
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.acts.undoing import UndoableAction, Undone
 
 command: Final = command_app(
     "undo",
@@ -64,11 +66,13 @@ def undo(
     return DONE if undone.restored else NOT_APPLIED
 
 
-def _queues(app: Lowkiq) -> list[NamedQueue]:
+def _queues(app: "Lowkiq") -> list[NamedQueue]:
     return [queue_of(app, worker.queue_name) for worker in app.workers]
 
 
-def _action_of(queues: list[NamedQueue], action_id: str | None) -> tuple[NamedQueue, UndoableAction]:
+def _action_of(queues: list[NamedQueue], action_id: str | None) -> "tuple[NamedQueue, UndoableAction]":
+    from lowkiq_lambda.operate.acts.undoing import UNDOS
+
     listed = [(queue, one) for queue in queues for one in queue.operate.undoable()]
     # Twice the same command takes back two changes, rather than the first undo.
     listed = [(queue, one) for queue, one in listed if (one.id == action_id if action_id else one.act not in UNDOS)]
@@ -78,7 +82,7 @@ def _action_of(queues: list[NamedQueue], action_id: str | None) -> tuple[NamedQu
     return max(listed, key=lambda pair: pair[1].at)
 
 
-def _told(undone: Undone) -> str:
+def _told(undone: "Undone") -> str:
     skipped = "".join(f"; skipped {count:,}: {reason}" for reason, count in sorted(undone.skipped.items()))
     again = f"; undo that by: lowkiq undo {undone.action_id}" if undone.action_id else ""
     return f"undone: {many(undone.restored, 'job')}{skipped}{again}"

@@ -13,12 +13,12 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.inspect.journal_level import LONGEST
-from lowkiq_lambda.operate.verify.verifier import VerificationReport, Verifier
+from lowkiq_lambda.views.journal import LONGEST
 from lowkiq_lambda.views.verification import Verified
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.verify.verifier import VerificationReport
 
 _HELP: Final = """
 Verify a queue by its journals: was each payload delivered in its order, once at a time, and is none lost?
@@ -107,7 +107,9 @@ def _acknowledged(app: "Lowkiq", worker: type[Worker[Any]], *, as_json: bool) ->
     return DONE
 
 
-def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> VerificationReport:
+def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> "VerificationReport":
+    from lowkiq_lambda.operate.verify.verifier import Verifier
+
     queue = app.operate(worker)
     verifier, pause, end = Verifier(queue.reader), threading.Event(), SystemClock.monotonic() + seconds
     # A look may be late.
@@ -134,7 +136,7 @@ def _sampled(verified: Verified | None) -> Iterator[str]:
                 yield f"    the entries that were judged: {violation.evidence}"
 
 
-def _lines(report: VerificationReport) -> Iterator[str]:
+def _lines(report: "VerificationReport") -> Iterator[str]:
     for shard in report.deleted:
         yield f"shard {shard}: its journal, or the older part of it, was deleted, and is not verified"
     if report.since is None:

@@ -12,9 +12,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
-from lowkiq_lambda.operate.lateness.words import lines_of
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
-from lowkiq_lambda.operate.presentation.jobs import trace_of, why
 
 _HELP: Final = """
 Explain in a sentence why the job of an ID in QUEUE runs, or does not run yet; add the details, and when it goes on.
@@ -63,6 +61,8 @@ def tell_why(
     json: Annotated[bool, flag("Write it as JSON; times are Unix seconds.")] = False,
 ) -> int:
     """Tell it; the exit code."""
+    from lowkiq_lambda.operate.presentation.jobs import trace_of, why
+
     loaded = app_of(app)
     named_queue = queue_of(loaded, queue)
     if job_id is None:
@@ -85,6 +85,8 @@ def tell_why(
 
 
 def _tell_of_queue(named_queue: NamedQueue, late_from: float | None, *, as_json: bool) -> int:
+    from lowkiq_lambda.operate.lateness.words import lines_of
+
     late = named_queue.operate.why_late(late_from)
     if as_json:
         write_json(late)

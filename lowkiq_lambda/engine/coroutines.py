@@ -2,11 +2,10 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias
 
-from lowkiq_lambda.base.error_text import call_safely, is_a, loggable
+from lowkiq_lambda.base.error_text import call_safely, is_a
 from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import AwaitedInParentAlone
 from lowkiq_lambda.declare.worker import Worker, in_seconds
@@ -15,15 +14,13 @@ from lowkiq_lambda.engine.perform import (
     BatchContext,
     BatchResult,
     Performer,
-    about,
     interruptions,
     is_failure,
+    log_failure,
     returned,
 )
 from lowkiq_lambda.jobs.job import Delivery
 from lowkiq_lambda.jobs.retry import Later
-
-logger = logging.getLogger(__name__)
 
 AsyncHandler: TypeAlias = Callable[[Worker, Batch], Coroutine[Any, Any, object]]
 NOT_AWAITED: Final = "The handler was not run: each server middleware must return await call_next()."
@@ -69,10 +66,10 @@ async def _call(
 
     try:
         dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
-    except BaseException as raised:
+    except BaseException as raised:  # noqa: BLE001 - the outcome has it, and the log if it is a failure
         error = told(raised)
         if is_failure(performer.worker, error):
-            logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
+            log_failure("a batch failed", performer.worker, list(batch), error)
         return error, exited
     return (None, exited) if has_begun else (HandlerError(NOT_AWAITED), None)
 
@@ -111,12 +108,12 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         batch.put_off(job_id, later)
     except Rejected as failed:
         batch.fail(job_id, failed)
-    except BaseException as raised:
+    except BaseException as raised:  # noqa: BLE001 - the outcome has it, and the log if it is a failure
         error = told(raised)
         if is_a(error, interruptions()):
             raise error from None
         if is_failure(worker, error):
-            logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
+            log_failure("a job failed", worker, [job_id], error)
         batch.fail(job_id, error)
     else:
         batch.done(job_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.base.error_text import call_safely, headline, is_a, loggable, own_error
+from lowkiq_lambda.base.error_text import call_safely, headline, is_a, own_error
 from lowkiq_lambda.base.errors import HandlerError, Rejected
 from lowkiq_lambda.base.forks import end_child_of, this_process
 from lowkiq_lambda.declare.worker import Worker, is_generator, shard_index
@@ -140,11 +140,11 @@ class Performer(msgspec.Struct, frozen=True):
         try:
             handler, worker = self.chain(call.run), self.worker()
             handler(worker, batch)
-        except BaseException as raised:
+        except BaseException as raised:  # noqa: BLE001 - the outcome has it, and the log if it is a failure
             end_child_of(pid, raised)
             error = raised
             if is_failure(self.worker, raised):
-                logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(raised))
+                log_failure("a batch failed", self.worker, list(batch), raised)
         else:
             end_child_of(pid)
             error = None if call.has_begun else HandlerError(NOT_CALLED)
@@ -281,6 +281,13 @@ def about(worker: type[Worker[Any]] | Worker, ids: Sequence[str]) -> dict[str, o
     return {"queue": worker.queue_name, "shard": shard, "count": len(ids), "ids": names}
 
 
+def log_failure(message: str, worker: type[Worker[Any]] | Worker, ids: Sequence[str], error: BaseException) -> None:
+    """A line of the log: a handler raised this error with these ids of one shard."""
+    from lowkiq_lambda.engine.failure_log import failures  # noqa: PLC0415 - a drain in which nothing fails needs none
+
+    failures.write(message, about(worker, ids), error)
+
+
 class HandlerCall(msgspec.Struct, eq=False):
     """The call of a handler within the server middlewares, which may make it, leave it, or make it again."""
 
@@ -327,7 +334,7 @@ def _mark(worker: Worker, batch: Batch, job_id: str, error: BaseException) -> No
         batch.put_off(job_id, error)
         return
     if is_failure(worker, error):
-        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
+        log_failure("a job failed", worker, [job_id], error)
     batch.fail(job_id, error)
 
 

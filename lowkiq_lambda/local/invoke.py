@@ -13,9 +13,7 @@ from time import monotonic
 from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.local.serving import server_for
 from lowkiq_lambda.settings.loading import load_app
 
 Function: TypeAlias = Literal["drain", "dashboard", "ingest"]
@@ -60,6 +58,9 @@ def play(spec: str, function: Function, event: object, timeout: float, data_dir:
     """Play the event and print the answer as JSON; the exit code. Raises LowkiqError. Ends the process in time."""
     os.environ["LOWKIQ_APP"] = spec
     if not any(os.environ.get(name) for name in _SECRETS):
+        from lowkiq_lambda.app import Lowkiq  # noqa: PLC0415 - the help of the command needs no client of Redis
+        from lowkiq_lambda.local.serving import server_for  # noqa: PLC0415 - as above
+
         app = load_app(spec, Lowkiq)
         server_for(app, data_dir, Path(tempfile.gettempdir()))
         if app.config.redis is None:

@@ -4,6 +4,8 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
+KEPT: Final = 500
+"""Actions of a queue."""
 REASON_ABOVE: Final = 100
 """An act on more ids than that, by a page, the API or the command line, needs a reason."""
 LONGEST_REASON: Final = 200

@@ -1,6 +1,6 @@
 """A queue's past for people: values that `app.recovered` and `app.queries` return."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -9,6 +9,8 @@ from lowkiq_lambda.jobs.job import Failure
 Whereabouts: TypeAlias = Literal["waiting", "in flight", "morgue", "gone"]
 """Where an id has payloads; the first of these that is true, but for "in flight", which comes before."""
 HowEnded: TypeAlias = Literal["died", "stopped", "evicted"]
+LONGEST: Final = 86_400.0
+"""Seconds for which a shard writes all into its journal, at most."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True):

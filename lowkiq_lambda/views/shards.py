@@ -1,6 +1,6 @@
 """The parts of a queue: its shards with their holders, its tenants, and the records that were set aside."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -108,6 +108,10 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
 
 TenantOrder: TypeAlias = Literal["fair", "waiting"]
 """In their fair order, the next one first, or by waiting ids, the most first."""
+
+
+MOST_TENANTS: Final = 1_000
+"""Those that one look shows."""
 
 
 class Tenants(msgspec.Struct, frozen=True):

@@ -273,7 +273,7 @@ def test_each_line_is_valid_embedded_metric_format(drain: DrainFunction, make_ap
 
 
 def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
-    """A batch that fails is a line of JSON that names invocation and shard; it is said once."""
+    """A batch that fails is a line of JSON that names invocation and shard; its error is a field, and in the trace."""
     app = make_app()
     declare(app, queue_name, raising_with("a")).push_many(jobs_of("a"))
     drain.install(app)
@@ -283,11 +283,12 @@ def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_ap
     (line,) = (line for line in drain.logs if line["level"] == "WARNING")
     assert ("a batch failed", queue_name) == (line["message"], line["queue"])
     assert (0, ["a"]) == (line["shard"], line["ids"])
-    assert ("lowkiq_lambda.engine.perform", "shop-drain", "6f5d") == tuple(
+    assert ("lowkiq_lambda.engine.failure_log", "shop-drain", "6f5d") == tuple(
         line[name] for name in ("name", "function_name", "function_request_id")
     )
-    assert "a is broken" in line["exception"]
-    assert 1 == json.dumps(line).count("Broken: ")
+    assert line["exception"].startswith(line["error"])
+    assert "a is broken" in line["error"]
+    assert 2 == json.dumps(line).count("Broken: ")
 
 
 def test_the_log_level_is_that_of_powertools(

@@ -186,7 +186,7 @@ def test_what_broke_off_says_how_far_it_came(
                 raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("lowkiq_lambda.cli.changing.steps", broken_off)
+        patched.setattr("lowkiq_lambda.operate.acts.bulk_actions.steps", broken_off)
         ended = shop.run("delete", shop.queue, *ONE_IN_EACH_SHARD, "--yes")
 
     assert (code, "", told) == ended

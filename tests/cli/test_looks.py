@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from lowkiq_lambda.jobs.job import shard_for
 from lowkiq_lambda.operate.presentation.diagnosis import Diagnosis
 from lowkiq_lambda.operate.presentation.jobs import JobDetails
 from lowkiq_lambda.operate.presentation.queues import Queues
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.queues import QueueHistory
 from tests.cli.conftest import MODULE, TWO_DAYS, ShopOfCommands, handle
 from tests.kit.apps import closing_app
 from tests.kit.workers import jobs_of
@@ -50,6 +53,53 @@ def test_watching_ends_with_ctrl_c(shop: ShopOfCommands, monkeypatch: pytest.Mon
 
     assert (0, 2) == (table[0], table[1].count("QUEUE"))
     assert [[shop.queue]] * 2 == [[q["name"] for q in json.loads(line)["queues"]] for line in objects[1].splitlines()]
+
+
+@pytest.fixture
+def past(shop: ShopOfCommands) -> Iterator[ShopOfCommands]:
+    """The shop an hour after its queue has run four ids, one of which failed; it keeps days."""
+    clock, config = ManualClock(), Config(redis_url=shop.app.config.redis_url, history_days=30)
+    with closing_app(Lowkiq(config, clock=clock)) as app:
+        again: type[Worker] = app.worker(type("SyncOrder", (Worker,), {**vars(shop.worker), "app": None}))
+        again.push_many(jobs_of(["bad 1", "2", "3", "4"]))
+        app.drain()
+        clock.advance(3_700)
+        sys.modules[MODULE].app = app  # type: ignore[attr-defined]  # the module of the shop
+        yield ShopOfCommands(app, again, shop.capsys)
+
+
+def test_the_hours_of_a_queue_are_lines_with_bars(past: ShopOfCommands) -> None:
+    """The last three days, each hour counted back from now; programs get what the API has."""
+    code, out, remarks = past.run("stats", "SyncOrder", "--by", "hour")
+    history = msgspec.json.decode(past.run("stats", "SyncOrder", "--by", "hour", "--json")[1], type=QueueHistory)
+
+    head, *hours = out.splitlines()
+    assert (0, "", ["HOUR", "FROM", "ENDED", "FAILED"], 72) == (code, remarks, head.split(), len(hours))
+    assert (3, 1) == (sum(history.series.ended), sum(history.series.failed))
+    (busy,) = [line for line in hours if "▇" in line]
+    assert hours[-2] == busy
+    assert ["3", "1", "▇" * 30] == busy.split()[3:]
+    assert [["0", "0"]] * 71 == [line.split()[3:] for line in hours if line != busy]
+
+
+def test_the_days_of_a_queue_have_their_times(past: ShopOfCommands, shop: ShopOfCommands) -> None:
+    """Where the app keeps days; where it does not, a note says how."""
+    code, out, remarks = past.run("stats", "SyncOrder", "--by", "day")
+
+    head, day = out.splitlines()
+    assert (0, "") == (code, remarks)
+    assert head.startswith("DAY ")
+    assert ["2027-01-15", "3", "1"] == day.split()[:3]
+    assert "▇" * 30 == day.split()[-1]
+
+    sys.modules[MODULE].app = shop.app  # type: ignore[attr-defined]  # the module of the shop
+    assert "note: no days are kept: set Config(history_days=30)" in shop.run("stats", "SyncOrder", "--by", "day")[2]
+
+
+@pytest.mark.parametrize("words", [["stats", "--by", "day"], ["stats", "SyncOrder", "--by", "hour", "--watch"]])
+def test_hours_are_of_one_queue_and_stand_still(shop: ShopOfCommands, words: list[str]) -> None:
+    """Other combinations are refused."""
+    assert (2, True) == ((answer := shop.run(*words))[0], "--by goes with one QUEUE" in answer[2])
 
 
 def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:

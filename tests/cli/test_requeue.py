@@ -82,7 +82,7 @@ def test_ctrl_c_says_how_to_go_on(
             if step.changed:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("lowkiq_lambda.cli.changing.steps", broken_off)
+    monkeypatch.setattr("lowkiq_lambda.operate.acts.bulk_actions.steps", broken_off)
     words = ["requeue", worker.queue_name, "--app", SPEC, "--all", "--rate", "0.5", "--start", "1000", "--yes"]
 
     code = main(words)

@@ -3,13 +3,17 @@
 import json
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 import pytest
 
 from lowkiq_lambda import Config, KeepRuns, Lowkiq, Worker
+from lowkiq_lambda.base.errors import BackendUnavailable
+from lowkiq_lambda.operate.inspect.runs import NewRuns
 from lowkiq_lambda.operate.presentation.runs import RunsView
 from lowkiq_lambda.store.shard.run_entries import unpacked
 from tests.cli.conftest import MODULE, ShopOfCommands, Type, handle
@@ -167,3 +171,106 @@ def test_a_replay_without_payloads_is_refused(shop: ShopOfCommands, worker: type
     code, _, error = shop.run("replay", worker.queue_name, "--since", "1h ago", "--until", "now")
 
     assert (2, True) == (code, "keep no payloads: keep_runs = KeepRuns(10_000, payloads=True)." in error)
+
+
+class Pauses:
+    """The pauses of a tail, in each of which something happens; Ctrl-C follows the last."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        self._left = iter([*steps, self._end])
+
+    def __call__(self) -> "Pauses":
+        """The event that the command makes."""
+        return self
+
+    def wait(self, _seconds: float) -> None:
+        """Take the next step."""
+        next(self._left)()
+
+    @staticmethod
+    def _end() -> None:
+        raise KeyboardInterrupt
+
+
+Tail: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def tail(shop: ShopOfCommands, worker: type[Worker], monkeypatch: pytest.MonkeyPatch) -> Tail:
+    """`lowkiq tail` with these words, between whose looks these ids run, and these steps are taken."""
+
+    def run(words: list[str], *steps: Callable[[], object] | str) -> tuple[int, str, str]:
+        def perform(job_id: str) -> None:
+            worker.push_many(jobs_of([job_id]))
+            shop.app.drain()
+
+        taken = [partial(perform, step) if isinstance(step, str) else step for step in steps]
+        monkeypatch.setattr("lowkiq_lambda.cli.runs.Event", Pauses(*taken))
+        return shop.run("tail", *words)
+
+    return run
+
+
+def test_a_tail_prints_each_run_once_as_it_ends(tail: Tail) -> None:
+    """What ran before is left out; Ctrl-C is how it ends; of several queues those that keep no runs are named."""
+    code, out, remarks = tail(["KeptOrder"], "19", lambda: None, "bad 2")
+
+    assert (0, "") == (code, remarks)
+    assert [["done", "19"], ["retried", "bad"]] == [line.split()[5:7] for line in out.splitlines()]
+    assert out.endswith("ValueError: it is bad\n")
+
+    code, out, remarks = tail([], "20")
+    assert (0, 1) == (code, out.count(" done "))
+    assert "-kept  20" in out
+    assert "note: without SyncOrder: set keep_runs = 10_000" in remarks
+
+
+def test_a_tail_selects_and_writes_lines_for_programs(tail: Tail, worker: type[Worker]) -> None:
+    """By the options of `lowkiq runs`; an object has the queue, and what the API has of a run."""
+    code, out, _ = tail(["KeptOrder", "--json", "--outcome", "retried"], "19", "bad 3", "20")
+
+    (line,) = map(json.loads, out.splitlines())
+    assert (0, worker.queue_name, "bad 3", "retried") == (code, line["queue"], line["id"], line["outcome"])
+    assert "ValueError: it is bad" == line["error"]
+    code, _, error = tail(["KeptOrder", "--outcome", "bad"])
+    assert (2, True) == (code, "'bad' is not an outcome of runs" in error)
+
+
+def test_a_tail_goes_on_where_it_was_when_redis_is_back(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says once that Redis is away, and leaves no run out; one that cannot begin ends at once."""
+    look = NewRuns.look
+
+    def away(*_: object) -> NoReturn:
+        raise BackendUnavailable("Redis cannot be reached.")
+
+    code, out, remarks = tail(
+        ["KeptOrder"],
+        lambda: monkeypatch.setattr(NewRuns, "look", away),
+        "19",
+        "20",
+        lambda: monkeypatch.setattr(NewRuns, "look", look),
+    )
+
+    assert (0, 2) == (code, out.count(" done "))
+    assert 1 == remarks.count("Redis cannot be reached. It goes on when Redis answers.")
+    monkeypatch.setattr(NewRuns, "look", away)
+    assert (3, "error: Redis cannot be reached.\n") == tail(["KeptOrder"])[::2]
+
+
+def test_a_tail_follows_a_queue_that_moves_to_other_shards(
+    tail: Tail, shop: ShopOfCommands, worker: type[Worker]
+) -> None:
+    """The runs of the new shards are printed as those of the old ones."""
+    code, out, _ = tail(
+        ["KeptOrder"], lambda: shop.run("reshard", "KeptOrder", "--to", "2", "--yes"), "20", "21", "22", "23"
+    )
+
+    assert (0, ["20", "21", "22", "23"]) == (code, [line.split()[6] for line in out.splitlines()])
+    assert worker.queue_name in shop.app.core.queues
+
+
+def test_a_queue_without_runs_has_no_tail(shop: ShopOfCommands) -> None:
+    """And the sentence says what to write into its class."""
+    code, _, error = shop.run("tail", shop.queue)
+
+    assert (2, True) == (code, "No run is kept by SyncOrder: set keep_runs = 10_000 in the class of" in error)

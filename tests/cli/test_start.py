@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from lowkiq_lambda.cli import catalog
 from tests.kit.daemons import clean_environment
 
 APP: Final = """
@@ -33,6 +34,17 @@ OTHER_ROOMS: Final = frozenset({"aws", "contrib", "dashboard", "providers.embedd
 MOST_OF_OURS: Final = 140
 """Three quarters of the package stay on the disk."""
 
+ALL_HELPS: Final = """
+import sys
+from lowkiq_lambda.cli import catalog
+from lowkiq_lambda.cli.program import execute
+
+codes = {execute("lowkiq", [*words.split(), "--help"]) for words in catalog.every_command()}
+print(*codes, *sys.modules, file=sys.stderr)
+"""
+FOR_NO_HELP: Final = frozenset({"asyncio", "cryptography", "opentelemetry", "redis"})
+"""A command that tells of itself has nothing to ask."""
+
 LOOKS_AND_ACTS: Final = (
     "errors",
     "ls greet --error late",
@@ -44,6 +56,16 @@ LOOKS_AND_ACTS: Final = (
     "activity",
     "schedules list",
 )
+
+
+def test_the_help_of_no_command_loads_a_client_or_an_app() -> None:
+    """A module of a command imports what it works with when it runs, and not when it is looked at."""
+    done = subprocess.run([sys.executable, "-c", ALL_HELPS], capture_output=True, text=True, check=False)
+    code, *names = done.stderr.split()
+
+    assert ("0", len(catalog.every_command())) == (code, done.stdout.count("Usage: lowkiq"))
+    rooms = {f"lowkiq_lambda.{room}" for room in ("app", "core", "store.server.connection")}
+    assert set() == {*names} & ((SLOW - {"rich"}) | FOR_NO_HELP | rooms)
 
 
 @pytest.mark.parametrize(

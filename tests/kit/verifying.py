@@ -8,13 +8,14 @@ import pytest
 from redis.cluster import RedisCluster
 
 from lowkiq_lambda.base.errors import LowkiqError
-from lowkiq_lambda.operate.inspect.journal_level import LONGEST, set_journal_level
+from lowkiq_lambda.operate.inspect.journal_level import set_journal_level
 from lowkiq_lambda.operate.verify.verifier import VerificationReport, Verifier
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.shard import declarations
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.journal import LONGEST
 
 if TYPE_CHECKING:
     from lowkiq_lambda.store.server.connection import Client

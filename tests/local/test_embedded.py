@@ -20,8 +20,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from lowkiq_lambda.base.errors import EmbeddedServerError
-from lowkiq_lambda.providers.embedded import EmbeddedValkey, open_embedded, server
+from lowkiq_lambda.providers.embedded import server
 from lowkiq_lambda.providers.embedded.folder import ServerFolder
+from lowkiq_lambda.providers.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.stack.cloud import reaper
 from tests.kit.embedded import await_written
 from tests.kit.waiting import eventually
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 USER = """
 import sys
 from pathlib import Path
-from lowkiq_lambda.providers.embedded import open_embedded
+from lowkiq_lambda.providers.embedded.server import open_embedded
 
 sys.stdin.readline()
 with open_embedded(Path(sys.argv[1])) as opened:
@@ -43,7 +44,7 @@ with open_embedded(Path(sys.argv[1])) as opened:
 FAMILY = """
 import os, sys
 from pathlib import Path
-from lowkiq_lambda.providers.embedded import open_embedded
+from lowkiq_lambda.providers.embedded.server import open_embedded
 from lowkiq_lambda.providers.embedded.folder import ServerFolder
 
 def tell(what):

@@ -1,21 +1,23 @@
 """`lowkiq schedules list`, `run`, `on`, `off` and `remove`: the entries of an app on its server."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from cyclopts import App, Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, NoSuchEntry
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, paint, remark, say, table, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import ACT, ActOptions, AppOption, OneQueue, QueueName, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import ago, utc, visible
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, RanNow, Removed, entry_fields
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.presentation.schedules import EntryResponse
 
 _CODES: Final = """
 EXIT CODES
@@ -44,7 +46,6 @@ EXAMPLES
 """
 _HEAD: Final = ("QUEUE", "NAME", "TIMES", "ID", "LAST", "NEXT", "STATE")
 
-Queue: TypeAlias = Annotated[str, Parameter(name="QUEUE", help="The queue, by its name or its worker's.")]
 Name: TypeAlias = Annotated[str, Parameter(name="NAME", help="The name of the entry.")]
 Names: TypeAlias = Annotated[str, Parameter(name="NAME", help="The names of entries.", negative="")]
 AllEntries: TypeAlias = Annotated[bool, flag("All entries of the queue, in place of names.")]
@@ -52,7 +53,7 @@ Json: TypeAlias = Annotated[bool, flag("Write the entries as GET /api/v1/schedul
 
 
 def print_entries(
-    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    queue: OneQueue = None,
     /,
     *,
     app: AppOption = None,
@@ -64,26 +65,26 @@ def print_entries(
     return DONE
 
 
-def run_entry(  # noqa: PLR0913 - the options of a command line
-    queue: Queue,
+def run_entry(
+    queue: QueueName,
     name: Name,
     /,
     *,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write id, merged and due_at (Unix seconds) as JSON.")] = False,
 ) -> int:
     """Push its job; the exit code."""
-    loaded = app_of(app)
+    from lowkiq_lambda.operate.presentation.schedules import RanNow
+
+    loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
-    if not _is_agreed(loaded, worker, f"Push the job of {_entry(name)} of", yes=yes, json=json):
+    if not _is_agreed(loaded, worker, f"Push the job of {_entry(name)} of", act, json=json):
         return NOT_APPLIED
     try:
         pushed = loaded.schedules.run_now(worker, name)
     except NoSuchEntry as error:
         raise ConfigError(str(error)) from error
-    note(loaded, worker.queue_name, "run now", _entry(name), 1, reason)
+    note(loaded, worker.queue_name, "run now", _entry(name), 1, act.reason)
     if json:
         write_json(RanNow(id=pushed.id, merged=pushed.merged, due_at=pushed.due_at))
     else:
@@ -92,26 +93,26 @@ def run_entry(  # noqa: PLR0913 - the options of a command line
     return DONE
 
 
-def remove_entry(  # noqa: PLR0913 - the options of a command line
-    queue: Queue,
+def remove_entry(
+    queue: QueueName,
     name: Name,
     /,
     *,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write removed as JSON.")] = False,
 ) -> int:
     """Remove it; the exit code."""
-    loaded = app_of(app)
+    from lowkiq_lambda.operate.presentation.schedules import Removed
+
+    loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
-    if not _is_agreed(loaded, worker, f"Remove {_entry(name)}, with its history, of", yes=yes, json=json):
+    if not _is_agreed(loaded, worker, f"Remove {_entry(name)}, with its history, of", act, json=json):
         return NOT_APPLIED
     try:
         loaded.schedules.remove(worker, name)
     except NoSuchEntry as error:
         raise ConfigError(str(error)) from error
-    note(loaded, worker.queue_name, "remove", _entry(name), 1, reason)
+    note(loaded, worker.queue_name, "remove", _entry(name), 1, act.reason)
     if json:
         write_json(Removed(removed=True))
     else:
@@ -119,58 +120,46 @@ def remove_entry(  # noqa: PLR0913 - the options of a command line
     return DONE
 
 
-def switch_on(  # noqa: PLR0913 - the options of a command line
-    queue: Queue,
+def switch_on(
+    queue: QueueName,
     /,
     *names: Names,
     all_: AllEntries = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Json = False,
 ) -> int:
     """Switch them on; the exit code."""
-    return _switch(queue, None if all_ else names, (app, reason), on=True, yes=yes, json=json)
+    return _switch(queue, None if all_ else names, act, on=True, json=json)
 
 
-def switch_off(  # noqa: PLR0913 - the options of a command line
-    queue: Queue,
+def switch_off(
+    queue: QueueName,
     /,
     *names: Names,
     all_: AllEntries = False,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Json = False,
 ) -> int:
     """Switch them off; the exit code."""
-    return _switch(queue, None if all_ else names, (app, reason), on=False, yes=yes, json=json)
+    return _switch(queue, None if all_ else names, act, on=False, json=json)
 
 
-def _switch(  # noqa: PLR0913 - what the commands are given
-    queue: str,
-    names: Sequence[str] | None,
-    options: tuple[str | None, str | None],
-    *,
-    on: bool,
-    yes: bool,
-    json: bool,
-) -> int:
+def _switch(queue: str, names: Sequence[str] | None, act: ActOptions, *, on: bool, json: bool) -> int:
     if names is not None and not names:
         raise ConfigError("Give names of entries, or --all: one of the two.")
-    loaded, reason = app_of(options[0]), options[1]
+    loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
     changing = sum(entry.is_on != on for entry in _entries(loaded, worker) if names is None or entry.name in names)
     target = _targets(names)
     question = f"Switch {'on' if on else 'off'} {target}, of which {changing:,} would change, of"
-    if not _is_agreed(loaded, worker, question, yes=yes, json=json):
+    if not _is_agreed(loaded, worker, question, act, json=json):
         return NOT_APPLIED
     schedules = loaded.schedules
     try:
         (schedules.enable_all if on else schedules.disable_all)(worker, names)
     except NoSuchEntry as error:
         raise ConfigError(str(error)) from error
-    note(loaded, worker.queue_name, "enable" if on else "disable", target, changing, reason)
+    note(loaded, worker.queue_name, "enable" if on else "disable", target, changing, act.reason)
     entries = [entry for entry in _entries(loaded, worker) if names is None or entry.name in names]
     if json:
         write_json(entries)
@@ -179,7 +168,9 @@ def _switch(  # noqa: PLR0913 - what the commands are given
     return DONE
 
 
-def _entries(app: Lowkiq, worker: type[Worker[Any]] | None) -> list[EntryResponse]:
+def _entries(app: "Lowkiq", worker: type[Worker[Any]] | None) -> "list[EntryResponse]":
+    from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+
     if worker is None:
         queues, skipped = app.core.queues.all_current()
         for name, sentence in skipped.items():
@@ -190,7 +181,7 @@ def _entries(app: Lowkiq, worker: type[Worker[Any]] | None) -> list[EntryRespons
     return [EntryResponse(**entry_fields(app.schedules, view)) for view in views]
 
 
-def tell_entries(app: Lowkiq, entries: Sequence[EntryResponse], *, json: bool) -> None:
+def tell_entries(app: "Lowkiq", entries: "Sequence[EntryResponse]", *, json: bool) -> None:
     """Print them."""
     if json:
         write_json(entries)
@@ -202,7 +193,7 @@ def tell_entries(app: Lowkiq, entries: Sequence[EntryResponse], *, json: bool) -
     remark(f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'}")
 
 
-def _row(entry: EntryResponse, now: float) -> Iterator[str]:
+def _row(entry: "EntryResponse", now: float) -> Iterator[str]:
     yield entry.queue
     yield entry.name
     yield " ".join(part for part in (entry.times, entry.tz) if part) or "-"
@@ -212,18 +203,15 @@ def _row(entry: EntryResponse, now: float) -> Iterator[str]:
     yield entry.problem or ("" if entry.is_on else "off")
 
 
-def _marked(entry: EntryResponse, row: str) -> str:
+def _marked(entry: "EntryResponse", row: str) -> str:
     if entry.problem:
         return paint(row, "red")
     return row if entry.is_on else paint(row, "dim")
 
 
-def _is_agreed(app: Lowkiq, worker: type[Worker[Any]], question: str, *, yes: bool, json: bool) -> bool:
+def _is_agreed(app: "Lowkiq", worker: type[Worker[Any]], question: str, act: ActOptions, *, json: bool) -> bool:
     name, url = worker.queue_name, without_password(app.core.connections.url)
-    if yes or agreed(visible(f"{question} {name} at {url}?"), aside=json):
-        return True
-    (remark if json else say)(NOTHING)
-    return False
+    return act.is_agreed(visible(f"{question} {name} at {url}?"), json=json)
 
 
 def _entry(name: str) -> str:

@@ -9,10 +9,7 @@ from cyclopts import App, Parameter
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE, MISUSED
 from lowkiq_lambda.cli.parts import command_app, whole_number
-from lowkiq_lambda.cli.schedules.busy_minutes import load_table
-from lowkiq_lambda.cli.schedules.difference import Period, differences
 from lowkiq_lambda.cli.schedules.moments import DAY, day_of, moment_option, span_option
-from lowkiq_lambda.cli.schedules.sources import dumped, read_checked, read_source
 from lowkiq_lambda.cli.schedules.upcoming import Absence, describe
 
 _NEXT_HELP: Final = """
@@ -93,6 +90,8 @@ def print_next(
     outage: Annotated[str | None, Parameter(help="BEGINNING/END of an outage, in which no process looks.")] = None,
 ) -> int:
     """Print the next planned times; the exit code."""
+    from lowkiq_lambda.cli.schedules.sources import read_source
+
     start, span = moment_option("--from", from_), span_option("--outage", outage)
     if start is None:
         start = span[0] if span else SystemClock.time()
@@ -114,6 +113,9 @@ def print_load(
     source: Src, /, *, day: Annotated[str | None, Parameter(help="A day in UTC; else today.")] = None
 ) -> int:
     """Print how many jobs start in which minutes; the exit code."""
+    from lowkiq_lambda.cli.schedules.busy_minutes import load_table
+    from lowkiq_lambda.cli.schedules.sources import read_checked
+
     moment = moment_option("--day", day)
     sys.stdout.write(f"{load_table(read_checked(source), day_of(SystemClock.time() if moment is None else moment))}\n")
     return DONE
@@ -130,6 +132,9 @@ def print_differences(
     from_: Annotated[str | None, Parameter(name="--from", help="When these days begin; else now.")] = None,
 ) -> int:
     """Print what two sources have not in common; the exit code."""
+    from lowkiq_lambda.cli.schedules.difference import Period, differences
+    from lowkiq_lambda.cli.schedules.sources import read_checked
+
     moment = moment_option("--from", from_)
     start = SystemClock.time() if moment is None else moment
     lines = differences(read_checked(old), read_checked(new), Period(start, start + days * DAY))
@@ -139,6 +144,8 @@ def print_differences(
 
 def print_dump(source: Src, /) -> int:
     """Print the entries as JSON; the exit code."""
+    from lowkiq_lambda.cli.schedules.sources import dumped, read_source
+
     sys.stdout.write(f"{dumped(read_source(source))}\n")
     return DONE
 

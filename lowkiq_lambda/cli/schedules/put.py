@@ -10,13 +10,12 @@ from lowkiq_lambda.base.address import without_password
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.output import NOTHING, agreed, remark, say, write_json
-from lowkiq_lambda.cli.parts import Reason, Yes, command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
-from lowkiq_lambda.cli.schedules.live import Name, Queue
+from lowkiq_lambda.cli.output import say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, worker_of
+from lowkiq_lambda.cli.schedules.live import Name
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
 from lowkiq_lambda.operate.presentation.moments import seconds_of
-from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
 
 _HELP: Final = """
 Make a schedule entry of QUEUE at run time, or replace the one of that name that was made at run time before. One of \
@@ -54,7 +53,7 @@ command: Final = command_app(
 
 @command.default
 def put(  # noqa: PLR0913 - the options of a command line
-    queue: Queue,
+    queue: QueueName,
     name: Name,
     /,
     *,
@@ -67,28 +66,27 @@ def put(  # noqa: PLR0913 - the options of a command line
     payload: Annotated[str | None, Parameter(help="The payload, as JSON.")] = None,
     jitter: Annotated[str | None, Parameter(help="Fire up to so long after a planned time.")] = None,
     description: Annotated[str | None, Parameter(help="A word for people.")] = None,
-    app: AppOption = None,
-    reason: Reason = None,
-    yes: Yes = False,
+    act: ActOptions = ACT,
     json: Annotated[bool, flag("Write the entry as GET /api/v1/schedules does; times are Unix seconds.")] = False,
 ) -> int:
     """Put it; the exit code."""
+    from lowkiq_lambda.operate.presentation.schedules import EntryResponse, entry_fields
+
     options = _options(every=every, offset=offset, at=at, payload=payload, jitter=jitter)
     plain = {"cron": cron, "tz": tz, "description": description}
     options |= {field: text for field, text in plain.items() if text is not None}
-    loaded = app_of(app)
+    loaded = app_of(act.app)
     worker = worker_of(loaded, queue)
     times = ", ".join(f"{field} {options[field]}" for field in ("cron", "every", "at", "tz") if field in options)
     url = without_password(loaded.core.connections.url)
     question = f"Put schedule entry {name!r} ({times}) for the id {id_!r} of {worker.queue_name} at {url}?"
-    if not yes and not agreed(visible(question), aside=json):
-        (remark if json else say)(NOTHING)
+    if not act.is_agreed(visible(question), json=json):
         return NOT_APPLIED
     try:
         loaded.schedules.put(name, worker, id=id_, **options)
     except DeclarationError as error:
         raise ConfigError(str(error)) from error
-    note(loaded, worker.queue_name, "put", f"schedule entry {name!r}, {times}", 1, reason)
+    note(loaded, worker.queue_name, "put", f"schedule entry {name!r}, {times}", 1, act.reason)
     view = next(view for view in loaded.schedules.all(worker) if view.name == name)
     if json:
         write_json(EntryResponse(**entry_fields(loaded.schedules, view)))

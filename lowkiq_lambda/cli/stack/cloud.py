@@ -3,15 +3,16 @@
 import os
 import signal
 from threading import Event
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import app_spec, command_app, flag
 from lowkiq_lambda.settings.loading import load_app
 from lowkiq_lambda.settings.project import project_root
-from lowkiq_lambda.stack.cloud.project_cloud import Deployed, StackProject, running
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.stack.cloud.project_cloud import Deployed
 
 _HELP: Final = """
 Start AWS on this machine, deploy the stack of the project with its app, and show where the dashboard is. Nothing of \
@@ -43,6 +44,9 @@ def deploy(
     *, once: Annotated[bool, flag("End when the stack has drained once, and say whether it works.")] = False
 ) -> int:
     """Deploy it, and wait; the exit code."""
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.stack.cloud.project_cloud import StackProject, running
+
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -58,7 +62,7 @@ def deploy(
     return DONE
 
 
-def _works(deployed: Deployed) -> int:
+def _works(deployed: "Deployed") -> int:
     drained = deployed.tick()
     if not (isinstance(drained, dict) and "counts" in drained):
         say(f"the drain function failed: {drained}")

@@ -8,7 +8,8 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import no_queue
 from lowkiq_lambda.dashboard.undoing import undoable_actions
-from lowkiq_lambda.operate.inspect.activity import KEPT, KEPT_FOR, OF_NO_QUEUE, read_activity
+from lowkiq_lambda.operate.inspect.activity import KEPT_FOR, OF_NO_QUEUE, read_activity
+from lowkiq_lambda.views.activity import KEPT
 
 SHOWN: Final = 200
 

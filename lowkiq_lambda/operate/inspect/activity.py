@@ -16,12 +16,10 @@ from lowkiq_lambda.store.server.faults import REDIS_ERRORS, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import activity_key, dashboard_key
-from lowkiq_lambda.views.activity import ActivityEntry
+from lowkiq_lambda.views.activity import KEPT, ActivityEntry
 
-KEPT: Final = 500
-"""Records of a queue."""
 KEPT_FOR: Final = 90 * 86_400
-"""Seconds behind the last of them."""
+"""Seconds behind the last record of a queue."""
 OF_NO_QUEUE: Final = ""
 _OWN_KEY: Final = secrets.token_bytes(32)
 

@@ -1,17 +1,16 @@
 """How much shards write into their journals."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from lowkiq_lambda.jobs.job import is_number
 from lowkiq_lambda.operate.inspect.orders import order_each
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument
+from lowkiq_lambda.views.journal import LONGEST
 
 JournalLevel: TypeAlias = Literal["trouble", "all"]
-LONGEST: Final = 86_400.0
-"""Seconds for which a shard writes all into its journal, at most."""
 
 
 def set_journal_level(reader: ShardReader, level: JournalLevel, seconds: float, shards: Sequence[ShardRef]) -> None:

@@ -1,8 +1,9 @@
 """Pages: their size, and the cursor that the next page begins after."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.inspect.id_ranges import ListPosition
 
 LARGEST_PAGE: Final = 10_000
 
@@ -20,10 +21,12 @@ def probe_limit(limit: int) -> int:
     return limit + 1
 
 
-def position_after(after: str | None) -> ListPosition | None:
+def position_after(after: str | None) -> "ListPosition | None":
     """The position that a page ended with. Raises ValueError if `after` is not the `next` of a page."""
     if after is None:
         return None
+    from lowkiq_lambda.operate.inspect.id_ranges import ListPosition  # noqa: PLC0415 - a help asks for the limit alone
+
     try:
         return ListPosition.of(after)
     except (AttributeError, ValueError) as error:

@@ -100,6 +100,36 @@ class RunEntries:
                 streams = [stream for stream in streams if stream.entries or not stream.is_over]
 
 
+class NewEntries:
+    """The entries that shards have got since the last look, each once."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] | None = None
+
+    def look(self, reader: ShardReader, shards: Sequence[ShardRef]) -> list[tuple[ShardRef, StoredEntry]]:
+        """The oldest first, and up to 1,000 of a shard; the first look has none. Raises BackendError."""
+        keys = [shard.key(RUNS) for shard in shards]
+        if self._last is None:
+            newest = [
+                (shard, ("XREVRANGE", key, "+", "-", "COUNT", 1)) for shard, key in zip(shards, keys, strict=True)
+            ]
+            answers = _asked(reader, newest)
+            self._last = {key: answer[0][0].decode() for key, answer in zip(keys, answers, strict=True) if answer}
+            return []
+        # A shard that was not there has been made by a move: all of its entries are new.
+        since = [f"({self._last.get(key, '0-0')}" for key in keys]
+        commands = [
+            (shard, ("XRANGE", key, begin, "+", "COUNT", _MOST_AT_ONCE))
+            for shard, key, begin in zip(shards, keys, since, strict=True)
+        ]
+        entries: list[tuple[ShardRef, StoredEntry]] = []
+        for shard, key, answer in zip(shards, keys, _asked(reader, commands), strict=True):
+            entries += [(shard, _entry(shard, *pair)) for pair in answer]
+            if answer:
+                self._last[key] = answer[-1][0].decode()
+        return sorted(entries, key=lambda entry: entry[1].position)
+
+
 class KeptSince(NamedTuple):
     """From when on the shards have all of their runs (Unix seconds), and how many Redis had no room for."""
 

@@ -1,6 +1,6 @@
 """The runs that a queue keeps, by pages: the answer to what ran at 03:12."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import isinf
 from typing import Final
 
@@ -8,6 +8,7 @@ from lowkiq_lambda.operate.inspect.entry_runs import runs_in
 from lowkiq_lambda.operate.inspect.paging import check_limit
 from lowkiq_lambda.operate.inspect.run_filter import RunFilter
 from lowkiq_lambda.operate.inspect.run_reader import (
+    NewEntries,
     RunEntries,
     RunPosition,
     StoredEntry,
@@ -16,6 +17,7 @@ from lowkiq_lambda.operate.inspect.run_reader import (
 )
 from lowkiq_lambda.operate.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.runs import KeptRun, RunPage
 
@@ -62,6 +64,32 @@ class RunSearch:
                     yield entry, place, run
                     self.position = position
             self.position = entry.position
+
+
+class NewRuns:
+    """The runs of queues that the filter selects and that are settled from now on, each once."""
+
+    def __init__(self, reader: ShardReader, errors: StoredErrors, run_filter: RunFilter) -> None:
+        self._reader = reader
+        self._errors = errors
+        self._filter = run_filter
+        self._entries = NewEntries()
+        self.unreadable = 0
+
+    def look(self, queues: Iterable[QueueShards]) -> Iterator[tuple[str, KeptRun]]:
+        """Those since the last look, with the names of their queues, as they were settled; the first look has none.
+
+        One round trip for each node. Raises BackendError.
+        """
+        shards = [shard for queue in queues for shard in run_shards(queue.with_left())]
+        for shard, entry in self._entries.look(self._reader, shards):
+            try:
+                runs = runs_in(entry, self._errors, self._filter)
+            except ValueError:
+                self.unreadable += entry.runs
+                continue
+            for _, run in reversed(runs):
+                yield shard.queue_name, run
 
 
 def runs_of(reader: ShardReader, errors: StoredErrors, run_filter: RunFilter, limit: int, after: str | None) -> RunPage:

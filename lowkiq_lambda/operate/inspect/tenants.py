@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -10,10 +10,7 @@ from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
 from lowkiq_lambda.store.shard.nodes import FOREVER
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
-from lowkiq_lambda.views.shards import TenantOrder, Tenants, TenantView
-
-MOST: Final = 1_000
-"""Tenants that one look shows."""
+from lowkiq_lambda.views.shards import MOST_TENANTS, TenantOrder, Tenants, TenantView
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -43,8 +40,8 @@ def read_note(packed: bytes) -> Note:
 
 def tenants_of(reader: ShardReader, limit: int, order: TenantOrder, tenant: str | None) -> Tenants:
     """The first tenants by that order, or one alone. Raises ValueError for a bad limit or order, BackendError."""
-    if not 1 <= limit <= MOST:
-        raise ValueError(f"limit must be from 1 to {MOST:,}, not {limit!r}.")
+    if not 1 <= limit <= MOST_TENANTS:
+        raise ValueError(f"limit must be from 1 to {MOST_TENANTS:,}, not {limit!r}.")
     if order not in get_args(TenantOrder):
         raise ValueError(f"order must be 'fair' or 'waiting', not {order!r}.")
     shards = shards_with_tenants(reader, tenant)

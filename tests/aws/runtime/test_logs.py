@@ -86,7 +86,7 @@ def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(
 
 
 def test_a_failure_is_one_line_with_one_traceback(stage: FunctionStage) -> None:
-    """Lambda's own handler says nothing of it again, and its error stands there once."""
+    """Lambda's own handler says nothing of it again: its error is a field, and begins the traceback."""
     stage.push("a", "no such act")
     environment = stage.environment(variables=LAMBDA_LOGS["JSON"])
 
@@ -94,5 +94,6 @@ def test_a_failure_is_one_line_with_one_traceback(stage: FunctionStage) -> None:
 
     (line,) = lines_of(failed, "a batch failed")
     assert (0, ["a"]) == (line["shard"], line["ids"])
-    assert line["exception"].startswith("KeyError: ")
-    assert 1 == failed.log.count("KeyError: ")
+    assert line["error"].startswith("KeyError: ")
+    assert line["exception"].startswith(line["error"])
+    assert 2 == failed.log.count("KeyError: ")

@@ -5,11 +5,9 @@ import sys
 from functools import partial
 from typing import Final
 
-from lowkiq_lambda.aws.drain_schedules.deployed import AwsUnreachable
 from lowkiq_lambda.cli.codes import AWAY, INTERRUPTED
 from lowkiq_lambda.cli.output import agreed
 from lowkiq_lambda.cli.parts import command_app
-from lowkiq_lambda.cli.stack.schedules import flow
 from lowkiq_lambda.cli.stack.schedules.options import AppName, GuardOptions, PlanOptions, target_of
 
 _PLAN: Final = PlanOptions()
@@ -89,6 +87,9 @@ def follow(
     guard: GuardOptions = _GUARD,
 ) -> int:
     """Plan, ask, apply; the exit code."""
+    from lowkiq_lambda.aws.drain_schedules.deployed import AwsUnreachable
+    from lowkiq_lambda.cli.stack.schedules import flow
+
     target = target_of(options)
     agree = partial(agreed, "Carry it out?")
     try:
@@ -104,4 +105,6 @@ def follow(
 @_indexes.default
 def print_indexes(app: AppName = None, /, *, guard: GuardOptions = _GUARD) -> int:
     """Print the value for ShardIndexes; the exit code."""
+    from lowkiq_lambda.cli.stack.schedules import flow
+
     return flow.print_indexes(app, guard, os.environ)

@@ -93,7 +93,7 @@ def _load(app_name: str | None, guard: GuardOptions, environ: Mapping[str, str])
         raise ConfigError(f"{spec} has no workers: name the module that declares them, or one that imports it.")
     if not guard.unguarded:
         with _hint():
-            from lowkiq_lambda.aws.environment import find_redis  # noqa: PLC0415 - only where AWS is asked
+            from lowkiq_lambda.aws.environment import find_redis
 
             find_redis(app, Settings.from_env(environ))
     return app
