@@ -122,7 +122,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
             ["dashboard", "nonsense", "--app", "lowkiq_lambda:Lowkiq"],
             "lowkiq_lambda:Lowkiq is of type type, not a Lowkiq",
         ),
-        (["completion", "csh"], 'Choose from: "bash", "zsh", "fish", "powershell".'),
+        (["completion", "csh"], 'Choose from: "bash", "zsh", "fish", "powershell", "contexts".'),
         (["reset"], "QUEUE is missing: lowkiq reset [OPTIONS] QUEUE."),
         (["reset", "--data-dir"], "--data-dir needs a value."),
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),
