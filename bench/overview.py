@@ -5,16 +5,21 @@ morgue and in flight, and twenty minutes of history. One process asks the dashbo
 other, as a browser does that has signed in; nothing is kept from one request to the next but connections, scripts and
 compiled templates. Times are the clock's, from the request to the last byte of the packed answer, with Redis on the
 same machine; beside them what both processes had of the processor, a request. Progress goes to stderr.
+
+With `--away 0.1` it asks for each page once, behind a proxy that holds back what is sent to Redis for so many seconds,
+as if it were far away: a page takes as many of these as it takes round trips.
 """
 
 import argparse
 import logging
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean, median, quantiles
 from typing import Any, Final
 from unittest.mock import patch
@@ -30,7 +35,7 @@ from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.declare.worker import FunctionWorker
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.history import BUCKETS, SECONDS, Slot, commands
-from tests.kit.servers import Server
+from tests.kit.servers import FarProxy, Server
 from tests.kit.web import Answer, Browser
 
 TARGET: Final = 50.0
@@ -40,6 +45,26 @@ PUSHED_AT_ONCE: Final = 2_000
 PAST: Final = 1_200
 """Seconds of history."""
 WARM_UP: Final = 3
+
+_SHORTEST_LAG: Final = 0.001
+_LONGEST: Final = 1.0
+"""Seconds that each page may take with a server that is 0.1 s away."""
+_KEPT: Final = 16.0
+"""Seconds after which no page has anything of an earlier look."""
+_QUEUE: Final = "queue=SyncOrders0"
+_PAGES: Final[Mapping[str, str]] = {
+    "overview": "/",
+    "errors": "/errors",
+    "tasks": "/tasks",
+    "schedules": "/schedules",
+    "processes": "/processes",
+    "activity": "/activity",
+    "search": "/search?q=1",
+    "a late queue": f"/queue?{_QUEUE}",
+    **{f"a queue's {page}": f"/{page}?{_QUEUE}" for page in ("waiting", "processing", "morgue", "shards", "limits")},
+    "a job": f"/job?{_QUEUE}&id=1",
+    "`/metrics`": "/metrics",
+}
 
 _PASSWORD: Final = "of the benchmark"  # noqa: S105 - of a server that lives for minutes
 
@@ -71,8 +96,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=1_000_000, metavar="N", help="jobs that wait (1,000,000)")
     parser.add_argument("--queues", type=int, default=50, metavar="N", help=f"queues of {SHARDS} shards (50)")
     parser.add_argument("--repeats", type=int, default=100, metavar="N", help="requests of each kind (100)")
+    parser.add_argument("--away", type=float, default=0.0, metavar="S", help="seconds to the server: of each page (0)")
     options = parser.parse_args(arguments)
-    print(table(options.jobs, options.queues, options.repeats))
+    if options.away:
+        print(far(options.jobs, options.queues, options.away))
+    else:
+        print(table(options.jobs, options.queues, options.repeats))
 
 
 def table(jobs: int, queues: int, repeats: int) -> str:
@@ -85,10 +114,36 @@ def table(jobs: int, queues: int, repeats: int) -> str:
     return markdown(head, lines)
 
 
-def fill(server: Server, jobs: int, queues: int) -> Lowkiq:
-    """An app with so many queues, and so many jobs that wait in them, on an empty server."""
+def far(jobs: int, queues: int, away: float) -> str:
+    """One line for each page: how long it takes with a server that is so many seconds away, and its round trips."""
+    lines = []
+    with Server() as server, FarProxy(server) as proxy:
+        app = fill(server, jobs, queues, proxy.url)
+        auth = Auth([Account("operator", _PASSWORD, "operator")])
+        # All queues are late, so that each page has the most to tell.
+        with patch.dict(os.environ, {"LOWKIQ_DASHBOARD_LAG_LIMIT": str(_SHORTEST_LAG)}):
+            browser = Browser(dashboard(app, auth=auth))
+        browser.come_in(auth, _PASSWORD, time.time())
+        for name, path in _PAGES.items():
+            browser.get(path)
+            proxy.away = away
+            # What is read for a while is read anew.
+            time.sleep(_KEPT)
+            with _round_trips() as sent:
+                sample = _sample(partial(browser.get, path))
+            proxy.away = 0.0
+            print(f"{name}: {sample.seconds:.2f} s", file=sys.stderr, flush=True)
+            lines.append(
+                [name, f"{sample.seconds:.2f}", str(len(sent)), "reached" if sample.seconds < 1 else "**short**"]
+            )
+        app.core.backend.client.close()
+    return markdown(("page", "seconds", "round trips", f"under {_LONGEST:g}"), lines)
+
+
+def fill(server: Server, jobs: int, queues: int, url: str = "") -> Lowkiq:
+    """An app with so many queues, and so many jobs that wait in them, on an empty server; `url`: its way there."""
     logging.getLogger("lowkiq_lambda").setLevel(logging.ERROR)
-    app = Lowkiq(Config(redis_url=server.url))
+    app = Lowkiq(Config(redis_url=url or server.url))
     workers = [
         app.worker(queue_name=f"SyncOrders{number}", shards_count=SHARDS, batch_size=100)(_fail_some)
         for number in range(queues)

@@ -8,6 +8,7 @@ import msgspec
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.store.server.together import SideLook, Together
 from lowkiq_lambda.views.activity import ActivityEntry
 from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.runs import Release
@@ -73,30 +74,34 @@ class Needs:
         from lowkiq_lambda.operate.inspect.activity import read_activity  # noqa: PLC0415 - imported lazily: cold start
 
         began_at, core = self._now(), operations.core
+        with Together() as side:
+            needs, processes = side.look(look_for_needs, operations), side.look(operations.processes)
+            # An app without releases asks for none.
+            releases = side.look(operations.releases) if core.config.release else None
+            activity = side.look(
+                read_activity, core.backend, core.config.redis_retry_for, [*core.queues], _ACTS, _OF_EACH
+            )
         try:
-            looked = Looked(needs=look_for_needs(operations))
+            looked = Looked(needs=needs.result)
         except BackendUnavailable:
             raise
         except LowkiqError as error:
             looked = Looked(problem=str(error))
         looked = msgspec.structs.replace(
             looked,
-            processes=_unless_refused(operations.processes),
-            # An app without releases asks for none.
-            releases=_unless_refused(operations.releases) if core.config.release else (),
-            activity=_unless_refused(
-                lambda: read_activity(core.backend, core.config.redis_retry_for, [*core.queues], _ACTS, _OF_EACH)
-            ),
+            processes=_unless_refused(processes),
+            releases=_unless_refused(releases) if releases else (),
+            activity=_unless_refused(activity),
         )
         self._looked, self._at = looked, self._now()
         self._lasts = max(LASTS, SHARE * (self._at - began_at))
         return looked
 
 
-def _unless_refused(read: Callable[[], Sequence[Read]]) -> tuple[Read, ...]:
-    """What is read; nothing if the server refuses. Raises BackendUnavailable."""
+def _unless_refused(look: SideLook[Sequence[Read]]) -> tuple[Read, ...]:
+    """What was read; nothing if the server refuses. Raises BackendUnavailable."""
     try:
-        return tuple(read())
+        return tuple(look.result)
     except BackendUnavailable:
         raise
     except LowkiqError:

@@ -157,13 +157,17 @@ class Operations:
 
     def duties(self) -> "list[DutyState]":
         """When each duty ran last, what came of it, and when it runs next. Raises BackendError."""
-        from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.store.server.together import Together  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.store.shard.duty_claims import duty_states  # noqa: PLC0415 - as above
 
         core = self.core
         # Whether a queue is on its way to other shards, its declaration says.
         core.queues.all_current()
-        looks = self.duty_looks()
-        return [state for look in looks for state in duty_states(core.backend, look, core.config.redis_retry_for)]
+        with Together() as side:
+            looks = [
+                side.look(duty_states, core.backend, look, core.config.redis_retry_for) for look in self.duty_looks()
+            ]
+        return [state for look in looks for state in look.result]
 
     def duty_looks(self) -> "list[DutyLook]":
         """The looks that `duties` is made of, by what is known of the queues; private."""

@@ -1,18 +1,18 @@
 """`app.operate(worker)`: what operators see of one queue."""
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.job import JobView, MorgueJob, id_text
 from lowkiq_lambda.operate.inspect import damaged_records
-from lowkiq_lambda.operate.inspect.biography import biography
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
 from lowkiq_lambda.operate.inspect.recovered import recovered
 from lowkiq_lambda.operate.inspect.shard_details import explain_job, shard_details
 from lowkiq_lambda.operate.inspect.tenants import tenants_of
-from lowkiq_lambda.operate.inspect.whereabouts import whereabouts
 from lowkiq_lambda.operate.queue_parts import QueueParts, StoredQueue, parts_of
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.codec import load_json
 
 if TYPE_CHECKING:
@@ -87,12 +87,26 @@ class QueueLooks:
 
         Raises JobError for an invalid id.
         """
+        from lowkiq_lambda.operate.inspect.biography import biography  # noqa: PLC0415 - for those that ask for it alone
+        from lowkiq_lambda.operate.inspect.journal import read_journals, read_levels  # noqa: PLC0415 - as above
+        from lowkiq_lambda.operate.inspect.whereabouts import whereabouts  # noqa: PLC0415 - as above
+
         text, reader = id_text(job_id), self.reader
-        jobs: list[JobView | MorgueJob] = [*self.in_flight.fetch([text]), *self.waiting.fetch([text])]
-        jobs += self.morgue.fetch([text])
-        failures = next((job.failures for job in jobs if job.failures), ())
-        (now,) = whereabouts(reader, [text]).values()
-        return biography(reader, reader.shards.homes_ever(text), text, now, failures)
+        shards = reader.shards.homes_ever(text)
+        with Together() as side:
+            lists = [side.look(ids.fetch, [text]) for ids in (self.in_flight, self.waiting)]
+            dead = side.look(self.morgue.fetch, [text])
+            now = side.look(whereabouts, reader, [text])
+            journals = side.look(read_journals, reader, shards)
+            levels = side.look(read_levels, reader, [shards[-1]])
+        jobs: list[JobView | MorgueJob] = [*chain.from_iterable(jobs.result for jobs in lists), *dead.result]
+        return biography(
+            text,
+            journals.result,
+            now=now.result[text],
+            failures=next((job.failures for job in jobs if job.failures), ()),
+            is_on=levels.result[0].until > reader.backend.now(shards[-1]),
+        )
 
     def payloads(self, job_id: object) -> list["StoredPayload"]:
         """The payloads of an id that wait or are dead, with the arrival numbers by which `edit` names them.

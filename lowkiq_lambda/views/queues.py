@@ -1,7 +1,7 @@
 """Queues in numbers: now, lately, and beside the servers that hold them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Final, Literal, NotRequired, TypeAlias, TypedDict
 
 import msgspec
 
@@ -157,6 +157,20 @@ class DayTimes(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     took: Quantiles | None
     waited: Quantiles | None
+
+
+class WaitsOfSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """How long first ids of batches had waited, in so many `seconds` from `at` on (Unix seconds).
+
+    `counts`: how many batches, by time: up to each of `WAITS`, which are seconds, and above the last one.
+    """
+
+    at: float
+    seconds: int
+    counts: tuple[int, ...]
+
+
+WAITS: Final = (1, 10, 60, 600, 3_600)
 
 
 class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ def test_a_failed_job_is_found_requeued_and_seen_done(
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="order-77", exact=True).click()
     expect(page.get_by_role("region", name="Last error")).to_have_text("order-77 has no such customer")
-    expect(page.get_by_role("region", name="Table of errors")).to_contain_text("order-77 has no such customer")
+    expect(page.locator(".timeline")).to_contain_text("order-77 has no such customer")
     expect(page.get_by_text("in the morgue for")).to_be_visible()
 
     page.get_by_role("group", name="in the morgue").get_by_role("button", name="Requeue").click()
@@ -110,10 +110,10 @@ def test_an_error_of_several_lines_is_its_first_in_lists_and_all_of_it_beside_th
     lines = error.inner_text().splitlines()
     assert (said, "caused by KeyError: 'amount_cents'") == (lines[0], lines[-5])
     assert '    return order["amount_cents"] + 1' == lines[-1]
-    table = page.get_by_role("region", name="Table of errors")
-    expect(table.locator("tbody tr")).to_have_count(2)
-    expect(table.locator("pre").first).to_contain_text(said)
-    expect(table.locator("pre").first).to_contain_text('return order["amount_cents"] + 1')
+    errors = page.locator(".timeline pre")
+    expect(errors).to_have_count(2)
+    expect(errors.first).to_contain_text(said)
+    expect(errors.first).to_contain_text('return order["amount_cents"] + 1')
     picture(page, "errors-job")
     page.set_viewport_size({"width": 400, "height": 800})
     picture(page, "errors-job-small")

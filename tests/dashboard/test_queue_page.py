@@ -1,11 +1,15 @@
 """The page of one queue: its numbers, its chart, its tabs, its shards and its pause."""
 
+import re
 from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BatchJob, Lowkiq, Rejected, Worker
+from lowkiq_lambda import BatchJob, Lowkiq, Rate, Rejected, Worker
+from lowkiq_lambda.dashboard.pages import queue_page
+from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.activity import ActivityEntry
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler, Notes
@@ -96,3 +100,86 @@ def test_a_lag_beyond_the_limit_is_marked(
     app.operate(worker).pause()
     assert "<title>Overview · lowkiq</title>" in browser.get("/").text
     assert f"<title>paused · {queue_name} · lowkiq</title>" in browser.get(f"/queue?queue={queue_name}").text
+
+
+def test_a_queue_begins_with_how_it_does_in_a_sentence(
+    app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
+) -> None:
+    """When it is empty, or what keeps it from that: a time that is to come, a pause, nobody at work, a blocked head."""
+    worker: Any = declare(app, queue_name, FailingHandler(), batch_size=1)
+
+    def says() -> str:
+        return browser.get(f"/queue?queue={queue_name}").words
+
+    assert "It is empty." in says()
+    worker.push_many([{"id": f"later {number}", "delay": 6_000} for number in range(2)])
+    assert "Nothing is due. 2 ids wait for a later time." in says()
+    worker.push_many([{"id": number} for number in range(30)])
+    clock.advance(60.0)
+    assert "30 ids are due, and none has ended in the last half minute. 2 ids wait for a later time." in says()
+    app.drain()
+    worker.push_many([{"id": number} for number in range(10)])
+    clock.advance(12.0)
+    assert "At 60 ids a minute it is empty in 10 s, at 2027-01-15 08:01:22 UTC . 10 ids are due" in says()
+    app.operate(worker).pause()
+    assert "It is paused, and 10 ids are due. 2 ids wait for a later time." in says()
+
+
+def test_a_queue_tells_how_long_ids_waited_until_they_began(
+    app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
+) -> None:
+    """By half hours, as far as they are kept: a table with a shade for the share of each wait."""
+    worker: Any = declare(app, queue_name, FailingHandler(), batch_size=1)
+    assert "How long ids wait" not in browser.get(f"/queue?queue={queue_name}").words
+    worker.push_many([{"id": number} for number in range(6)])
+    clock.advance(30.0)
+    app.drain()
+    clock.advance(1_800.0)
+    worker.push_many([{"id": number} for number in range(3)])
+    app.drain()
+    clock.advance(10.0)
+
+    page = browser.get(f"/queue?queue={queue_name}")
+
+    rows = re.findall(r'<tr><th scope="row">((?:up|over)[^<]*)</th>(.*?)</tr>', page.text)
+    cells = {name: re.findall(r'class="h(\d)"><data value="(\d+)"', row) for name, row in rows}
+    assert ["over 1h", "up to 1h", "up to 10m", "up to 1m", "up to 10 s", "up to 1 s"] == [*cells]
+    assert [("5", "6"), ("0", "0")] == cells["up to 1m"]
+    assert [("0", "0"), ("3", "3")] == cells["up to 1 s"]
+
+
+def test_beside_the_numbers_stand_limits_errors_and_who_did_what(
+    app: Lowkiq, browser: Browser, queue_name: str
+) -> None:
+    """The limit is refreshed with the numbers; errors and activity are read with the page alone."""
+    handler = FailingHandler()
+    handler.failing, handler.words = {"0", "1"}, "order 17 is unknown"
+    worker: Any = declare(app, queue_name, handler, max_running=3, rate=Rate(100, per=60))
+    assert "No id is retried or dead." in browser.get(f"/queue?queue={queue_name}").words
+    worker.push_many([{"id": number} for number in range(2)])
+    app.drain()
+    act = ActivityEntry(at=1_800_000_000.0, who="olga", action="set_limits", queue=queue_name, reason="it is slow")
+    record_action(app.core.backend, act)
+
+    page, part = browser.get(f"/queue?queue={queue_name}"), browser.part(f"/queue?queue={queue_name}")
+
+    assert "order # is unknown 2 ids, 2 in the last 24 h All errors" in page.words
+    assert "olga set limits now : it is slow" in page.words
+    for words in (page.words, part.words):
+        assert "0 of 3 shards at once" in words
+        assert "2 of 100 ids in 1m" in words
+    assert ("order # is unknown" in part.words, "olga" in part.words) == (False, False)
+
+
+def test_many_errors_are_not_counted_for_a_page_of_numbers(
+    app: Lowkiq, browser: Browser, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leads to the page that counts them."""
+    monkeypatch.setattr(queue_page, "_FEW", 1)
+    handler = FailingHandler()
+    handler.failing = {"0", "1"}
+    worker: Any = declare(app, queue_name, handler)
+    worker.push_many([{"id": number} for number in range(2)])
+    app.drain()
+
+    assert "2 ids failed last, too many to count them here." in browser.get(f"/queue?queue={queue_name}").words

@@ -354,3 +354,23 @@ def test_a_task_that_is_forgotten_while_the_list_is_made_spoils_no_page(
         app.tasks.get(task.id).progress()
     assert 200 == answer.status
     assert task.id in answer.words
+
+
+def test_the_page_of_a_task_has_its_pace_and_why_items_failed(
+    app: Lowkiq, task: Task, enrol: type[Worker], clock: ManualClock, browser: Browser
+) -> None:
+    """The time that the others take, by the items that have ended; messages that are alike are one."""
+    clock.advance(120.0)
+    with app.task("more") as other:
+        other.push_many(enrol, [{"id": f"bad {number}"} for number in range(3)])
+    app.drain()
+
+    words = browser.get(f"/task?id={task.id}").words
+
+    assert "Since it was made 2 a minute have ended: at that the others take 1m" in words
+    assert "Why items failed of the first 100" in words
+    assert "the < seller> is not qualified 1 item" in words
+    assert "Error: no such shop 1 item" in words
+    assert "the < seller> is not qualified 3 items" in browser.get(f"/task?id={other.id}").words
+    assert "Since it was made" not in browser.get(f"/task?id={other.id}").words
+    assert "Why items failed" not in browser.get(f"/task?id={task.id}&status=done").words

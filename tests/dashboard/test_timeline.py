@@ -1,9 +1,13 @@
 """What became of an id, on the page of the job."""
 
 import json
+import re
 from typing import Any
 
 from lowkiq_lambda import Lowkiq, discard_on, kill_on
+from lowkiq_lambda.operate.inspect.activity import record_action
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views.activity import ActivityEntry
 from tests.kit.handlers import FailingHandler
 from tests.kit.web import Browser
 
@@ -97,3 +101,42 @@ def test_the_answer_for_a_job_that_is_gone_has_its_last_kept_run(app: Lowkiq, wo
 
     assert "Its last kept run began at " in detail
     assert detail.endswith(" UTC: done.")
+
+
+def test_the_timeline_says_who_did_it_and_why(
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser
+) -> None:
+    """The line of the activity and the event of the journal are one; what only the activity has stands by itself."""
+    handler.failing = {"7"}
+    worker.push_many([{"id": "7"}])
+    app.drain()
+    app.operate(worker).waiting.kill(["7"])
+    for action, target in (("kill", "2 selected: '7', '8'"), ("pause", "1 selected: '70'"), ("edit", "payload 1 of 7")):
+        act = ActivityEntry(
+            at=app.core.clock.time(), who="olga", action=action, queue=worker.queue_name, target=target, reason="poison"
+        )
+        record_action(app.core.backend, act)
+
+    words = browser.get(f"/job?queue={worker.queue_name}&id=7").words
+
+    assert "olga killed it. shard 0 · “poison”" in words
+    assert "olga: edit. “poison”" in words
+    assert 1 == words.count("killed it")
+    assert "olga: pause" not in words
+
+
+def test_a_job_has_a_strip_of_its_stages(
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, clock: ManualClock
+) -> None:
+    """Its last failures, what it does now, and the next try."""
+    page = f"/job?queue={worker.queue_name}&id=7"
+    assert "Its stages" not in browser.get(page).text
+    handler.failing = {"7"}
+    worker.push_many([{"id": "7"}])
+    assert "Waits due for 0 s Try 1 of " in browser.get(page).words
+    app.drain()
+    clock.advance(10.0)
+    assert re.search(r"Try 1 failed 2027-\S+ \S+ UTC Waits for 50 s more Try 2 of \d+ 2027-", browser.get(page).words)
+    assert "Try 2 is planned." in browser.get(page).words
+    app.operate(worker).waiting.kill(["7"])
+    assert "UTC Dead 2027-" in browser.get(page).words

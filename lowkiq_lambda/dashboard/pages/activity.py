@@ -9,6 +9,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import no_queue
 from lowkiq_lambda.dashboard.undoing import undoable_actions
 from lowkiq_lambda.operate.inspect.activity import KEPT_FOR, OF_NO_QUEUE, read_activity
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.views.activity import KEPT
 
 SHOWN: Final = 200
@@ -20,12 +21,15 @@ def show(context: RequestContext) -> Response:
     if name is not None and context.worker_named(name) is None:
         return no_queue(context)
     names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE] if name is None else [name]
+    with Together() as side:
+        activity = side.look(read_activity, app.core.backend, app.config.redis_retry_for, names, SHOWN)
+        undoable = side.look(_undoable, context)
     return context.render(
         "activity.html",
         queue=name,
         names=sorted({*names} - {OF_NO_QUEUE}) if name is None else [worker.queue_name for worker in app.workers],
-        activity=read_activity(app.core.backend, app.config.redis_retry_for, names, SHOWN),
-        undoable=_undoable(context),
+        activity=activity.result,
+        undoable=undoable.result,
         now=context.site.now(),
         kept=KEPT,
         days=KEPT_FOR // 86_400,

@@ -16,6 +16,7 @@ from lowkiq_lambda.dashboard.needs import Looked
 from lowkiq_lambda.dashboard.numbers import numbers_of
 from lowkiq_lambda.dashboard.pages.parts import Columns, Sort, sort_of
 from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.views.queues import Metrics, Quantiles, QueueOverview, Series
 
 if TYPE_CHECKING:
@@ -126,7 +127,10 @@ class QueuesPart(msgspec.Struct, frozen=True, kw_only=True):
 def show(context: RequestContext) -> Response:
     """The page, or its live region."""
     span, sort = span_of(context), sort_of(context.query, _COLUMNS)
-    looked = context.site.needs.latest(context.app.operate, is_refresh=context.is_partial)
+    with Together() as side:
+        latest = side.look(context.site.needs.latest, context.app.operate, is_refresh=context.is_partial)
+        unseen = side.look(_unseen, context)
+    looked = latest.result
     part = QueuesPart(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
     with context.app.operate.overview(span) as overview:
         queues = [*overview.queues]
@@ -159,7 +163,7 @@ def show(context: RequestContext) -> Response:
         is_sorted=bool(sort.by),
         first=context.link("", **{**here, "begin": "0"}) if part.begin else None,
         next=context.link("", **{**here, "begin": str(part.end)}) if part.end < part.matching else None,
-        unseen=_unseen(context),
+        unseen=unseen.result,
         looked=looked,
         most=MOST_NEEDS,
         most_marks=MOST_MARKS,

@@ -1,5 +1,6 @@
-"""One queue at a glance: its numbers, its chart, its shards, the ids that holders left behind, and its pause."""
+"""One queue at a glance: how it does in a sentence, its numbers, its chart, its waits, its shards, its limits."""
 
+from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -11,11 +12,16 @@ from lowkiq_lambda.dashboard.moving import move_of
 from lowkiq_lambda.dashboard.pages.parts import PAGE, Columns, chosen_worker, no_queue, sort_of
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.declare.worker import Worker
-from lowkiq_lambda.operate.presentation.formatting import quoted, visible
+from lowkiq_lambda.declare.worker import Worker, queues_before
+from lowkiq_lambda.operate.inspect.activity import read_activity
+from lowkiq_lambda.operate.inspect.history import read_waits
+from lowkiq_lambda.operate.presentation.formatting import duration, quoted, visible
+from lowkiq_lambda.operate.presentation.pace_words import in_a_sentence
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.nodes import FAR
+from lowkiq_lambda.views.activity import ActivityEntry
 from lowkiq_lambda.views.journal import Recovered, Whereabouts
-from lowkiq_lambda.views.queues import QueueOverview, Span
+from lowkiq_lambda.views.queues import WAITS, QueueOverview, Span, WaitsOfSpan
 from lowkiq_lambda.views.shards import ShardDetails
 
 _COLUMNS: Final[Columns[ShardDetails]] = {
@@ -31,6 +37,12 @@ _COLUMNS: Final[Columns[ShardDetails]] = {
     "token": lambda shard: shard.token,
 }
 
+_ERRORS: Final = 3
+"""Groups of errors, and actions, that stand beside the numbers; and how many errors are counted for them, at most."""
+_ACTS: Final = 5
+_FEW: Final = 10_000
+_SHADES: Final = 5
+
 NAMED: Final = 10
 """So many ids of each holder are named."""
 
@@ -41,28 +53,54 @@ def show(context: RequestContext) -> Response:
     if worker is None:
         return no_queue(context)
     name, span = worker.queue_name, span_of(context)
-    shards = context.app.operate(worker).shards()
-    glance = _glance(context, worker, span)
+    app = context.app
+    queue = app.operate(worker)
+    # Before the looks, each of which would read the declaration.
+    _ = queue.reader
+    is_whole = not context.is_partial
+    with Together() as side:
+        looked_at, past = side.look(queue.shards), side.look(_glance, context, worker, span)
+        waits = side.look(read_waits, queue.reader, span)
+        limits = side.look(queue.limits.explain) if _declares_limits(worker) else None
+        # They stand still beside the numbers, and are not read with each refresh.
+        acts = side.look(_acts, context, name) if is_whole else None
+        verification = side.look(queue.verified) if app.core.housekeeping.verifies else None
+        # An app without releases asks for none.
+        released = side.look(app.operate.releases) if app.config.release else None
+    shards, glance = looked_at.result, past.result
     limit = context.site.lag_limit
     is_late = max(glance.now.lag, glance.now.limited_lag, glance.now.paused_lag) > limit
+    failed = glance.now.retries + glance.now.morgue_length
+    with Together() as side:
+        # A queue that is not late costs no look.
+        late = side.look(queue.why_late, limit) if is_late else None
+        errors = side.look(app.operate.errors, worker, limit=_ERRORS) if is_whole and failed <= _FEW else None
+        if limits is None and glance.now.limited:
+            limits = side.look(queue.limits.explain)
     return context.render(
         "queue_live.html" if context.is_partial else "queue.html",
         queue=name,
         title=_title(context, glance),
         shards=shards,
         now=glance.now,
-        # A queue that is not late costs no look.
-        late=context.app.operate(worker).why_late(limit) if is_late else None,
+        pace=in_a_sentence(glance, is_paused=all(shard.is_paused for shard in shards)),
+        at=shards[0].at,
+        late=late.result if late else None,
+        limits=limits.result if limits else None,
+        waits=waits.result,
+        heat=_heat(waits.result),
+        failed=failed,
+        errors=errors.result.groups if errors else None,
+        acts=acts.result if acts else None,
         past=glance.history,
         chart=(drawn := chart(glance.history.series)),
-        # An app without releases asks for none.
-        releases=drawn.places(context.app.operate.releases()) if context.app.config.release else [],
+        releases=drawn.places(released.result) if released else [],
         span=span,
         spans=SPANS,
         span_links=span_links(context, "queue", queue=name),
         here=context.link("queue", queue=name, span=span),
         far=f"{FAR:.0f}",
-        verified=context.app.operate(worker).verified() if context.app.core.housekeeping.verifies else None,
+        verified=verification.result if verification else None,
     )
 
 
@@ -70,6 +108,34 @@ def _glance(context: RequestContext, worker: type[Worker[Any]], span: Span) -> Q
     with context.app.operate.overview(span, worker) as overview:
         (glance,) = overview.queues
     return glance
+
+
+def _declares_limits(worker: type[Worker[Any]]) -> bool:
+    return worker.max_running is not None or worker.rate is not None or bool(queues_before(worker))
+
+
+def _acts(context: RequestContext, name: str) -> list[ActivityEntry]:
+    """The last actions on the queue."""
+    app = context.app
+    return read_activity(app.core.backend, app.config.redis_retry_for, [name], _ACTS)
+
+
+class HeatRow(msgspec.Struct, frozen=True):
+    """The waits of one length: its name, and of each span how many batches, with its shade from 0 to 5."""
+
+    name: str
+    cells: list[tuple[int, int]]
+
+
+def _heat(waits: list[WaitsOfSpan]) -> list[HeatRow]:
+    """The longest waits first; nothing where no batch was performed."""
+    largest = max((count for span in waits for count in span.counts), default=0)
+    names = ["up to 1 s", *(f"up to {duration(most)}" for most in WAITS[1:]), f"over {duration(WAITS[-1])}"]
+    return [
+        HeatRow(name, [(span.counts[row], ceil(_SHADES * span.counts[row] / largest)) for span in waits])
+        for row, name in reversed([*enumerate(names)])
+        if largest
+    ]
 
 
 def _title(context: RequestContext, glance: QueueOverview) -> str:

@@ -15,6 +15,7 @@ from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.jobs.keep_runs import KeepRuns
 from lowkiq_lambda.operate.presentation.formatting import quoted, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.views.runs import KeptRun, RunOutcome
 
 _TONES: Final = {"done": "", "later": "", "returned": "", "dead": "bad", "rejected": "bad"}
@@ -41,18 +42,22 @@ def show(context: RequestContext) -> Response:
     fields = {name: text for name in _FIELDS if (text := context.query.get(name, "").strip())}
     after = context.query.get("after")
     queue, name = context.app.operate(worker), worker.queue_name
-    wrong = ""
+    wrong, page = "", None
+    # Before the looks, each of which would read the declaration.
+    _ = queue.reader
+    with Together() as side:
+        listed = side.look(lambda: queue.runs(**_filter(fields, context.site.now()), limit=PAGE, after=after))
+        shards, releases = side.look(queue.shards), side.look(context.app.operate.releases)
     try:
-        page = queue.runs(**_filter(fields, context.site.now()), limit=PAGE, after=after)
+        page = listed.result
     except (JobError, ValueError) as error:
         wrong = visible(str(error).removesuffix("."))
-        page = None
     runs = [] if page is None else page
     return context.render(
         "runs.html",
         200 if page is not None else 400,
         queue=name,
-        shards=queue.shards(),
+        shards=shards.result,
         keeps=worker.keep_runs is not None,
         replays=worker.keep_runs is not None and KeepRuns.of(worker.keep_runs).payloads,
         replay=context.link("actions/replay", queue=name, **_window(fields, context.site.now())),
@@ -66,7 +71,7 @@ def show(context: RequestContext) -> Response:
         rows=[_row(context, name, run) for run in runs],
         releases=[
             (release, context.link("runs", queue=name, since=f"{release.since:.0f}", outcome="retried"))
-            for release in context.app.operate.releases()[:3]
+            for release in releases.result[:3]
         ],
         first=None if after is None else context.link("runs", queue=name, **fields),
         next=None if page is None or page.next is None else context.link("runs", queue=name, **fields, after=page.next),

@@ -1,21 +1,25 @@
 """All tasks, with a search; one task with its items, and its cancelling."""
 
-import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.errors import NoSuchTask
+from lowkiq_lambda.base.fingerprint import first_line
 from lowkiq_lambda.dashboard.api.tasks import NO_TASK
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import cancel_task
 from lowkiq_lambda.dashboard.pages.parts import PAGE
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, TROUBLES, bar, bar_words
-from lowkiq_lambda.operate.presentation.formatting import quoted, visible
+from lowkiq_lambda.operate.inspect.error_groups import what_is_alike
+from lowkiq_lambda.operate.presentation.formatting import duration, quoted, short, visible
+from lowkiq_lambda.store.server.together import Together, side_by_side
 from lowkiq_lambda.tasks.views import STATUSES, Item, Progress, Status, TaskPage, TaskSummary
 from lowkiq_lambda.views.activity import LONGEST_REASON, ReasonMissing, lacks_reason
 
@@ -27,8 +31,9 @@ ENDED: Final = {
 }
 """Why a task of that state cannot be cancelled."""
 
-COUNTED_FOR: Final = 0.5
-"""Seconds for counting the items of tasks; those that are left then have no progress on the page."""
+_MINUTE: Final = 60
+_MESSAGES: Final = 5
+"""Of the messages of failed items, those of the most."""
 SEARCHED: Final = 5_000
 """The search for one page reads so many tasks."""
 
@@ -53,8 +58,11 @@ def one(context: RequestContext) -> Response:
     try:
         status = _status(query.get("status", ""))
         task = context.app.tasks.get(task_id)
-        progress = task.progress()
-        items = task.items(status, after, PAGE)
+        with Together() as side:
+            counted, listed = side.look(task.progress), side.look(task.items, status, after, PAGE)
+            is_first = status is None and after is None
+            wrong = [side.look(task.items, each, None, PAGE) for each in TROUBLES] if is_first else []
+        progress, items = counted.result, listed.result
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
     except ValueError as error:
@@ -65,6 +73,9 @@ def one(context: RequestContext) -> Response:
         task=progress,
         state_words=STATES[progress.state],
         may_cancel=not _why_not(progress),
+        pace=_pace(progress, context.site.now()),
+        messages=_by_message(item for look in wrong for item in look.result.items),
+        most=PAGE,
         bar=bar(progress.counts),
         bar_words=bar_words(progress.counts),
         statuses=[one for one in STATUSES.values() if progress.counts[one] or one == status],
@@ -82,6 +93,22 @@ def _why_not(progress: Progress) -> str:
     """Why the task cannot be cancelled; empty if it can."""
     has_runs_to_stop = progress.state == "cancelled" and progress.counts["running"]
     return "" if has_runs_to_stop else ENDED.get(progress.state, "")
+
+
+def _pace(progress: Progress, now: float) -> str:
+    """How fast items have ended, and how long the others take at that, in a sentence; empty where that says nothing."""
+    seconds, left = now - progress.created_at, progress.total - progress.ended
+    if not (progress.ended and left and seconds > 0):
+        return ""
+    rate = progress.ended / seconds
+    pace = f"{short(rate)} a second" if rate > 1 else f"{short(rate * _MINUTE)} a minute"
+    return f"Since it was made {pace} have ended: at that the others take {duration(left / rate)}."
+
+
+def _by_message(items: Iterable[Item]) -> list[tuple[str, int]]:
+    """The last messages of items that ended as nobody wants, those that are alike as one, with how many they are."""
+    lines = (first_line(item.messages[-1]) if item.messages else "no message" for item in items)
+    return Counter(what_is_alike(line, "fingerprint").words for line in lines).most_common(_MESSAGES)
 
 
 def ask(context: RequestContext) -> Response:
@@ -179,15 +206,18 @@ def _search(context: RequestContext, find: str, after: str | None) -> TaskPage |
 
 
 def _task_rows(context: RequestContext, tasks: list[TaskSummary]) -> Iterator[TaskRow]:
-    ends_at = time.monotonic() + COUNTED_FOR
-    for task in tasks:
+    counted = side_by_side(partial(_progress, context, task) for task in tasks)
+    for task, look in zip(tasks, counted, strict=True):
         is_over = task.completed_at is not None
         total, ended = task.pushed, task.pushed if is_over else None
         troubles: dict[Status, int] | None = None if task.pushed else {}
-        if task.pushed and time.monotonic() < ends_at:
-            # It may have been forgotten meanwhile.
-            with suppress(NoSuchTask):
-                progress = context.app.tasks.get(task.id).progress()
+        # It may have been forgotten meanwhile.
+        with suppress(NoSuchTask):
+            if (progress := look.result) is not None:
                 total, ended = progress.total, progress.ended
                 troubles = {status: progress.counts[status] for status in TROUBLES if progress.counts[status]}
         yield TaskRow(task=task, total=total, ended=ended, troubles=troubles)
+
+
+def _progress(context: RequestContext, task: TaskSummary) -> Progress | None:
+    return context.app.tasks.get(task.id).progress() if task.pushed else None

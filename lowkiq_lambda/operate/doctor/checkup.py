@@ -1,7 +1,7 @@
 """Looks at everything, once."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lowkiq_lambda.base.address import without_password
@@ -16,14 +16,16 @@ from lowkiq_lambda.operate.doctor.late import explained_by, late_findings
 from lowkiq_lambda.operate.doctor.needs import needs_of
 from lowkiq_lambda.operate.doctor.pace import pace_findings, read_pasts
 from lowkiq_lambda.operate.doctor.promises import promise_views
-from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, read_queues
+from lowkiq_lambda.operate.doctor.queue_state import read_queues
 from lowkiq_lambda.operate.doctor.recurring import duty_findings, move_findings, schedule_findings, verify_findings
 from lowkiq_lambda.operate.doctor.server import memory_findings, memory_views, server_findings
 from lowkiq_lambda.operate.doctor.work import work_findings
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes
 from lowkiq_lambda.operate.operations import Operations
+from lowkiq_lambda.operate.verify.record import VerifyRecord, read_records
 from lowkiq_lambda.settings.config import variable_of
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.server.vitals import read_vitals, topology_of
 from lowkiq_lambda.views.processes import Process
 
@@ -35,12 +37,13 @@ def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
     """
     core = operations.core
     backend = LookingBackend(core.backend)
-    findings = [*_source(core, os.environ), *shared_password(os.environ, "server"), *_server(core, backend)]
-    queues = read_queues(core, backend)
+    looks = _Looks(operations, backend)
+    queues = looks.queues.result
     memory = [*memory_views(queues.found, backend)]
+    findings = [*_source(core, os.environ), *shared_password(os.environ, "server"), *looks.server.result]
     findings += memory_findings(memory)
     findings += code_findings(core, queues, backend)
-    findings += _of_work(operations, queues, backend)
+    findings += _of_work(operations, looks, backend)
     findings += more
     return CheckUp(
         server=without_password(core.connections.url),
@@ -60,11 +63,31 @@ def look_for_needs(operations: Operations) -> tuple[Need, ...]:
     """
     core = operations.core
     backend = LookingBackend(core.backend)
-    findings = [*_server(core, backend)]
-    queues = read_queues(core, backend, only_own=True)
-    findings += code_findings(core, queues, backend, thorough=False)
-    findings += _of_work(operations, queues, backend)
+    looks = _Looks(operations, backend, only_own=True)
+    findings = [*looks.server.result, *code_findings(core, looks.queues.result, backend, thorough=False)]
+    findings += _of_work(operations, looks, backend)
     return needs_of(findings)
+
+
+class _Looks:
+    """What is read of the server, and of all queues, side by side."""
+
+    def __init__(self, operations: Operations, backend: LookingBackend, *, only_own: bool = False) -> None:
+        core = operations.core
+        names, retry_for = [*core.queues], core.config.redis_retry_for
+        with Together() as side:
+            self.server = side.look(_server, core, backend)
+            self.queues = side.look(read_queues, core, backend, only_own=only_own)
+            self.processes = side.look(lambda: [*Processes(backend, retry_for)])
+            self.pasts = side.look(read_pasts, backend, names)
+            self.duties = side.look(operations.duties)
+            self.verified = side.look(_verified, core, names)
+
+
+def _verified(core: Core, names: Sequence[str]) -> Mapping[str, VerifyRecord | None]:
+    if not core.housekeeping.verifies:
+        return {}
+    return dict(zip(names, read_records(core.backend, names, core.config.redis_retry_for), strict=True))
 
 
 def _server(core: Core, backend: LookingBackend) -> list[Finding]:
@@ -73,20 +96,23 @@ def _server(core: Core, backend: LookingBackend) -> list[Finding]:
     return [*server_findings(nodes, topology), *durability_findings(nodes, topology)]
 
 
-def _of_work(operations: Operations, queues: FoundQueues, backend: LookingBackend) -> list[Finding]:
+def _of_work(operations: Operations, looks: _Looks, backend: LookingBackend) -> list[Finding]:
     """What runs, what waits, and what recurs, of the app's queues."""
     core = operations.core
-    own = [state for state in queues.found if state.name in core.queues]
+    own = [state for state in looks.queues.result.found if state.name in core.queues]
     processes: list[Process] = []
-    findings = _unless_refused("processes", "processes", lambda: _processes(core, backend, processes))
+    findings = _unless_refused("processes", "processes", lambda: _processes(looks.processes.result, processes))
     findings += work_findings(core, own, processes)
-    names = [state.name for state in own]
-    findings += _unless_refused("work", "failing", lambda: pace_findings(read_pasts(backend, names), processes))
+    pasts = {state.name for state in own}
+    findings += _unless_refused(
+        "work",
+        "failing",
+        lambda: pace_findings({name: past for name, past in looks.pasts.result.items() if name in pasts}, processes),
+    )
     if own:
-        now = own[0].now
-        findings += _unless_refused("work", "duties", lambda: duty_findings(operations, now))
+        findings += _unless_refused("work", "duties", lambda: duty_findings(looks.duties.result, own[0].now))
         findings += _unless_refused("work", "schedules", lambda: schedule_findings(operations, own, backend))
-        findings += _unless_refused("work", "verify", lambda: verify_findings(core, own))
+        findings += _unless_refused("work", "verify", lambda: verify_findings(looks.verified.result, own))
     findings += move_findings(own)
     explained = explained_by(findings)
     findings += _unless_refused("work", "late", lambda: late_findings(core, backend, own, processes, explained))
@@ -121,8 +147,8 @@ _SHARED: Final = ("dashboard_password", "dashboard_secret_arn")
 _NAMING: Final = ("dashboard_accounts", "dashboard_claims")
 
 
-def _processes(core: Core, backend: LookingBackend, processes: list[Process]) -> Iterator[Finding]:
-    processes += Processes(backend, core.config.redis_retry_for)
+def _processes(living: Sequence[Process], processes: list[Process]) -> Iterator[Finding]:
+    processes += living
     yield from process_findings(processes, VERSION)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.core import Core
@@ -10,13 +11,14 @@ from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import FoundQueues, QueueState
 from lowkiq_lambda.operate.doctor.words import several, some, time
-from lowkiq_lambda.operate.inspect.declared_queues import least_versions
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
+from lowkiq_lambda.store.server.together import SideLook, side_by_side
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import mismatch
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
+from lowkiq_lambda.views.limits import LimitsView
 from lowkiq_lambda.views.queues import QueueMetrics
 
 
@@ -26,12 +28,14 @@ def code_findings(core: Core, queues: FoundQueues, backend: Backend, *, thorough
     Unless it is `thorough`, the limits of a queue are read only where the shards say that they were set.
     """
     states = {state.name: state for state in queues.found if state.name in core.queues}
-    least = dict(zip(states, least_versions(backend, [state.live for state in states.values()]), strict=True))
     agreed = []
+    limited = [states[name] for name in core.queues if name in states and (thorough or _may_be_limited(states[name]))]
+    looks = side_by_side(partial(_limits, core, state, backend) for state in limited)
+    limits = {state.name: look for state, look in zip(limited, looks, strict=True)}
     for name, queue in core.queues.items():
-        differences = list(_of_queue(queue, states.get(name), backend.prefix, least.get(name, 0)))
-        if name in states and (thorough or _may_be_limited(states[name])):
-            differences += _of_limits(core, queue, states[name], backend)
+        differences = list(_of_queue(queue, states.get(name), backend.prefix))
+        if name in limits:
+            differences += _of_limits(name, limits[name])
         yield from differences
         agreed += [] if differences else [name]
     if agreed:
@@ -43,7 +47,7 @@ def _found(check: str, mark: Mark, sentence: str, advice: str = "", about: str =
     return Finding(section="code", check=check, mark=mark, says=sentence, advice=advice, about=about, promises=promises)
 
 
-def _of_queue(queue: Queue, state: QueueState | None, prefix: str, least: int) -> Iterator[Finding]:
+def _of_queue(queue: Queue, state: QueueState | None, prefix: str) -> Iterator[Finding]:
     name = queue.worker.queue_name
     if state is None:
         yield _found(
@@ -80,8 +84,9 @@ def _of_queue(queue: Queue, state: QueueState | None, prefix: str, least: int) -
             "The docs (payloads.md) say which changes are compatible: old payloads may wait, and old code may run.",
             name,
         )
-    if least > CONTRACT_VERSION:
-        sentence = f"only contract version {least} or newer may write it, and this library has {CONTRACT_VERSION}"
+    if state.least_version > CONTRACT_VERSION:
+        least = f"only contract version {state.least_version} or newer may write it"
+        sentence = f"{least}, and this library has {CONTRACT_VERSION}"
         yield _found("least version", "broken", sentence, "Upgrade lowkiq_lambda here.", name, NOTHING_LOST)
 
 
@@ -89,12 +94,16 @@ def _may_be_limited(state: QueueState) -> bool:
     return not isinstance(state.metrics, QueueMetrics) or state.metrics.limited > 0
 
 
-def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) -> Iterator[Finding]:
+def _limits(core: Core, state: QueueState, backend: Backend) -> LimitsView:
     reader = ShardReader(backend, core.config.redis_retry_for, state.shards)
+    return QueueLimits(reader, core.queues[state.name].worker).explain()
+
+
+def _of_limits(name: str, look: SideLook[LimitsView]) -> Iterator[Finding]:
     try:
-        limits = QueueLimits(reader, queue.worker).explain()
+        limits = look.result
     except LowkiqError as error:
-        yield _found("limits", "unknown", f"its limits cannot be read: {error}", "", state.name)
+        yield _found("limits", "unknown", f"its limits cannot be read: {error}", "", name)
         return
     if limits.is_set:
         here = f"max_running={limits.max_running}, rate={limits.rate}"
@@ -103,7 +112,7 @@ def _of_limits(core: Core, queue: Queue, state: QueueState, backend: Backend) ->
             "warning",
             f"limits that were set at run time count in place of the code's: {here}",
             "Take them back with app.operate(worker).limits.reset(), or write them in the code.",
-            state.name,
+            name,
         )
 
 

@@ -1,6 +1,7 @@
 """Queues that are late, each with the cause: one that no other finding tells of."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from lowkiq_lambda.core import Core
@@ -9,6 +10,7 @@ from lowkiq_lambda.operate.doctor.queue_state import QueueState
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.lateness.kept import read_samples
 from lowkiq_lambda.operate.lateness.look import QueueLook
+from lowkiq_lambda.store.server.together import side_by_side
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.queues import QueueMetrics
@@ -38,16 +40,17 @@ def late_findings(
     looks = [*_late(core, backend, states, processes, explained)]
     names = [look.queue for look in looks]
     kept = read_samples(backend, names, core.config.redis_retry_for) if names else []
-    for look, samples in zip(looks, kept, strict=True):
-        late = look.lateness(samples) if samples else None
-        if late is not None and late.looked and late.cause not in {None, "somebody is at it"}:
+    watched = [(look, samples) for look, samples in zip(looks, kept, strict=True) if samples]
+    for each in side_by_side(partial(look.lateness, samples) for look, samples in watched):
+        late = each.result
+        if late.looked and late.cause not in {None, "somebody is at it"}:
             yield Finding(
                 section="work",
                 check="late",
                 mark="warning",
                 says=f"{late.says[0].lower()}{late.says[1:].rstrip('.')} ({late.cause})",
                 advice=late.advice,
-                about=look.queue,
+                about=late.queue,
             )
 
 

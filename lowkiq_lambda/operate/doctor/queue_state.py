@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from lowkiq_lambda.base.errors import BackendDenied, LowkiqError
 from lowkiq_lambda.core import Core
-from lowkiq_lambda.operate.inspect.declared_queues import declared_queues
+from lowkiq_lambda.operate.inspect.declared_queues import declared_queues, least_versions
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Registered, read_each_registered, readable_shards
 from lowkiq_lambda.store.shard.keys import EXPIRY, ShardRef
@@ -21,7 +22,8 @@ from lowkiq_lambda.views.queues import QueueMetrics
 class QueueState(NamedTuple):
     """A queue as the server has it. `metrics`, `probes`: or why they cannot be read, for all or for a shard.
 
-    `now`: Unix seconds by the server's clock. `overdue`: ids that are due, and whose oldest payload has expired.
+    `now`: Unix seconds by the server's clock. `least_version`: of the contract, for a library that may write to all its
+    shards; 0 for any. `overdue`: ids that are due, and whose oldest payload has expired.
     """
 
     name: str
@@ -30,6 +32,7 @@ class QueueState(NamedTuple):
     metrics: QueueMetrics | LowkiqError
     probes: Sequence[ProbeResult | LowkiqError]
     now: float
+    least_version: int
     overdue: int = 0
 
     @property
@@ -71,19 +74,23 @@ def _states(core: Core, declared: Mapping[str, Registered], backend: Backend) ->
     readable = {name: shards for name, shards in each.items() if shards}
     live = {name: [shards[number] for number in shards.layout.live] for name, shards in readable.items()}
     reader = ShardReader(backend, core.config.redis_retry_for)
-    metrics = _metrics_of_all(core, reader, readable)
     everything = [*chain.from_iterable(live.values())]
-    probes = iter(probe_each(backend, everything, core.config.redis_retry_for) if everything else [])
+    with Together() as side:
+        numbers = side.look(_metrics_of_all, core, reader, readable)
+        probed_each = side.look(probe_each, backend, everything, core.config.redis_retry_for)
+        versions = side.look(least_versions, backend, [*live.values()])
+    metrics, probes = numbers.result, iter(probed_each.result)
+    least = dict(zip(live, versions.result, strict=True))
     states = []
     for name, there in declared.items():
         if name not in readable:
             unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
-            states.append(QueueState(name, there, each[name], unread, (), backend.clock.time()))
+            states.append(QueueState(name, there, each[name], unread, (), backend.clock.time(), 0))
             continue
         shards, own = readable[name], live[name]
         probed = [*islice(probes, len(own))]
         now = backend.now(shards[0])
-        states.append(QueueState(name, there, shards, metrics[name], probed, now, _overdue(reader, own)))
+        states.append(QueueState(name, there, shards, metrics[name], probed, now, least[name], _overdue(reader, own)))
     return states
 
 

@@ -1,19 +1,19 @@
 """Recurring work: duties, their verdicts on queues, schedule entries, and moves to another number of shards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lowkiq_lambda.core import Core
 from lowkiq_lambda.declare.duty import ALERTS
 from lowkiq_lambda.operate.doctor.findings import Finding, Mark
 from lowkiq_lambda.operate.doctor.promises import DATA, NOTHING_LOST
 from lowkiq_lambda.operate.doctor.queue_state import QueueState
 from lowkiq_lambda.operate.doctor.words import several, time
 from lowkiq_lambda.operate.operations import Operations
-from lowkiq_lambda.operate.verify.record import read_records
+from lowkiq_lambda.operate.verify.record import VerifyRecord
 from lowkiq_lambda.reshard.duty import STANDS_STILL
 from lowkiq_lambda.schedules.records import ScheduleView, late_by, rows_by_entry, views
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.duty_claims import DutyState
 from lowkiq_lambda.store.shard.entries import EntryRow, EntryStore
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.timetables import with_timetable
@@ -23,9 +23,9 @@ _START: Final = "Start the daemon, or deploy the function that does housekeeping
 _NO_FUNCTION: Final = "Start a daemon: functions send no alerts. A stack has alarms, which tell its AlarmTopicArn."
 
 
-def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
-    """The findings on recurring work that is late, or fails. Raises BackendError."""
-    for duty in operations.duties():
+def duty_findings(duties: Sequence[DutyState], now: float) -> Iterator[Finding]:
+    """The findings on recurring work that is late, or fails."""
+    for duty in duties:
         advice = _NO_FUNCTION if duty.name == ALERTS else _START
         if duty.failures:
             sentence = f"its last {several(duty.failures, 'run')} failed: {duty.last_error}"
@@ -38,14 +38,11 @@ def duty_findings(operations: Operations, now: float) -> Iterator[Finding]:
             yield _found("duties", "broken", sentence, advice, duty.name)
 
 
-def verify_findings(core: Core, states: Sequence[QueueState]) -> Iterator[Finding]:
-    """A finding for each queue that housekeeping verifies. Raises BackendError."""
-    if not core.housekeeping.verifies:
-        return
-    names = [state.name for state in states]
-    for state, record in zip(states, read_records(core.backend, names, core.config.redis_retry_for), strict=True):
+def verify_findings(records: Mapping[str, VerifyRecord | None], states: Sequence[QueueState]) -> Iterator[Finding]:
+    """A finding for each queue that housekeeping verifies."""
+    for state in states:
         # A queue without a record: the finding about duties says whether the duty comes.
-        if record is not None:
+        if (record := records.get(state.name)) is not None:
             yield _of_verified(state.name, record.verified(state.now))
 
 

@@ -5,10 +5,7 @@ from itertools import chain
 from typing import Any, Final
 
 from lowkiq_lambda.jobs.job import Failure
-from lowkiq_lambda.operate.inspect.journal import read_journals, read_levels
 from lowkiq_lambda.operate.inspect.journal_stretch import last_stretch
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.journal import Biography, JournalEntry, LifeEvent, Whereabouts
 
 _CLAIMED, _JOINED = "claimed", "joined"
@@ -17,15 +14,13 @@ _PLACE: Final = 2
 
 
 def biography(
-    reader: ShardReader, shards: Sequence[ShardRef], job_id: str, now: Whereabouts, failures: Sequence[Failure]
+    job_id: str, journals: Sequence[list[JournalEntry]], now: Whereabouts, failures: Sequence[Failure], *, is_on: bool
 ) -> Biography:
-    """The events of the id in the journals. `shards`: those it may have been in, at last the one it is in.
+    """The events of the id in the journals of the shards that it may have been in, at last the one that it is in.
 
-    Raises BackendError.
+    `is_on`: whether that one still writes all into its journal.
     """
-    journals = read_journals(reader, shards)
-    home, entries = shards[-1], journals[-1]
-    is_on = read_levels(reader, [home])[0].until > reader.backend.now(home)
+    entries = journals[-1]
     stretch = last_stretch(entries, is_on=is_on)
     events = chain.from_iterable(_events(journal, job_id) for journal in journals)
     return Biography(

@@ -21,13 +21,16 @@ from lowkiq_lambda.views.errors import SLOTS, ErrorGroup, ErrorGrouping, ErrorGr
 READ_AT_ONCE: Final = 50_000
 """About how many errors one call reads."""
 SECONDS_AT_ONCE: Final = 5.0
-STEP: Final = 400
-"""About how many errors one call of the script reads."""
-_ABREAST: Final = 32
-"""Shards that one round trip reads."""
+STEP: Final = 12_800
+"""About how many errors one round trip reads, of all lists together."""
+_ABREAST: Final = 200
+"""Lists that one round trip reads."""
+_MOST: Final = 400
+"""Errors of a list that one call of the script reads, about, while other calls wait; and at least:"""
+_FEWEST: Final = 50
 _HOUR: Final = 3_600
 _LISTS: Final[tuple[SearchableList, ...]] = ("waiting", "morgue")
-_CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,32}", re.ASCII)
+_CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,200}", re.ASCII)
 
 
 class ErrorTextsReply(ReplyShape, frozen=True):
@@ -90,8 +93,9 @@ class _Scans:
                 self._cursors[self._following] = b"0"
             self._following += 1
         numbers = [*self._cursors]
+        step = max(_FEWEST, min(_MOST, STEP // max(1, len(numbers))))
         requests = [
-            (scan.shard, (scan.where, self._cursors[number], STEP, self._part))
+            (scan.shard, (scan.where, self._cursors[number], step, self._part))
             for number in numbers
             for scan in [self._scans[number]]
         ]

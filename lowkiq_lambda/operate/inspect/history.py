@@ -11,7 +11,8 @@ from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.history import BUCKETS, DAY_OUTCOMES, DAYS, MINUTES, SECONDS, TIMES, Kind, bounds
-from lowkiq_lambda.views.queues import DayTimes, Quantiles, QueueHistory, Series, Span
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views.queues import WAITS, DayTimes, Quantiles, QueueHistory, Series, Span, WaitsOfSpan
 
 SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
     "10m": (SECONDS, 600, 5),
@@ -80,6 +81,37 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
 def times_in(reply: object, requested: Sequence[Window]) -> Mapping[int, bytes]:
     """The arrays of times in the command's reply, by number."""
     return {number: data for (kind, number), data in _arrays_in(reply, requested).items() if kind is TIMES}
+
+
+def read_waits(reader: ShardReader, span: Span) -> list[WaitsOfSpan]:
+    """How long ids of the reader's queue have waited, the oldest first: by half hours that are kept, or by days.
+
+    By days with the span "30d", if the app keeps them. Raises BackendError.
+    """
+    backend, queue_name = reader.backend, reader.shards[0].queue_name
+    now = backend.clock.time()
+    kind, reach = (DAYS, SPANS[span][1]) if span == "30d" else (TIMES, TIMES.kept - TIMES.window)
+    numbers = range(int((now - reach) // kind.window), int(now // kind.window) + 1)
+    asked_for = command(queue_name, [(kind, number) for number in numbers], backend.prefix)
+    (reply,) = backend.retrying(
+        reader.retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, [asked_for])]
+    )
+    first = BUCKETS + (DAY_OUTCOMES if kind is DAYS else 0)
+    return [
+        WaitsOfSpan(
+            at=float(number * kind.window), seconds=kind.window, counts=_by_wait(_filled(data, first + BUCKETS), first)
+        )
+        for number, data in zip(numbers, reply, strict=True)
+        if isinstance(data, bytes)
+    ]
+
+
+def _by_wait(stored: bytes, first: int) -> tuple[int, ...]:
+    counts = [0] * (len(WAITS) + 1)
+    for number, count in enumerate(_counters(stored, first, BUCKETS)):
+        # A bucket belongs where most of it lies.
+        counts[bisect_left(WAITS, sum(bounds(number)) / 2)] += count
+    return tuple(counts)
 
 
 def waited_by_all(each: Iterable[Mapping[int, bytes]]) -> Quantiles | None:

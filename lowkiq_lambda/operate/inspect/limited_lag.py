@@ -1,12 +1,14 @@
 """Separates the lag of ids that wait for limits of their queue from the lag of ids that no process drains."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
 from lowkiq_lambda.declare.worker import Worker, queues_before
 from lowkiq_lambda.operate.inspect.limits import QueueLimits
+from lowkiq_lambda.store.server.together import side_by_side
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import Metrics, QueueMetrics
 
@@ -18,14 +20,16 @@ def apart(
 ) -> Iterator[Counted]:
     """The numbers of the queues of these workers, those that are late by a limit with that as their `limited_lag`.
 
-    A queue without limits, or that is not late, costs nothing; each other one a call, behind all that is found.
+    A queue without limits, or that is not late, costs nothing. The others are asked side by side, behind all replies.
     """
     coming = zip(workers, limits, strict=True)
     for worker, metrics in coming:
         if _may_wait(worker, metrics):
             # All replies first, as there may be no other connection than the one that they come from.
-            for other, numbers in [(worker, metrics), *coming]:
-                yield _told(reader, other, numbers)
+            rest = [(worker, metrics), *coming]
+            waiting = [partial(_told, reader, *each) for each in rest if _may_wait(*each)]
+            looks = side_by_side(waiting)
+            yield from (next(looks).result if _may_wait(*each) else each[1] for each in rest)
             return
         yield metrics
 
@@ -37,7 +41,7 @@ def _may_wait(worker: type[Worker[Any]] | None, metrics: Metrics) -> bool:
 
 
 def _told(reader: ShardReader, worker: type[Worker[Any]] | None, metrics: Counted) -> Counted:
-    if worker is None or not _may_wait(worker, metrics):
+    if worker is None:
         return metrics
     since = QueueLimits(reader, worker).kept_back()
     if since is None:

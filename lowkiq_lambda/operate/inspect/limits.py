@@ -9,6 +9,7 @@ from lowkiq_lambda.declare.declared_limits import check_max_running, check_rate
 from lowkiq_lambda.declare.worker import Worker, queues_before
 from lowkiq_lambda.jobs.rate import Rate
 from lowkiq_lambda.operate.inspect.orders import order_each
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.admitting import visits_running
 from lowkiq_lambda.store.shard.backend import ScriptCall
 from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef
@@ -101,9 +102,11 @@ class QueueLimits:
 
     def explain(self) -> LimitsView:
         """The limits of the queue now: those that count, shards with a permit, waiting shards, and the reason."""
-        reply = self._reply()
+        with Together() as side:
+            limits, marked = side.look(self._reply), side.look(self._marks)
+            waits = [side.look(self._wait, name) for name in queues_before(self._worker)]
+        reply, marks = limits.result, marked.result
         holders = sorted((float(one.until), int(one.shard), one.is_offer) for one in reply.taken)
-        marks = self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)
         return LimitsView(
             queue_name=self._queue.queue_name,
             at=float(reply.now),
@@ -115,7 +118,7 @@ class QueueLimits:
             wait_list=tuple(map(int, reply.wait_list)),
             ids_left=int(reply.left) if reply.left != b"" else None,
             next_id_at=float(reply.next_at) if reply.next_at and not reply.left else None,
-            waits_for=tuple(map(self._wait, queues_before(self._worker))),
+            waits_for=tuple(wait.result for wait in waits),
             undone=tuple(index for index, is_marked in enumerate(marks) if is_marked != bool(reply.is_set)),
         )
 
@@ -130,9 +133,12 @@ class QueueLimits:
         reply = self._reply()
         if reply.most and len(reply.taken) >= float(reply.most):
             return 0.0
-        if reply.left == 0 or any(wait.running for wait in map(self._wait, queues_before(self._worker))):
+        if reply.left == 0 or any(self._wait(name).running for name in queues_before(self._worker)):
             return 0.0
         return max(0.0, float(reply.now) - float(reply.last)) if reply.last else None
+
+    def _marks(self) -> list[bool]:
+        return self._reader.read("is_limited", dict.fromkeys(self._reader.shards, ()), _is_limited)
 
     def _wait(self, queue_name: str) -> WaitView:
         running = visits_running(self._reader.backend, queue_name, self._reader.retry_for)
@@ -147,7 +153,7 @@ class QueueLimits:
         return script("queue_limits", (LIMITS,)), self._queue, [most, *rate]
 
     def _reply(self) -> QueueLimitsReply:
-        return QueueLimitsReply.of(self._reader.backend.call(*self.look, self._reader.retry_for))
+        return QueueLimitsReply.of(self._reader.backend.call(*self.look, self._reader.retry_for, measure=False))
 
     def _change(self, limits: bytes) -> int:
         """The number of the change."""

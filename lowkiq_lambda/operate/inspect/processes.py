@@ -39,7 +39,7 @@ class Processes(Sequence[Process]):
     def __init__(self, backend: Backend, retry_for: float) -> None:
         self._backend = backend
         self._retry_for = retry_for
-        self._all = processes_in(backend.call(*processes_call(backend.prefix), retry_for))
+        self._all = processes_in(backend.call(*processes_call(backend.prefix), retry_for, measure=False))
 
     @overload
     def __getitem__(self, index: int) -> Process: ...

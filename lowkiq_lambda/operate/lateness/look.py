@@ -24,6 +24,7 @@ from lowkiq_lambda.operate.lateness.kept import read_hours, read_samples
 from lowkiq_lambda.operate.lateness.minutes import Minute, Present
 from lowkiq_lambda.operate.lateness.samples import LONGEST, Sample, lag_of, minute_between, moment_of, sample_of
 from lowkiq_lambda.operate.lateness.words import in_words, lasting
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.lateness import Lateness
@@ -77,12 +78,36 @@ class QueueLook:
                 cause=None,
                 says=f"It is not late: {wait}.",
             )
-        if samples is None:
-            (samples,) = read_samples(self._reader.backend, [self.queue], self._reader.retry_for)
+        backend, retry_for = self._reader.backend, self._reader.retry_for
+        late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
+        with Together() as side:
+            kept = side.look(read_samples, backend, [self.queue], retry_for) if samples is None else None
+            details = side.look(shard_details, self._reader)
+            acts = side.look(read_activity, backend, retry_for, [self.queue], _ACTS)
+            releases, hours = (
+                side.look(read_releases, backend, retry_for),
+                side.look(read_hours, backend, self.queue, retry_for),
+            )
+            hot = side.look(read_hot, self._reader, late, self.now) if late and not self._layout.is_moving else None
+        samples = kept.result[0] if kept else samples or ()
         present_sample = sample_of(self.now, self._layout, self._metrics, self._processes, self.queue)
         minutes = self._minutes(samples)
         usable = [minute for minute in minutes if minute is not None]
-        present = self._present(usable, samples)
+        fills = [minute.fill for minute in usable if minute.fill]
+        around = Around(acts.result, releases.result, self._processes)
+        load = hot.result if hot else None
+        present = Present(
+            limit=self._limit,
+            waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
+            concurrency=1 if self._worker is None else self._worker.concurrency,
+            shards=len(self._live),
+            at_it=at_it(self.now, self._metrics, self._layout, around),
+            suspects=sum(details.result[shard.number].suspects for shard in late),
+            usual=usual_took(hours.result, self.now, fmean(fills) if fills else None),
+            hot=load and load.share,
+            hottest=load.hottest if load else "",
+            computing=self._computing(samples),
+        )
         verdict = judge(minutes, present)
         if not verdict.is_known and verdict.cause is None:
             moment = moment_of(present_sample)
@@ -119,29 +144,6 @@ class QueueLook:
             minutes += [None] * LOOKED
         return [*[None] * LOOKED, *minutes][-LOOKED:]
 
-    def _present(self, usable: Sequence[Minute], samples: Sequence[Sample]) -> Present:
-        backend, retry_for, worker = self._reader.backend, self._reader.retry_for, self._worker
-        late = [shard for shard in self._live if lag_of(self._metrics.shards[shard.number]) > self._limit]
-        details = shard_details(self._reader)
-        fills = [minute.fill for minute in usable if minute.fill]
-        around = Around(
-            read_activity(backend, retry_for, [self.queue], _ACTS), read_releases(backend, retry_for), self._processes
-        )
-        hours = read_hours(backend, self.queue, retry_for)
-        hot = None if self._layout.is_moving or not late else read_hot(self._reader, late, self.now)
-        return Present(
-            limit=self._limit,
-            waits=max(2 * self._core.config.poll_interval, SHORTEST_WAIT),
-            concurrency=1 if worker is None else worker.concurrency,
-            shards=len(self._live),
-            at_it=at_it(self.now, self._metrics, self._layout, around),
-            suspects=sum(details[shard.number].suspects for shard in late),
-            usual=usual_took(hours, self.now, fmean(fills) if fills else None),
-            hot=None if hot is None else hot.share,
-            hottest="" if hot is None else hot.hottest,
-            computing=self._computing(samples),
-        )
-
     def _computing(self, samples: Sequence[Sample]) -> float | None:
         """The share of computing in calls of coroutines, by the processes that drain: a thread has several of them.
 
@@ -173,6 +175,7 @@ def _rate(rate: Rate) -> str:
 
 def look_at(core: "Core", reader: ShardReader, worker: type[Worker[Any]] | None, limit: float = LATE) -> Lateness:
     """Why the queue of the reader is late, if it is. Raises BackendError."""
-    (metrics,) = apart(reader, [worker], queue_metrics(reader, [reader.shards]))
-    processes = Processes(reader.backend, reader.retry_for)
-    return QueueLook(core, reader, worker, metrics, processes, limit).lateness()
+    with Together() as side:
+        metrics = side.look(lambda: next(apart(reader, [worker], queue_metrics(reader, [reader.shards]))))
+        processes = side.look(Processes, reader.backend, reader.retry_for)
+    return QueueLook(core, reader, worker, metrics.result, processes.result, limit).lateness()

@@ -4,8 +4,9 @@ A cluster client's own pipeline sends again what got no answer, even with its re
 that came before the one that is missing. So each node gets a pipeline of its own here.
 """
 
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import redis
@@ -25,6 +26,26 @@ Words: TypeAlias = Sequence[str | bytes | int | float]
 Command: TypeAlias = Words | Callable[[], Words]
 """Or a function that makes it just when it is sent, because the wait for a connection has an unknown length."""
 
+
+class _Gathered(threading.local):
+    """The way of the calls of a thread, if it is not that of its own connection: see `Together`."""
+
+    send_each: "Callable[[Any, Sequence[tuple[str, Command]]], list[Any]] | None" = None
+
+
+gathered: Final = _Gathered()
+
+
+@contextmanager
+def ungathered() -> Iterator[None]:
+    """What the thread asks in the block it sends by itself, even if it is one of looks side by side."""
+    gathering, gathered.send_each = gathered.send_each, None
+    try:
+        yield
+    finally:
+        gathered.send_each = gathering
+
+
 _NODES_CHANGED: Final = (ClusterDownError, RedisConnectionError, RedisTimeoutError)
 _NOT_HERE: Final = (AskError, TryAgainError)
 """MOVED is a kind of ASK to redis-py."""
@@ -40,6 +61,8 @@ def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str
     """
     if not commands:
         return []
+    if gathered.send_each is not None:
+        return gathered.send_each(client, commands)
     # The client's classes are protocols, which are slow to ask.
     if type(client) is redis.Redis or not isinstance(client, RedisCluster):
         return _send(client, [command for _, command in commands])
@@ -75,6 +98,9 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
 
     Raises the errors of redis-py if the connection breaks. Close the generator if you do not read it to its end.
     """
+    if gathered.send_each is not None:
+        yield from map(_unless_broken, gathered.send_each(client, [("", command) for command in commands]))
+        return
     connection: redis.Connection | None = None
     left = 0
 
@@ -105,6 +131,8 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
 
 def ask(client: redis.Redis, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
     """The answer, or error, of one command on one node. Raises what redis-py does if the connection breaks."""
+    if gathered.send_each is not None:
+        return _unless_broken(*gathered.send_each(client, [("", command)]))
     connection: redis.Connection | None = None
     try:
         # In here, as in `stream`.
@@ -171,6 +199,12 @@ def _answer(connection: "ConnectionInterface") -> Any:  # noqa: ANN401 - the ans
         return connection.read_response()
     except ResponseError as error:
         return error
+
+
+def _unless_broken(answer: Any) -> Any:  # noqa: ANN401 - the answer of any command
+    if isinstance(answer, Exception) and not isinstance(answer, ResponseError):
+        raise answer
+    return answer
 
 
 def next_message(connection: redis.Connection, seconds: float) -> list[bytes] | None:

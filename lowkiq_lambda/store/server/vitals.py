@@ -9,7 +9,7 @@ from redis.cluster import RedisCluster
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.faults import translated, unless_error, unless_refused
-from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.server.pipelines import send_each, ungathered
 from lowkiq_lambda.store.server.primary import SentinelPool
 
 Topology: TypeAlias = Literal["server", "sentinel", "cluster"]
@@ -83,9 +83,10 @@ def _vitals_of(node: redis.Redis, address: str, clock: Clock) -> NodeVitals:
     answers = send_each(node, [("", command) for command in commands])
     info, cluster, user, *settings = map(unless_refused, answers)
     # Last and alone: the connection is open by now, and the round trip is that of the clock's.
-    began, wall = clock.monotonic(), clock.time()
-    (times,) = send_each(node, [("", ("TIME",))])
-    round_trip = clock.monotonic() - began
+    with ungathered():
+        began, wall = clock.monotonic(), clock.time()
+        (times,) = send_each(node, [("", ("TIME",))])
+        round_trip = clock.monotonic() - began
     seconds, microseconds = unless_error(times)
     return NodeVitals(
         address=address,

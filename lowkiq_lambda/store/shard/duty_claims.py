@@ -182,7 +182,7 @@ class DutyLook(NamedTuple):
 
 def duty_states(backend: Backend, look: DutyLook, retry_for: float) -> list[DutyState]:
     """The state of each duty of the look. Raises BackendError."""
-    return look.states(backend.call(*look.call, retry_for)) if look.duties else []
+    return look.states(backend.call(*look.call, retry_for, measure=False)) if look.duties else []
 
 
 def _duty_state(name: str, every: float, record: DutyRecord) -> DutyState:

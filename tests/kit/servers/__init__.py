@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from tests.kit.servers.cloud import LocalCloud
 from tests.kit.servers.cluster import Cluster
+from tests.kit.servers.far_proxy import FarProxy
 from tests.kit.servers.fault_proxy import FaultProxy
 from tests.kit.servers.managed import ManagedCache
 from tests.kit.servers.sentinel import SentinelSetup
@@ -16,6 +17,7 @@ MakeServer: TypeAlias = Callable[..., Server]
 
 __all__ = [
     "Cluster",
+    "FarProxy",
     "FaultProxy",
     "LocalCloud",
     "MakeServer",
