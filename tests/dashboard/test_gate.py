@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from lowkiq_lambda import Config, ConfigError, Lowkiq
-from lowkiq_lambda.base.errors import BackendUnavailable, ConfigError
+from lowkiq_lambda.base.errors import BackendUnavailable
 from lowkiq_lambda.dashboard import Account, Auth, Token, TrustedClaims, Visitor, dashboard, hashed
 from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
