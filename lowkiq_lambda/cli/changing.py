@@ -46,9 +46,9 @@ _LOOKED_UP: Final = 100
 """Of how many ids the end says whether they run."""
 _COUNT_FOR: Final = 5.0
 """Seconds, at most, for counting what is to be changed."""
-_NAMED: Final = 5
-_LISTED: Final = 100
-"""Ids that a program is told of a dry run."""
+NAMED: Final = 5
+"""Ids that people are told of a dry run, and a program:"""
+LISTED: Final = 100
 
 
 class JobChange(NamedTuple):
@@ -144,10 +144,10 @@ def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: C
     runner = queue.operate.runner
     if action.chosen is None:
         number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
-        ids = first_ids(runner, action, _LISTED, lambda: SystemClock.monotonic() < until)
+        ids = first_ids(runner, action, LISTED, lambda: SystemClock.monotonic() < until)
     else:
         touched = _touched(queue, words.act, action.chosen)
-        number, is_all, ids = len(touched), True, touched[:_LISTED]
+        number, is_all, ids = len(touched), True, touched[:LISTED]
     if choice.json:
         write_json(
             ChangeView(
@@ -185,7 +185,7 @@ def _touched(queue: NamedQueue, act: ActionName, ids: Sequence[str]) -> list[str
 
 def _listed(ids: Sequence[str], number: int) -> str:
     """The first of so many."""
-    return f"{', '.join(map(visible, ids[:_NAMED]))}{', ...' if number > _NAMED else ''}"
+    return f"{', '.join(map(visible, ids[:NAMED]))}{', ...' if number > NAMED else ''}"
 
 
 def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: Choice, *, yes: bool) -> int:

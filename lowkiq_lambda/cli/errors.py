@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.parts import After, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.operate.presentation.errors import ErrorsView, SharedError, errors_view
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
-from lowkiq_lambda.operate.presentation.moments import seconds_of
+from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.views.errors import ErrorGrouping
 
 _HELP: Final = """
@@ -58,7 +58,7 @@ def errors(  # noqa: PLR0913 - the options of a command line
     /,
     *,
     since: Annotated[
-        str | None, Parameter(help="A length of time, such as 10m or 1h: groups that have failed within it.")
+        str | None, Parameter(help='A moment, such as "2h ago" or 1h: groups that have failed then or later.')
     ] = None,
     by: Annotated[ErrorGrouping, Parameter(help="By what errors are alike.")] = "fingerprint",
     limit: Annotated[int, Parameter(help="The largest number of groups.", converter=whole_number(1, 1_000))] = 100,
@@ -70,15 +70,15 @@ def errors(  # noqa: PLR0913 - the options of a command line
     loaded = app_of(app)
     only = None if queue is None else worker_of(loaded, queue)
     operate = loaded.operate
+    now = loaded.core.backend.clock.time()
     try:
-        begin = None if since is None else seconds_of(since)
+        begin = None if since is None else moment_of(since, now)
         groups = operate.errors(only, by=by, limit=limit, after=after)
     except ValueError as error:
         raise ConfigError(f"{str(error).removesuffix('.')}.") from None
     view = errors_view(groups, operate.releases())
-    now = loaded.core.backend.clock.time()
     if begin is not None:
-        recent = [group for group in view.groups if group.last_at is not None and group.last_at >= now - begin]
+        recent = [group for group in view.groups if group.last_at is not None and group.last_at >= begin]
         view = msgspec.structs.replace(view, groups=recent)
     if json:
         write_json(view)

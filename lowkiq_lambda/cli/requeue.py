@@ -1,19 +1,20 @@
 """`lowkiq requeue`: jobs of the morgue wait again, all at once or so many a second."""
 
-import sys
-from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.changing import All, Choice, Id, JobChange, change, change_app
+from lowkiq_lambda.cli.changing import LISTED, NAMED, All, ChangeView, Choice, DryRun, Id, JobChange, change, change_app
 from lowkiq_lambda.cli.codes import NOT_APPLIED
 from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
+from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import flag, number
-from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
+from lowkiq_lambda.operate.presentation.formatting import visible
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.acts.bulk_actions import BulkAction
@@ -28,6 +29,13 @@ ORDERS
 {FILTERS}"""
 _MOST: Final = 1_000_000
 REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
+
+
+class DryRequeueView(ChangeView, frozen=True, kw_only=True):
+    """A dry run as JSON. `previews`: what would become of the first ids, those included that would stay."""
+
+    previews: "list[RequeuePreview]"
+
 
 command: Final = change_app(
     "requeue",
@@ -67,14 +75,14 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         float | None,
         Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
     ] = None,
-    dry_run: Annotated[bool, flag("Print what would become of each id, and change nothing.")] = False,
+    dry_run: DryRun = False,
     act: ActOptions = ACT,
     json: Annotated[
-        bool, flag("Write act, queue, changed and examined as JSON; of a dry run a line for each id.")
+        bool, flag("Write act, queue, changed and examined as JSON; of a dry run what becomes of the first ids, too.")
     ] = False,
 ) -> int:
     """Requeue; the exit code."""
-    from lowkiq_lambda.operate.acts.requeueing import begin, previews
+    from lowkiq_lambda.operate.acts.requeueing import begin
 
     words = search.words
     if sum((bool(ids), all_, bool(words))) != 1:
@@ -88,11 +96,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     except ValueError as refusal:
         raise ConfigError(str(refusal)) from refusal
     if dry_run:
-        if json:
-            sys.stdout.writelines(f"{msgspec.json.encode(one).decode()}\n" for one in previews(runner, action))
-            return NOT_APPLIED
-        sys.stdout.writelines(f"{line}\n" for line in _told(previews(runner, action)))
-        return NOT_APPLIED
+        return _dry_run(named_queue, action, json=json)
 
     def once_agreed(action: "BulkAction") -> "BulkAction":
         # People take their time: the first is due when they have answered; the jobs are those of the question.
@@ -104,12 +108,28 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     return change(named_queue, REQUEUE, action, yes=act.yes, choice=choice, once_agreed=once_agreed)
 
 
-def _told(previews: "Iterator[RequeuePreview]") -> Iterator[str]:
-    """A line for each id, and one for all of them."""
+def _dry_run(queue: NamedQueue, action: "BulkAction", *, json: bool) -> int:
+    """Tell what would become of the first ids, and of how many; the exit code."""
+    from lowkiq_lambda.operate.acts.requeueing import previews
     from lowkiq_lambda.operate.presentation.requeue_words import preview_total, preview_words
 
-    waits = stays = 0
-    for one in previews:
-        waits, stays = waits + (not one.skipped), stays + bool(one.skipped)
-        yield f"{one.id}: {preview_words(one)}"
-    yield preview_total(waits, stays)
+    every = previews(queue.operate.runner, action)
+    first = [*islice(every, LISTED)]
+    skipped = [bool(one.skipped) for one in (*first, *every)]
+    stay = sum(skipped)
+    again = len(skipped) - stay
+    if json:
+        view = DryRequeueView(
+            act="requeue",
+            queue=queue.name,
+            changed=again,
+            examined=len(skipped),
+            dry_run=True,
+            ids=[one.id for one in first if not one.skipped],
+            previews=first,
+        )
+        write_json(view)
+        return NOT_APPLIED
+    more = [f"and {len(skipped) - NAMED:,} more"] if len(skipped) > NAMED else []
+    say(*(visible(f"{one.id}: {preview_words(one)}") for one in first[:NAMED]), *more, preview_total(again, stay))
+    return NOT_APPLIED

@@ -1,7 +1,8 @@
 """`lowkiq stats`: the queues of an app in a table, or the hours or days of one of them."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import msgspec
 from cyclopts import Parameter
 
-from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.base.errors import BackendUnavailable, ConfigError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.output import paint, remark, say, table, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
@@ -17,18 +18,19 @@ from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.formatting import duration, exact, rate, short, utc
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
-from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
+from lowkiq_lambda.operate.presentation.trouble import Trouble, troubles_of
 from lowkiq_lambda.views.queues import DayTimes, QueueOverview, Series
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.operate.doctor.findings import Need
 
 _HELP: Final = """
 Count the waiting, running, failed and dead ids of each queue, and print how long the oldest due one waits.
 
 All counts are ids. The rates are of the last half minute. Queues in trouble come first, in red those that somebody \
-has to act on: more than a quarter of the ids failed in the last ten minutes, ids are blocked, nothing ends although \
-ids are due, or the queue was made with another declaration. In yellow are those to look at.
+has to act on, in yellow those to look at: those that `lowkiq doctor` names, and those of which in the last ten \
+minutes many ids failed, or none ended although ids are due.
 
 With --by a line for each hour of the last three days, counted back from now, or for each day (UTC) of the last 30, \
 as far as Config(history_days=30) keeps days.
@@ -65,7 +67,8 @@ EXAMPLES
     lowkiq stats --json | jq '[.queues[].morgue_length] | add'
 """
 _INTERVAL: Final = 2.0
-"""Seconds between two looks."""
+"""Seconds between two looks, of which so many tell of what needs somebody as the first does:"""
+_SELDOM: Final = 8
 _HOUR: Final = 3_600
 _BAR: Final = 30
 """Characters of the longest bar."""
@@ -100,10 +103,13 @@ def stats(  # noqa: PLR0913 - the options of a command line
         if only is None or watch or only_trouble:
             raise ConfigError("--by goes with one QUEUE, and with neither --watch nor --only-trouble.")
         return _tell_history(loaded, only, by, json=json)
-    pause = Event()
+    pause, looks = Event(), count()
+    needs: Sequence[Need] = ()
     while True:
+        if next(looks) % _SELDOM == 0:
+            needs = _needs_of(loaded)
         with loaded.operate.overview(worker=only) as overview:
-            queues = _by_trouble(overview.queues, only_trouble=only_trouble)
+            queues = _by_trouble([*overview.queues], needs, only_trouble=only_trouble)
         _tell(queues, only_trouble=only_trouble, watch=watch, json=json)
         if not watch:
             return DONE
@@ -111,6 +117,19 @@ def stats(  # noqa: PLR0913 - the options of a command line
             pause.wait(_INTERVAL)
         except KeyboardInterrupt:
             return DONE
+
+
+def _needs_of(app: "Lowkiq") -> "Sequence[Need]":
+    """What needs somebody; nothing, with a remark, where the server refuses to be asked. Raises BackendUnavailable."""
+    from lowkiq_lambda.operate.doctor.checkup import look_for_needs
+
+    try:
+        return look_for_needs(app.operate)
+    except BackendUnavailable:
+        raise
+    except LowkiqError as error:
+        remark(f"note: what needs somebody could not be looked at: {error}")
+        return ()
 
 
 def _tell_history(app: "Lowkiq", worker: type[Worker[Any]], by: Literal["hour", "day"], *, json: bool) -> int:
@@ -146,10 +165,13 @@ def _day(day: DayTimes) -> tuple[Any, ...]:
     return utc(day.at)[:10], day.ended, day.failed, *took, waited
 
 
-def _by_trouble(queues: Iterable[QueueOverview], *, only_trouble: bool) -> list[tuple[QueueOverview, Trouble]]:
+def _by_trouble(
+    queues: Sequence[QueueOverview], needs: "Sequence[Need]", *, only_trouble: bool
+) -> list[tuple[QueueOverview, Trouble]]:
     """The worst first; those of one rank as the app declares them."""
-    rated = [(queue, trouble_of(queue)) for queue in queues]
-    queues_left = [(queue, trouble) for queue, trouble in rated if trouble.words or not only_trouble]
+    troubles = troubles_of(queues, needs)
+    rated = [(queue, troubles[queue.name]) for queue in queues]
+    queues_left = [pair for pair in rated if pair[1].words or not only_trouble]
     return sorted(queues_left, key=lambda pair: pair[1].rank)
 
 
@@ -182,6 +204,7 @@ def _row(queue: QueueOverview, trouble: Trouble) -> tuple[str, ...]:
         return (queue.name, *("-" for _ in _HEAD[1:-1]), "declared otherwise")
     words = "" if now.blocked else trouble.words
     remarks = [remark for remark in _remarks(queue) if remark.split(" for ")[0] not in words]
+    words = "" if any(remark.startswith(words) for remark in remarks) else words
     return (
         queue.name,
         short(now.length),

@@ -1,6 +1,6 @@
 """What `lowkiq top` shows, read beside the screen: a slow server never keeps a key waiting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Event, Lock, Thread
 from typing import Final, Self
 
@@ -11,7 +11,7 @@ from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.operate.doctor.checkup import look_for_needs
 from lowkiq_lambda.operate.doctor.findings import Need
-from lowkiq_lambda.operate.presentation.trouble import trouble_of
+from lowkiq_lambda.operate.presentation.trouble import Trouble, troubles_of
 from lowkiq_lambda.views.errors import ErrorGroup
 from lowkiq_lambda.views.processes import Process
 from lowkiq_lambda.views.queues import QueueOverview
@@ -27,6 +27,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     queues: Sequence[QueueOverview] = ()
+    troubles: Mapping[str, Trouble] = {}
     needs: Sequence[Need] = ()
     errors: Sequence[ErrorGroup] = ()
     processes: Sequence[Process] = ()
@@ -88,19 +89,21 @@ class Looks:
     def _look(self) -> Look:
         operate, before, opened = self._app.operate, self.latest, self._opened
         with operate.overview() as overview:
-            queues = sorted(overview.queues, key=lambda queue: trouble_of(queue).rank)
+            queues = [*overview.queues]
         at = SystemClock.monotonic()
         needs, errors = before.needs, before.errors
         if self._rare_at is None or at - self._rare_at >= _SELDOM:
             needs, errors = look_for_needs(operate), operate.errors(limit=50).groups
             self._rare_at = at
+        troubles = troubles_of(queues, needs)
         sentence = ""
         if opened:
             worker = next((each for each in self._app.workers if each.queue_name == opened), None)
             sentence = "" if worker is None else operate(worker).why_late().says
         return Look(
             at=at,
-            queues=queues,
+            queues=sorted(queues, key=lambda queue: troubles[queue.name].rank),
+            troubles=troubles,
             needs=needs,
             errors=errors,
             processes=[*operate.processes()],

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lowkiq_lambda.cli.top_looks import Look
 from lowkiq_lambda.operate.presentation.formatting import duration, rate, short, visible
-from lowkiq_lambda.operate.presentation.trouble import Severity, trouble_of
+from lowkiq_lambda.operate.presentation.trouble import Severity, Trouble
 from lowkiq_lambda.views.queues import QueueOverview
 
 Page: TypeAlias = Literal["queues", "queue", "errors", "processes", "keys"]
@@ -140,14 +140,15 @@ def _queues(look: Look, choice: OnScreen, width: int, height: int) -> Iterable[T
     room = max(3, height - 6 - min(len(look.needs), _NEEDS))
     begin = max(0, min(choice.row - room // 2, len(rows) - room))
     for number, queue in enumerate(rows[begin : begin + room], begin):
-        table.add_row(*_cells(queue, is_wide=is_wide), style="reverse" if number == choice.row else "")
+        cells = _cells(queue, look.troubles[queue.name], is_wide=is_wide)
+        table.add_row(*cells, style="reverse" if number == choice.row else "")
     yield table
     if len(rows) > room:
         yield Text(f"{begin + 1} to {min(len(rows), begin + room)} of {len(rows)} queues", "dim")
 
 
-def _cells(queue: QueueOverview, *, is_wide: bool) -> Iterable[Text]:
-    now, past, trouble = queue.now, queue.history, trouble_of(queue)
+def _cells(queue: QueueOverview, trouble: Trouble, *, is_wide: bool) -> Iterable[Text]:
+    now, past = queue.now, queue.history
     colour = "red" if trouble.words and trouble.severity == "act" else ""
     yield (_mark(trouble.severity) if trouble.words else Text("  ")).append(visible(queue.name), "bold")
     if is_wide:

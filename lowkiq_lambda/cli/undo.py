@@ -49,7 +49,7 @@ def undo(
     yes: Yes = False,
 ) -> int:
     """Undo; the exit code."""
-    queue, one = _action_of(_queues(app_of(app)), action)
+    queue, one = _action_of(app_of(app), action)
     what = f"{one.act.replace('_', ' ')} of {many(one.ids, 'job')} in {queue.name}, {moment(one.at)}"
     if not yes and not agreed(f"Undo {one.id}: {what}?"):
         say(NOTHING)
@@ -66,20 +66,21 @@ def undo(
     return DONE if undone.restored else NOT_APPLIED
 
 
-def _queues(app: "Lowkiq") -> list[NamedQueue]:
-    return [queue_of(app, worker.queue_name) for worker in app.workers]
+def _action_of(app: "Lowkiq", action_id: str | None) -> "tuple[NamedQueue, UndoableAction]":
+    from lowkiq_lambda.operate.acts.undoing import UNDOS, undoable_in_all
 
-
-def _action_of(queues: list[NamedQueue], action_id: str | None) -> "tuple[NamedQueue, UndoableAction]":
-    from lowkiq_lambda.operate.acts.undoing import UNDOS
-
-    listed = [(queue, one) for queue in queues for one in queue.operate.undoable()]
+    by_queue = undoable_in_all(app.core)
+    for name in {worker.queue_name for worker in app.workers} - {*by_queue}:
+        # It was made with another declaration, which counts.
+        by_queue[name] = queue_of(app, name).operate.undoable()
+    listed = [(name, one) for name, actions in by_queue.items() for one in actions]
     # Twice the same command takes back two changes, rather than the first undo.
-    listed = [(queue, one) for queue, one in listed if (one.id == action_id if action_id else one.act not in UNDOS)]
+    listed = [(name, one) for name, one in listed if (one.id == action_id if action_id else one.act not in UNDOS)]
     if not listed:
         which = "No change can be" if action_id is None else f"Action {action_id} cannot be"
         raise ConfigError(f"{which} undone: it takes one of the last ten minutes that is not undone already.")
-    return max(listed, key=lambda pair: pair[1].at)
+    name, last = max(listed, key=lambda pair: pair[1].at)
+    return queue_of(app, name), last
 
 
 def _told(undone: "Undone") -> str:

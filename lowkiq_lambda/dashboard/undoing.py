@@ -3,19 +3,7 @@
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.editing import NOT_ALLOWED
-from lowkiq_lambda.operate.acts.undoing import EDITS, UndoableAction, Undone, undoable_of
-from lowkiq_lambda.store.shard.reader import ShardReader
-
-
-def undoable_actions(context: RequestContext) -> dict[str, list[UndoableAction]]:
-    """The actions of each queue that can be undone, the newest first. Raises BackendError.
-
-    A queue that was made with another declaration hides no other.
-    """
-    core = context.app.core
-    queues, _ = core.queues.all_current()
-    reader = ShardReader(core.backend, core.config.redis_retry_for)
-    return undoable_of(reader, [shard for queue in queues.values() for shard in queue.shards])
+from lowkiq_lambda.operate.acts.undoing import EDITS, Undone, undoable_in_all
 
 
 def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
@@ -23,7 +11,7 @@ def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
 
     And PermissionError if it is an edit, and the visitor may not edit.
     """
-    listed = undoable_actions(context).items()
+    listed = undoable_in_all(context.app.core).items()
     alike = ((name, action) for name, actions in listed for action in actions if action.id == action_id)
     name, action = next(alike, ("", None))
     worker = context.worker_named(name)

@@ -325,9 +325,12 @@ def _check_webhook(value: object) -> None:
     try:
         address = urlsplit(value) if isinstance(value, str) else urlsplit("")
         _ = address.port
-        is_sound = address.scheme in {"http", "https"} and bool(address.hostname) and "@" not in address.netloc
+        is_sound = address.scheme in {"http", "https"} and bool(address.hostname)
+        has_user = is_sound and "@" in address.netloc
     except ValueError:
-        is_sound = False
+        is_sound = has_user = False
+    if has_user:
+        raise ConfigError("alert is refused: its URL has a user or a password, which is not sent", setting="alert")
     if not is_sound:
         raise ConfigError("alert is refused: expected an http(s) URL, or something that can be called", setting="alert")
 

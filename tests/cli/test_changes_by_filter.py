@@ -150,14 +150,18 @@ def test_a_pause_and_its_end_have_reasons_too(shop: ShopOfCommands) -> None:
     ]
 
 
-def test_a_dry_run_of_a_requeue_is_a_line_of_json_for_each_id(shop: ShopOfCommands) -> None:
-    """As the text has a line for each."""
-    shop.worker.push_many(jobs_of(["bad 1", "bad 2"]))
+def test_a_dry_run_of_a_requeue_names_the_first_ids_and_counts_all(shop: ShopOfCommands) -> None:
+    """People read the first five and how many more there are; a program is told of a hundred."""
+    shop.worker.push_many(jobs_of([f"bad {number}" for number in range(120)]))
     shop.app.drain()
 
     code, out, _ = shop.run("requeue", shop.queue, "--error", "it is", "--dry-run", "--json")
-    lines = [msgspec.json.decode(line) for line in out.splitlines()]
-    done = view(shop.run("requeue", shop.queue, "--error", "it is", "--yes", "--json"))
+    dry = msgspec.json.decode(out)
+    lines = shop.run("requeue", shop.queue, "--error", "it is", "--dry-run")[1].splitlines()
+    done = view(shop.run("requeue", shop.queue, "--error", "it is", "--reason", "a test", "--yes", "--json"))
 
-    assert (1, ["bad 1", "bad 2"]) == (code, sorted(line["id"] for line in lines))
-    assert (0, 2) == (done[0], done[1].changed)
+    assert (1, 120, 120, True, 100) == (code, dry["changed"], dry["examined"], dry["dry_run"], len(dry["ids"]))
+    assert dry["ids"] == [one["id"] for one in dry["previews"]]
+    assert (7, "and 115 more") == (len(lines), lines[5])
+    assert "120 ids would wait again, 0 would not; nothing was changed" == lines[6]
+    assert (0, 120) == (done[0], done[1].changed)

@@ -48,6 +48,7 @@ def test_a_program_takes_the_fingerprint_of_a_group_to_its_jobs(shop: ShopOfComm
     assert (1.0, 2, None) == (group.share, group.dead, view.next)
     assert ["bad 1", "bad 2"] == sorted(job.id for job in page.jobs)
     assert 1 == len(msgspec.json.decode(shop.run("errors", "--since", "1h", "--json")[1], type=ErrorsView).groups)
+    assert 1 == len(msgspec.json.decode(shop.run("errors", "--since", "1h ago", "--json")[1], type=ErrorsView).groups)
     assert [] == msgspec.json.decode(shop.run("errors", "--since", "0s", "--json")[1], type=ErrorsView).groups
 
 

@@ -1,11 +1,18 @@
 """`lowkiq undo`: takes back the last change, or one by its id."""
 
 import json
+from typing import Any
 
+import pytest
+from redis.connection import AbstractConnection
+
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.operate.inspect.activity import read_activity
 from tests.cli.conftest import ShopOfCommands, Type
+from tests.kit.apps import closing_app
+from tests.kit.handlers import Notes
 from tests.kit.looks import ids_of
-from tests.kit.workers import jobs_of
+from tests.kit.workers import declare, jobs_of
 
 
 def test_the_last_change_is_taken_back_after_a_yes(shop: ShopOfCommands, type_in: Type) -> None:
@@ -43,6 +50,34 @@ def test_a_change_is_named_by_its_id_and_an_undo_is_an_action(shop: ShopOfComman
     ]
     code, _, told = shop.run("undo", action.id, "--yes")
     assert (2, f"error: Action {action.id} cannot be undone") == (code, told.partition(" undone:")[0] + " undone")
+
+
+def test_the_last_change_of_many_queues_takes_few_round_trips(
+    shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many for twenty queues as for one; one that was made with another declaration is looked at, too."""
+    trips = list[object]()
+    send: Any = AbstractConnection.send_packed_command
+
+    def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
+        trips.append(args)
+        send(connection, *args, **options)
+
+    workers = [declare(shop.app, f"{shop.queue}-{number}", Notes()) for number in range(20)]
+    workers[7].push("a")
+    shop.run("delete", workers[7].queue_name, "a", "--yes")
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
+    done = shop.run("undo", "--yes")
+    assert "undone: 1 job" in done[1]
+    assert len(trips) < len(workers)
+
+    with closing_app(Lowkiq(Config(redis_url=shop.app.config.redis_url))) as other:
+        worker = declare(other, f"{shop.queue}-other", Notes(), shards_count=2)
+        worker.push("c")
+    declare(shop.app, f"{shop.queue}-other", Notes(), shards_count=3)
+    shop.run("delete", f"{shop.queue}-other", "c", "--yes")
+    code, out, _ = shop.run("undo", "--yes")
+    assert (0, True) == (code, out.startswith("undone: 1 job"))
 
 
 def test_a_change_of_more_than_can_be_undone_says_so(shop: ShopOfCommands) -> None:

@@ -835,3 +835,10 @@ def test_what_breaks_is_told_without_its_reason(
     assert 500 == answer.status
     assert "gEheim" not in answer.text
     assert "gEheim" in caplog.text
+
+
+def test_two_accounts_of_one_name_are_refused_by_that_name() -> None:
+    """The others are not in the message."""
+    accounts = [Account(name, f"{OPERATOR} {number}") for number, name in enumerate(("olga", "rita", "olga"))]
+    with pytest.raises(ConfigError, match=r"have the same name: olga\.$"):
+        Auth(accounts)

@@ -7,14 +7,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Final, TypeAlias
 
 import pytest
 
-from local.load.app import new_app
+from local.load.app import BLOCKING, FAILING, HANGING, MOVING, PLANNED, WITH_TENANTS, new_app
 from local.load.planting import Load
 from local.load.troubles import TROUBLES, lines_of
 from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.cli import main
 from lowkiq_lambda.cli.doctor import describe
 from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.operate.doctor.checkup import check_up, look_for_needs
@@ -63,6 +65,29 @@ def test_the_list_has_what_was_planted_for_everybody(own: Server) -> None:
     assert [check for check, _ in lines(needs)] == re.findall(
         r"^  (?:BROKEN|warning) +([a-z ]+): ", said_in_terminal, re.MULTILINE
     )
+
+
+def test_queues_in_trouble_are_those_of_the_list(
+    own: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table of the terminal, the first group of the page, and the list name the same queues."""
+    with planted(own) as app:
+        module = ModuleType("app_of_the_load")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr(module, "app", app, raising=False)
+        named = {need.queue for need in look_for_needs(app.operate)} & {*app.core.queues}
+        main(["stats", "--only-trouble", "--app", "app_of_the_load:app"])
+        rows = capsys.readouterr().out.splitlines()[1:]
+        browser = Browser(dashboard(app, auth=AUTH))
+        browser.come_in(AUTH, OPERATOR, app.core.clock.time())
+        page = browser.get("/").text
+
+    assert {PLANNED, HANGING, *FAILING, BLOCKING, MOVING, WITH_TENANTS} == named
+    in_terminal = [row.split()[0] for row in rows]
+    assert named <= {*in_terminal}
+    group = re.split("At work|Quiet", page.partition("Look here")[2])[0]
+    assert {*in_terminal} == {*re.findall(r'<a id="queue-\d+" href="[^"]*queue=(\w+)"', group)}
+    assert BLOCKING in in_terminal[:2]
 
 
 def _links(page: str) -> list[str]:

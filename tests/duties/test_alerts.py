@@ -270,3 +270,10 @@ def test_the_address_comes_from_the_environment_and_is_never_told() -> None:
         with pytest.raises(ConfigError) as refused:
             Config(alert=bad)  # type: ignore[arg-type]  # some are no text
         assert "secret" not in str(refused.value)
+
+
+def test_an_address_with_a_user_is_refused_for_that() -> None:
+    """The reason is the user, and not the scheme; the address, which is a secret, is not in the message."""
+    with pytest.raises(ConfigError, match="its URL has a user or a password") as refusal:
+        Config(alert="https://olga:token@chat.example/hook")
+    assert "olga" not in str(refusal.value)

@@ -240,16 +240,16 @@ def test_diff_tells_definitions_and_firings(capsys: pytest.CaptureFixture[str], 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["next"], "SRC is missing: lowkiq schedules next [OPTIONS] SRC."),
+        (["next"], "No app is named: give MODULE:APP"),
         (["next", "shop.txt"], "'shop.txt' names no app: expected MODULE:APP, such as shop.jobs:app."),
         (["next", "none.toml"], "none.toml cannot be read: No such file or directory in "),
         (["next", "none.json"], "none.json cannot be read: No such file or directory in "),
-        (["next", "a.toml", "--from", "soon"], "--from soon is refused: give a moment from 2020 to 2199, such as "),
+        (["next", "a.toml", "--from", "soon"], "--from soon is refused: 'soon' is not a moment: give "),
         (["next", "a.toml", "--from", "1999-01-01"], "--from 1999-01-01 is refused"),
         (["next", "shop.yaml"], "shop.yaml is YAML, which is not read: write a TOML file, a table for each entry."),
         (["next", "a.toml", "--outage", "2026-01-02/2026-01-01"], "the end must come after the beginning."),
         (["next", "a.toml", "--outage", "2026-01-02"], "give two moments, such as "),
-        (["next", "a.toml", "--outage", "2026-01-02/x"], "--outage 2026-01-02/x is refused: give a moment from 2020"),
+        (["next", "a.toml", "--outage", "2026-01-02/x"], "--outage 2026-01-02/x is refused: 'x' is not a moment: "),
         (["next", "a.toml", "-n", "0"], "-n 0 is refused: give a whole number from 1 to 1000."),
         (["diff", "a.toml"], "B is missing: lowkiq schedules diff [OPTIONS] A B."),
     ],
@@ -283,6 +283,20 @@ def test_a_file_that_is_not_a_dump_is_refused(
     said = capsys.readouterr().err
     assert path in said
     assert sentence in said
+
+
+def test_without_a_source_it_is_the_app_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], app: str
+) -> None:
+    """As for every other command."""
+    printed = []
+    for words in ([app], []):
+        monkeypatch.setenv("LOWKIQ_APP", app if not words else "")
+        for command in ("next", "load", "dump"):
+            assert 0 == main(["schedules", command, *words, *(["--from", "2026-01-01"] if command == "next" else [])])
+        printed.append(capsys.readouterr().out)
+
+    assert printed[0] == printed[1]
 
 
 def test_the_default_is_now(capsys: pytest.CaptureFixture[str], toml: str) -> None:

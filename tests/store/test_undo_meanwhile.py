@@ -90,6 +90,16 @@ def test_an_edit_of_what_a_dead_holder_had_can_be_undone(desk: Desk) -> None:
     assert [2] == [one.payload for one in desk.queue.payloads("a")]
 
 
+def test_what_only_a_pause_has_moved_has_changed_and_did_not_run(desk: Desk) -> None:
+    """An undo of its new time leaves the pause alone, and does not claim a run."""
+    desk.push([{"id": "a", "delay": 600}])
+    changed = desk.queue.waiting.run_now(["a"])
+    desk.queue.pause_jobs(["a"])
+    undone = desk.queue.undo(changed.action_id)
+    assert (0, {"changed since": 1}) == (undone.restored, undone.skipped)
+    assert [] == ran(desk)
+
+
 def fail_once(desk: Desk) -> None:
     """The first payload of the id fails."""
     desk.handler.failing = {"a"}

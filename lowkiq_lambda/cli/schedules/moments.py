@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
+from lowkiq_lambda.operate.presentation import moments
 
 EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
@@ -11,18 +13,13 @@ LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 DAY: Final = 86_400.0
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-_EXAMPLES: Final = "2026-10-25, 2026-10-25T02:30 (UTC) or 2026-10-25T02:30+02:00"
 
 
 def moment_of(text: str) -> float:
-    """The moment that a text is, UTC where it names no zone. Raises ValueError."""
-    try:
-        parsed = datetime.fromisoformat(text)
-        moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        moment = 0.0
+    """The moment that a text is, as `presentation.moments` reads it, between these. Raises ValueError."""
+    moment = moments.moment_of(text, SystemClock.time())
     if not EARLIEST <= moment < LATEST:
-        raise ValueError(f"give a moment from 2020 to 2199, such as {_EXAMPLES}")
+        raise ValueError("give a moment from 2020 to 2199")
     return moment
 
 

@@ -1,5 +1,6 @@
 """`lowkiq schedules next`, `load`, `diff` and `dump`: when entries fire, without Redis."""
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Final, TypeAlias
@@ -8,7 +9,7 @@ from cyclopts import App, Parameter
 
 from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.cli.codes import DIFFERENT, DONE, MISUSED
-from lowkiq_lambda.cli.parts import command_app, whole_number
+from lowkiq_lambda.cli.parts import app_spec, command_app, whole_number
 from lowkiq_lambda.cli.schedules.moments import DAY, day_of, moment_option, span_option
 from lowkiq_lambda.cli.schedules.upcoming import Absence, describe
 
@@ -74,11 +75,17 @@ is in UTC.
 _MOST: Final = 1_000
 _DAYS: Final = 366
 
-Src: TypeAlias = Annotated[str, Parameter(name="SRC", help="MODULE:APP, a .toml file, or a .json file of dump.")]
+Src: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        name="SRC",
+        help="MODULE:APP, a .toml file, or a .json file of dump; else the app of LOWKIQ_APP, or of the project.",
+    ),
+]
 
 
 def print_next(
-    source: Src,
+    source: Src = None,
     /,
     *,
     count: Annotated[
@@ -96,6 +103,7 @@ def print_next(
     if start is None:
         start = span[0] if span else SystemClock.time()
     code, described = DONE, []
+    source = app_spec(source, os.environ)
     table = read_source(source)
     for entry in table.entries:
         if problem := table.problem(entry):
@@ -110,14 +118,15 @@ def print_next(
 
 
 def print_load(
-    source: Src, /, *, day: Annotated[str | None, Parameter(help="A day in UTC; else today.")] = None
+    source: Src = None, /, *, day: Annotated[str | None, Parameter(help="A day in UTC; else today.")] = None
 ) -> int:
     """Print how many jobs start in which minutes; the exit code."""
     from lowkiq_lambda.cli.schedules.busy_minutes import load_table
     from lowkiq_lambda.cli.schedules.sources import read_checked
 
     moment = moment_option("--day", day)
-    sys.stdout.write(f"{load_table(read_checked(source), day_of(SystemClock.time() if moment is None else moment))}\n")
+    table = read_checked(app_spec(source, os.environ))
+    sys.stdout.write(f"{load_table(table, day_of(SystemClock.time() if moment is None else moment))}\n")
     return DONE
 
 
@@ -142,15 +151,15 @@ def print_differences(
     return DIFFERENT if lines else DONE
 
 
-def print_dump(source: Src, /) -> int:
+def print_dump(source: Src = None, /) -> int:
     """Print the entries as JSON; the exit code."""
     from lowkiq_lambda.cli.schedules.sources import dumped, read_source
 
-    sys.stdout.write(f"{dumped(read_source(source))}\n")
+    sys.stdout.write(f"{dumped(read_source(app_spec(source, os.environ)))}\n")
     return DONE
 
 
-def _command(name: str, run: Callable[..., int], help_: str, epilogue: str, arguments: str = "SRC") -> App:
+def _command(name: str, run: Callable[..., int], help_: str, epilogue: str, arguments: str = "[SRC]") -> App:
     usage = f"lowkiq schedules {name} [OPTIONS] {arguments}"
     app = command_app(name, help_=f"{help_}{_SOURCES}", epilogue=epilogue, usage=usage)
     app.default(run)

@@ -12,9 +12,9 @@ from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
-from lowkiq_lambda.dashboard.undoing import undo_action, undoable_actions
+from lowkiq_lambda.dashboard.undoing import undo_action
 from lowkiq_lambda.operate.acts.bulk_actions import Changed
-from lowkiq_lambda.operate.acts.undoing import UndoableAction
+from lowkiq_lambda.operate.acts.undoing import UndoableAction, undoable_in_all
 from lowkiq_lambda.operate.presentation.formatting import selected
 from lowkiq_lambda.operate.presentation.queues import Paused
 from lowkiq_lambda.operate.queue_operations import QueueOperations
@@ -126,7 +126,8 @@ def delete_dead(context: RequestContext, params: JobIds) -> ChangedJobs:
 def undoable(context: RequestContext, params: NoParams) -> UndoableActions:
     """The actions on jobs that can be undone."""
     del params
-    return UndoableActions(actions={name: actions for name, actions in undoable_actions(context).items() if actions})
+    by_queue = undoable_in_all(context.app.core)
+    return UndoableActions(actions={name: actions for name, actions in by_queue.items() if actions})
 
 
 def undo(context: RequestContext, params: OneAction) -> UndoResult:

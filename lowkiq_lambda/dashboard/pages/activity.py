@@ -7,7 +7,7 @@ from starlette.responses import Response
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import no_queue
-from lowkiq_lambda.dashboard.undoing import undoable_actions
+from lowkiq_lambda.operate.acts.undoing import undoable_in_all
 from lowkiq_lambda.operate.inspect.activity import KEPT_FOR, OF_NO_QUEUE, read_activity
 from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.views.activity import KEPT
@@ -42,6 +42,6 @@ def _undoable(context: RequestContext) -> frozenset[str]:
     if context.visitor is None or not context.visitor.may_act:
         return frozenset()
     try:
-        return frozenset(action.id for actions in undoable_actions(context).values() for action in actions)
+        return frozenset(action.id for actions in undoable_in_all(context.app.core).values() for action in actions)
     except LowkiqError:
         return frozenset()

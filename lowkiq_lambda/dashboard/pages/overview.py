@@ -15,7 +15,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.needs import Looked
 from lowkiq_lambda.dashboard.numbers import numbers_of
 from lowkiq_lambda.dashboard.pages.parts import Columns, Sort, sort_of
-from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of
+from lowkiq_lambda.operate.presentation.trouble import Trouble, trouble_of, troubles_of
 from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.views.queues import Metrics, Quantiles, QueueOverview, Series
 
@@ -184,15 +184,15 @@ def _on_page(
     window = slice(part.begin, part.end)
     if sort.by or needs is None:
         return {"": sort.rows([_row(*each) for each in numbered], _COLUMNS)[window]}, {"": len(numbered)}
-    places = dict(reversed([(need.about, place) for place, need in enumerate(needs)]))
+    places = dict(reversed([(need.queue, place) for place, need in enumerate(needs)]))
+    troubles = troubles_of([queue for _, queue in numbered], needs)
 
     def place(number: int, queue: QueueOverview) -> tuple[Group, tuple[object, ...]]:
-        now, series, trouble = queue.now, queue.history.series, trouble_of(queue)
+        now, series, trouble = queue.now, queue.history.series, troubles[queue.name]
         if queue.mismatched:
             return "Look here", (-1, number)
-        is_bad = queue.name in places or trouble.severity != "quiet"
         works = now.due or now.in_flight or any(series.ended) or any(series.failed)
-        group: Group = "Look here" if is_bad else "At work" if works else "Quiet"
+        group: Group = "Look here" if trouble.words else "At work" if works else "Quiet"
         worst = (places.get(queue.name, len(needs)), trouble.rank, -now.lag, -now.in_flight, -now.length)
         return group, (GROUPS.index(group), *worst, number)
 

@@ -214,8 +214,8 @@ def _check(accounts: Sequence[Account], tokens: Sequence[Token], session_lifetim
         if len(account.name) > LONGEST_NAME:
             raise ConfigError(f"The account's name {account.name[:20]!r}… has more than {LONGEST_NAME} characters.")
     names = [*(account.name for account in accounts), *(token.name for token in tokens)]
-    if len({*names}) < len(names):
-        raise ConfigError(f"Two accounts or tokens of the dashboard have the same name: {', '.join(sorted(names))}.")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ConfigError(f"Two accounts or tokens of the dashboard have the same name: {', '.join(sorted(twice))}.")
     for one, other in combinations(accounts, 2):
         if passwords.are_same(one.password, other.password):
             raise _same_password(one, other)

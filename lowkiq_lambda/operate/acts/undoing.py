@@ -9,6 +9,7 @@ from typing import Final, cast, get_args
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendError
+from lowkiq_lambda.core import Core
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDO_SECONDS, ActionName, ShardSnapshot
 from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
@@ -63,11 +64,20 @@ class UndoableReply(ReplyShape, frozen=True):
 
 def undoable(reader: ShardReader) -> list[UndoableAction]:
     """The actions on ids of the queue that can be undone, the newest first. Raises BackendError."""
-    return [action for actions in undoable_of(reader, reader.shards).values() for action in actions]
+    return [action for actions in _undoable_of(reader, reader.shards).values() for action in actions]
 
 
-def undoable_of(reader: ShardReader, shards: Iterable[ShardRef]) -> dict[str, list[UndoableAction]]:
-    """The same of the shards of several queues, by the queue's name. Raises BackendError."""
+def undoable_in_all(core: Core) -> dict[str, list[UndoableAction]]:
+    """The same of each queue, by its name, but for those that were made with another declaration.
+
+    Two round trips, however many there are. Raises BackendError.
+    """
+    queues, _ = core.queues.all_current()
+    reader = ShardReader(core.backend, core.config.redis_retry_for)
+    return _undoable_of(reader, [shard for queue in queues.values() for shard in queue.shards])
+
+
+def _undoable_of(reader: ShardReader, shards: Iterable[ShardRef]) -> dict[str, list[UndoableAction]]:
     by_queue: dict[str, dict[str, UndoableAction]] = {}
     args: dict[ShardRef, Sequence[Argument]] = dict.fromkeys(_with_rows(shards), ())
     for queue_name, of_shard in reader.read(

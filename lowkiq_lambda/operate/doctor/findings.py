@@ -57,6 +57,11 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
     act: Act
 
+    @property
+    def queue(self) -> str:
+        """The queue that it is about; of other things `about`."""
+        return self.act.query.get("queue", self.about)
+
 
 class PromiseView(msgspec.Struct, frozen=True, kw_only=True):
     """A promise, and whether it holds here. `checks`: the findings that speak against it."""

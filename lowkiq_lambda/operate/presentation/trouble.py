@@ -1,10 +1,13 @@
 """Which queues somebody has to look at: worst first, by shares and by what stands still, never by a count alone."""
 
-from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
 from lowkiq_lambda.views.queues import QueueOverview
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.operate.doctor.findings import Need
 
 Severity: TypeAlias = Literal["act", "look", "quiet"]
 
@@ -35,6 +38,19 @@ def trouble_of(queue: QueueOverview) -> Trouble:
     A share of failures counts over the stretch of the overview. Due ids of a pause are trouble; a pause alone is not.
     """
     return min(_troubles(queue), key=lambda trouble: trouble.rank, default=Trouble("quiet"))
+
+
+def troubles_of(queues: Sequence[QueueOverview], needs: "Sequence[Need]") -> dict[str, Trouble]:
+    """The worst of each queue by its name, which is trouble, too, where `needs` (worst first) has the queue."""
+    first = {need.queue: need for need in reversed(needs)}
+    return {queue.name: _worse(trouble_of(queue), first.get(queue.name)) for queue in queues}
+
+
+def _worse(trouble: Trouble, need: "Need | None") -> Trouble:
+    if need is None:
+        return trouble
+    other = Trouble("act" if need.mark == "broken" else "look", trouble.words or need.check)
+    return min(trouble, other, key=lambda either: either.rank)
 
 
 def _troubles(queue: QueueOverview) -> Iterator[Trouble]:

@@ -128,7 +128,9 @@ end
 -- The id waits for another time: `at` before, `due` since.
 function UNDO.time(row)
   local id, at = row.id, call('ZSCORE', due, row.id)
-  if not at or tonumber(at) ~= tonumber(row.due) or call('HEXISTS', flight, id) == 1 then return 'ran meanwhile' end
+  if not at or call('HEXISTS', flight, id) == 1 then return 'ran meanwhile' end
+  -- A failure has moved it, or a pause alone.
+  if tonumber(at) ~= tonumber(row.due) then return 'changed since' end
   local t = read_trouble(id)
   if row.trouble then
     if row.trouble.blocked_since and not head_of(id, row.trouble) then return 'changed since' end
