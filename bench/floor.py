@@ -3,6 +3,7 @@
 No worker, no decoding, no threads, no retries, and nothing is measured to choose the size of the next claim.
 """
 
+import struct
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -59,7 +60,7 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int | bytes]) -> i
         jobs = len(claimed[1]) // 2
         drained += jobs
         number += 1
-        settled = ("claim", "0 0", jobs, 1, 0, 0, _NOTHING_NAMED)
+        settled = ("claim", "0 0", struct.pack(">dddd", jobs, 1, 0, 0), _NOTHING_NAMED)
         claimed = _call(client, "settle", shard, nonce, token, number, _TTL, _MERGE, *limits, *settled)[1]
     return drained
 

@@ -43,9 +43,10 @@ class NotOnPurpose(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is news."""
         values = [*(record.args or ()), *(record.exc_info or ())]
-        # An exit is logged by its text.
-        is_exit = InjectedInterruption.__name__ in record.getMessage()
-        return not is_exit and not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in values)
+        # An exit is logged by its text, and a failure by that of its error.
+        text = f"{record.getMessage()} {getattr(record, 'error', '')}"
+        is_injected = any(kind.__name__ in text for kind in (InjectedFailure, InjectedInterruption))
+        return not is_injected and not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in values)
 
 
 @contextmanager

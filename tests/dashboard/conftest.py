@@ -24,9 +24,15 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def app(server_url: str, clock: ManualClock) -> Iterator[Lowkiq]:
+def namespace() -> str | None:
+    """Of the app, where its tasks and processes must be the only ones on the server."""
+    return None
+
+
+@pytest.fixture
+def app(server_url: str, clock: ManualClock, namespace: str | None) -> Iterator[Lowkiq]:
     """An app without workers."""
-    app = Lowkiq(Config(redis_url=server_url, redis_timeout=1.0), clock=clock)
+    app = Lowkiq(Config(redis_url=server_url, redis_timeout=1.0, namespace=namespace), clock=clock)
     yield app
     close_app(app)
 

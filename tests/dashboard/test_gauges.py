@@ -12,6 +12,12 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.workers import declare
 
 
+@pytest.fixture
+def namespace(queue_name: str) -> str:
+    """One of the test alone."""
+    return queue_name
+
+
 def test_limits_are_told_with_their_use(app: Lowkiq, queue_name: str) -> None:
     """Those of code and those that were set at run time; a queue without any has no numbers."""
     declare(app, queue_name, FailingHandler(), max_running=3, rate=Rate(120, 60))

@@ -53,8 +53,8 @@ LOOKS: Final[Mapping[str, tuple[Look, int]]] = {
     "GET queues": (lambda _, browser: browser.get("/api/v1/queues"), 3),
     "GET errors": (lambda _, browser: browser.get("/api/v1/errors"), 6),
     "GET schedules": (lambda _, browser: browser.get("/api/v1/schedules"), 3),
-    # One for all queues and servers, one of what limits keep back, and one of all else.
-    "GET metrics": (lambda _, browser: browser.get("/metrics"), 3),
+    # One for all queues and servers, one of what limits keep back, one of all else, and one of open tasks.
+    "GET metrics": (lambda _, browser: browser.get("/metrics"), 4),
     "the search": (lambda _, browser: browser.get("/search?q=1"), 6),
     "the page of errors": (lambda _, browser: browser.get("/errors"), 6),
     "the page of schedules": (lambda _, browser: browser.get("/schedules"), 6),

@@ -19,6 +19,12 @@ ACT = Act(label="See the server", page="")
 
 
 @pytest.fixture
+def namespace(queue_name: str) -> str:
+    """One of the test alone."""
+    return queue_name
+
+
+@pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Need, ...]]:
     """What comes of each look; the last one comes again."""
     results: list[tuple[Need, ...]] = [()]

@@ -35,6 +35,12 @@ class WatchedQueue(NamedTuple):
 
 
 @pytest.fixture
+def namespace(queue_name: str) -> str:
+    """One of the test alone."""
+    return queue_name
+
+
+@pytest.fixture
 def watched(app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, clock: ManualClock) -> WatchedQueue:
     """The app's only queue, with the page of an operator."""
     return WatchedQueue(app, worker, handler, browser, clock)

@@ -125,11 +125,12 @@ def test_an_unknown_queue_is_refused(browser: Browser) -> None:
     assert 404 == browser.send("/actions/replay", {"queue": "nothing"}).status
 
 
-def test_a_filter_at_the_end_of_time_leads_there_without_it(kept: Any, browser: Browser) -> None:
-    """The page of runs is shown, and the form is empty."""
+def test_a_filter_behind_the_end_of_time_is_refused(kept: Any, browser: Browser) -> None:
+    """The page says so, and its replay has no such moment."""
     page = browser.get(f"/runs?queue={kept.queue_name}&until=99999999999999")
 
-    assert (200, True) == (page.status, f'/actions/replay?queue={kept.queue_name}"' in page.text)
+    assert (400, True) == (page.status, "is not a moment" in page.text)
+    assert f'/actions/replay?queue={kept.queue_name}"' in page.text
 
 
 def test_a_replay_that_fails_half_way_says_so(app: Lowkiq, kept: Any, browser: Browser) -> None:
