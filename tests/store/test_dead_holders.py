@@ -96,6 +96,7 @@ def test_what_was_abandoned_or_evicted_before_the_death_stays_without_suspicion(
         holder, claim = shard.take()
         assert ["a", "b"] == [*claim]
         holder.write([], "release")
+    assert ["evicted", "stopped"] == [recovered.how for recovered in shard.operator.recovered()]
 
 
 def test_a_death_that_is_told_twice_or_after_the_release_changes_nothing(shard: ClaimedShard) -> None:

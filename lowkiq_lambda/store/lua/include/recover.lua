@@ -14,7 +14,8 @@ local NAMED, NAME_BYTES = 10, 400
 
 local function how_it_ended(abandoned, holder)
   if not abandoned then return 'died' end
-  return holder:sub(1, 8) == 'evicted ' and 'evicted' or 'stopped'
+  -- The nonce of one whose process died after that has yet another word before it.
+  return holder:find('evicted ', 1, true) and 'evicted' or 'stopped'
 end
 
 local function kill_crashed(merge, id, t, record, entry, crashed, progress, dead_head)
