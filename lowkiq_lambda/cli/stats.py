@@ -106,10 +106,11 @@ def stats(  # noqa: PLR0913 - the options of a command line
     pause, looks = Event(), count()
     needs: Sequence[Need] = ()
     while True:
+        with loaded.operate.overview(worker=only) as overview:
+            there = [*overview.queues]
         if next(looks) % _SELDOM == 0:
             needs = _needs_of(loaded)
-        with loaded.operate.overview(worker=only) as overview:
-            queues = _by_trouble([*overview.queues], needs, only_trouble=only_trouble)
+        queues = _by_trouble(there, needs, only_trouble=only_trouble)
         _tell(queues, only_trouble=only_trouble, watch=watch, json=json)
         if not watch:
             return DONE
