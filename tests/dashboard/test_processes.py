@@ -25,6 +25,12 @@ SECRET = "o" * 20
 
 
 @pytest.fixture
+def namespace(queue_name: str) -> str:
+    """One of the test alone."""
+    return queue_name
+
+
+@pytest.fixture
 def sender(app: Lowkiq, queue_name: str, clock: ManualClock) -> HeartbeatSender:
     """A daemon with three threads, one of which runs five ids of a queue of the app."""
     declare(app, queue_name, print)
