@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 Params = ParamSpec("Params")
 
-PATIENCE: Final = 0.25
+PATIENCE: Final = 1.0
 """Seconds after which calls are sent without those of the other looks, as a look may wait for another one's lock."""
 
 AT_ONCE: Final = 100
