@@ -9,7 +9,6 @@ from threading import Barrier, Event, Lock, Thread
 from typing import Any
 
 import pytest
-from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_function import DrainFailed
@@ -22,6 +21,7 @@ from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive, stop_renewing
 from tests.kit.handlers import Notes, failing
 from tests.kit.looks import left_behind, look
+from tests.kit.sends import counted_sends
 from tests.kit.servers import Cluster, MakeServer, Server
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of, shard_of
@@ -164,20 +164,6 @@ def test_p5_an_event_that_comes_without_time_touches_nothing(
     assert "LOWKIQ_RESERVE keeps 3.0 of them back; give the function a longer timeout" in drain.logs[0]["message"]
 
 
-class Trips:
-    """Counts what is sent."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        send: Any = AbstractConnection.send_packed_command
-
-        def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
-            self.count += 1
-            send(connection, *args, **options)
-
-        monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
-
-
 def hold(app: Lowkiq, shard: Any) -> None:
     """As another process that died would."""
     app.core.backend.client.hset(shard.key("meta"), mapping={"until": FAR, "ttl": FAR, "nonce": "other"})
@@ -211,11 +197,11 @@ def test_p8_what_is_held_paused_or_empty_takes_one_round_trip(  # noqa: PLR0913,
     drain()
     worker.push_many(jobs_of("a"))
     obstacle(app, app.core.queues.agreed(worker).shards[0])
-    trips = Trips(monkeypatch)
+    trips = counted_sends(monkeypatch)
 
     result = drain(event)
 
-    assert (1, reason, []) == (trips.count, result["reason"], notes.batches)
+    assert (1, reason, []) == (len(trips), result["reason"], notes.batches)
 
 
 def test_what_others_hold_keeps_nobody_from_the_rest(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:

@@ -1,10 +1,8 @@
 """`lowkiq undo`: takes back the last change, or one by its id."""
 
 import json
-from typing import Any
 
 import pytest
-from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.operate.inspect.activity import read_activity
@@ -12,6 +10,7 @@ from tests.cli.conftest import ShopOfCommands, Type
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
 from tests.kit.looks import ids_of
+from tests.kit.sends import counted_sends
 from tests.kit.workers import declare, jobs_of
 
 
@@ -56,17 +55,10 @@ def test_the_last_change_of_many_queues_takes_few_round_trips(
     shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many for twenty queues as for one; one that was made with another declaration is looked at, too."""
-    trips = list[object]()
-    send: Any = AbstractConnection.send_packed_command
-
-    def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
-        trips.append(args)
-        send(connection, *args, **options)
-
     workers = [declare(shop.app, f"{shop.queue}-{number}", Notes()) for number in range(20)]
     workers[7].push("a")
     shop.run("delete", workers[7].queue_name, "a", "--yes")
-    monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
+    trips = counted_sends(monkeypatch)
     done = shop.run("undo", "--yes")
     assert "undone: 1 job" in done[1]
     assert len(trips) < len(workers)

@@ -3,10 +3,9 @@
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pytest
-from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import dashboard
@@ -16,6 +15,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import FailingHandler
+from tests.kit.sends import counted_sends
 from tests.kit.web import Browser
 from tests.kit.workers import declare
 
@@ -75,15 +75,7 @@ of queues without errors."""
 @pytest.fixture
 def trips(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each time that something is sent."""
-    trips = list[object]()
-    send: Any = AbstractConnection.send_packed_command
-
-    def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
-        trips.append(args)
-        send(connection, *args, **options)
-
-    monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
-    return trips
+    return counted_sends(monkeypatch)
 
 
 def opened(app: Lowkiq, queue_name: str, clock: ManualClock, **fields: object) -> Browser:

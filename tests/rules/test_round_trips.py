@@ -1,13 +1,11 @@
 """P8: few round trips, and a budget of commands for each job."""
 
-from typing import Any
-
 import pytest
-from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Config, Debounce, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
+from tests.kit.sends import counted_sends
 from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare
 
@@ -18,21 +16,19 @@ class Counted:
     def __init__(self, server: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
         # Claims of ten payloads at most, so that claims can be counted.
         self.app = Lowkiq(Config(redis_url=server.url, claim_payloads=10), clock=clock)
-        self.round_trips = 0
         self._server = server
-        send: Any = AbstractConnection.send_packed_command
+        self._uncounted = 0
+        self._sent = counted_sends(monkeypatch)
 
-        def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
-            # One for a command, and one for a pipeline of many.
-            self.round_trips += 1
-            send(connection, *args, **options)
-
-        monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
+    @property
+    def round_trips(self) -> int:
+        """Those of the app."""
+        return len(self._sent) - self._uncounted
 
     def commands(self, *names: str) -> int:
         """How many commands the server has run, those inside scripts too; only these where some are named."""
         stats = self._server.admin.info("commandstats")
-        self.round_trips -= 1
+        self._uncounted += 1
         return sum(one["calls"] for name, one in stats.items() if not names or name[8:] in names)
 
 

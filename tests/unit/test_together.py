@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from itertools import count
-from typing import Any
 
 import pytest
 import redis
-from redis.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
@@ -17,6 +15,7 @@ from lowkiq_lambda.store.server import together
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.pipelines import ask, send_each, stream, ungathered
 from lowkiq_lambda.store.server.together import Together, side_by_side
+from tests.kit.sends import counted_sends
 from tests.kit.servers import Cluster, FaultProxy, Server
 
 
@@ -32,15 +31,7 @@ def client(server: Server) -> Iterator[redis.Redis]:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each time that something is sent."""
-    sent = list[object]()
-    send: Any = AbstractConnection.send_packed_command
-
-    def note_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
-        sent.append(connection)
-        send(connection, *args, **options)
-
-    monkeypatch.setattr(AbstractConnection, "send_packed_command", note_and_send)
-    return sent
+    return counted_sends(monkeypatch)
 
 
 def echoes(client: redis.Redis, *words: str) -> list[bytes]:
