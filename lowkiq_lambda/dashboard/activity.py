@@ -26,7 +26,8 @@ _LONGEST_PATH: Final = 200
 
 
 def note(context: RequestContext, action: str, queue: str, target: str, changed: int, **others: object) -> None:
-    """Logs that the visitor applied `action` to `target` in a queue; `others`: further fields of the line."""
+    """Logs that the visitor applied `action` to `target` in a queue, and why; `others`: further fields of the line."""
+    others = _present({"reason": context.reason, **others})
     # Outside text is quoted, so that it cannot forge a line.
     fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
     _log(context, "%r: %s, queue %r, %s: %d changed", fields, others)
@@ -34,26 +35,20 @@ def note(context: RequestContext, action: str, queue: str, target: str, changed:
     _record(context, action, queue, target, by_step=changed, changed=others.get("in_all", changed), **of_action)
 
 
-def more(reason: str, action_id: str = "") -> dict[str, str]:
-    """The further fields of a line that are there."""
-    fields = {"action_id": action_id, "reason": reason.strip()}
-    return {name: value for name, value in fields.items() if value}
-
-
-def note_task(  # noqa: PLR0913, PLR0917 - a line of the log
-    context: RequestContext, action: str, task_id: str, name: str, changed: int, reason: str
-) -> None:
+def note_task(context: RequestContext, action: str, task_id: str, name: str, changed: int) -> None:
     """Logs that the visitor applied `action` to a task, how many of its items changed by that, and why."""
     fields = {"who": context.visitor_name, "action": action, "task": task_id, "task_name": name, "changed": changed}
-    _log(context, "%r: %s, task %s %r: %d changed", fields, more(reason))
-    _record(context, action, OF_NO_QUEUE, f"task {name!r} {task_id}", changed=changed, reason=reason.strip())
+    why = _present({"reason": context.reason})
+    _log(context, "%r: %s, task %s %r: %d changed", fields, why)
+    _record(context, action, OF_NO_QUEUE, f"task {name!r} {task_id}", changed=changed, **why)
 
 
 def note_process(context: RequestContext, order: str, process_id: str) -> None:
-    """Logs that the visitor has given a process an order."""
+    """Logs that the visitor has given a process an order, and why."""
     fields = {"who": context.visitor_name, "action": order, "process_id": process_id}
-    _log(context, "%r: %s, process %r", fields)
-    _record(context, order, OF_NO_QUEUE, f"process {process_id}", changed=1)
+    why = _present({"reason": context.reason})
+    _log(context, "%r: %s, process %r", fields, why)
+    _record(context, order, OF_NO_QUEUE, f"process {process_id}", changed=1, **why)
 
 
 def note_export(context: RequestContext, queue: str, target: str) -> None:
@@ -103,6 +98,10 @@ def _log(
     place = _place_of(context)
     words = "".join(f", {name} {value!r}" for name, value in {**more, **place}.items())
     logger.log(level, "%s%s", sentence % (*fields.values(),), words, extra={**fields, **more, **place})
+
+
+def _present(fields: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value != ""}
 
 
 def _place_of(context: RequestContext) -> dict[str, str]:

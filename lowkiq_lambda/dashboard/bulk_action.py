@@ -225,5 +225,5 @@ def _note(context: RequestContext, state: BulkActionState, after: BulkAction, fa
             state=status,
             in_all=state.before + after.changed,
             action_id=state.action_id,
-            **({"reason": state.reason} if state.reason else {}),
+            reason=state.reason or context.reason,
         )

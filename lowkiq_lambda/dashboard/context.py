@@ -28,6 +28,7 @@ from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.store.shard.backend import PATIENCE
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,12 @@ class RequestContext:
         """The fields of the form; empty without one."""
         form: Form = self.request.state.form
         return form
+
+    @property
+    def reason(self) -> str:
+        """Why the visitor acts, as the form or the call says it, for the activity log; empty without a reason."""
+        of_call: str = getattr(self.request.state, "reason", "")
+        return (of_call or self.form.get("reason", "")).strip()[:LONGEST_REASON]
 
     @property
     def body(self) -> bytes:

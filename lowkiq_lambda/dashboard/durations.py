@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lowkiq_lambda.store.shard.nodes import FOREVER
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _LONGEST: Final = 100 * 365 * 86_400
@@ -46,13 +47,15 @@ def seconds_of(text: str) -> float | None:
 
 def asked(query: Mapping[str, str]) -> dict[str, Any]:
     """What the template of the form needs, from the query of its page."""
-    fields = {name: query.get(name, "") for name in ("seconds", "length")}
+    fields = {name: query.get(name, "") for name in ("seconds", "length", "reason")}
     return {**fields, "wrong": wrong_length(query), "spans": _SPANS}
 
 
 def again(form: Mapping[str, str]) -> dict[str, str]:
     """The query of the page that shows a rejected duration again."""
-    return {"seconds": _OTHER, "length": form.get("length", "")[:_LONGEST_SHOWN]}
+    reason = form.get("reason", "")[:LONGEST_REASON]
+    fields = {"seconds": _OTHER, "length": form.get("length", "")[:_LONGEST_SHOWN]}
+    return {**fields, "reason": reason} if reason else fields
 
 
 def wrong_length(fields: Mapping[str, str]) -> str:

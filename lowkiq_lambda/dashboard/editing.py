@@ -51,8 +51,7 @@ def edit_payload(context: RequestContext, worker: type[Worker[Any]], edit: Paylo
         digest=edit.digest or old.digest,
         by=context.visitor_name,
     )
-    more = {"action_id": edited.action_id} if edited.action_id else {}
-    activity.note(context, "edit", name, f"payload {arrival} of {visible(job_id)}", 1, reason=reason, **more)
+    activity.note(context, "edit", name, f"payload {arrival} of {visible(job_id)}", 1, action_id=edited.action_id)
     return edited
 
 

@@ -64,27 +64,27 @@ def read_move(context: RequestContext, worker: type[Worker[Any]]) -> Move:
     return move_of(worker.queue_name, queries.reader.shards.layout, queries.shards())
 
 
-def begin(context: RequestContext, worker: type[Worker[Any]], to: int, reason: str) -> None:
+def begin(context: RequestContext, worker: type[Worker[Any]], to: int) -> None:
     """Begin a move, or go on with the one that leads there. Raises ValueError for the number, and LowkiqError."""
     resharding = context.app.operate(worker).resharding()
     before = resharding.layout
     begun = resharding.begin(to)
     if begun.epoch != before.epoch:
         way = f"from {begun.before} to {begun.after} shards"
-        activity.note(context, "reshard", worker.queue_name, way, begun.after, reason=reason)
+        activity.note(context, "reshard", worker.queue_name, way, begun.after)
     _carry(context, worker)
 
 
-def go_on(context: RequestContext, worker: type[Worker[Any]], reason: str) -> None:
+def go_on(context: RequestContext, worker: type[Worker[Any]]) -> None:
     """Go on with the move for some seconds, if there is one. Raises LowkiqError."""
     layout = context.app.operate(worker).resharding().layout
     if layout.is_moving:
         way = f"goes on from {layout.before} to {layout.after} shards"
-        activity.note(context, "reshard", worker.queue_name, way, layout.after, reason=reason)
+        activity.note(context, "reshard", worker.queue_name, way, layout.after)
     _carry(context, worker)
 
 
-def turn_round(context: RequestContext, worker: type[Worker[Any]], reason: str) -> bool:
+def turn_round(context: RequestContext, worker: type[Worker[Any]]) -> bool:
     """Turn the move round, if there is one; False if a group was under way for too long. Raises LowkiqError."""
     resharding = context.app.operate(worker).resharding()
     before = resharding.layout
@@ -92,7 +92,7 @@ def turn_round(context: RequestContext, worker: type[Worker[Any]], reason: str) 
     context.app.core.queues.of(worker).doubt()
     if turned.epoch != before.epoch and turned.is_returning:
         way = f"turned round, from {turned.before} to {turned.after} shards"
-        activity.note(context, "reshard", worker.queue_name, way, turned.after, reason=reason)
+        activity.note(context, "reshard", worker.queue_name, way, turned.after)
     return turned.is_returning or not turned.is_moving
 
 

@@ -28,17 +28,16 @@ def give(context: RequestContext, process_id: str, order: Literal["quiet", "stop
     return is_known
 
 
-def cancel_task(context: RequestContext, task_id: str, reason: str, *, running: bool) -> Progress:
+def cancel_task(context: RequestContext, task_id: str, *, running: bool) -> Progress:
     """Cancels the task, and writes that to the activity log; how far the task has come by then.
 
     `running`: what runs for it alone is asked to stop. Raises NoSuchTask, and ReasonMissing.
     """
     task = context.app.tasks.get(task_id)
     counts = task.progress().counts
-    need_reason(reason, counts["enqueued"] + counts["running"] * running)
+    need_reason(context.reason, counts["enqueued"] + counts["running"] * running)
     task.cancel(SECONDS, running=running)
     progress = task.progress()
-    activity.note_task(
-        context, "cancel", task_id, progress.name, progress.counts["cancelled"] - counts["cancelled"], reason
-    )
+    cancelled = progress.counts["cancelled"] - counts["cancelled"]
+    activity.note_task(context, "cancel", task_id, progress.name, cancelled)
     return progress

@@ -23,6 +23,7 @@ from lowkiq_lambda.operate.presentation.formatting import (
     utc,
     visible,
 )
+from lowkiq_lambda.views.activity import LONGEST_REASON
 
 WIDTH: Final = 1_000
 HEIGHT: Final = 100
@@ -40,6 +41,7 @@ def templates() -> Environment:
     filters = (short, exact, duration, exact_seconds, size, rate, iso, utc, quoted, visible, plain, ago, pause)
     html = (area, breakable, number_html, duration_html, with_code)
     environment.filters |= {each.__name__: each for each in (*filters, *html)}
+    environment.globals["longest_reason"] = LONGEST_REASON
     return environment
 
 

@@ -20,6 +20,5 @@ def undo_action(context: RequestContext, action_id: str) -> tuple[str, Undone]:
     if action.act in EDITS and not (context.visitor and context.visitor.may_edit):
         raise PermissionError(NOT_ALLOWED)
     undone = context.app.operate(worker).undo(action_id)
-    more = {"action_id": undone.action_id} if undone.action_id else {}
-    activity.note(context, "undo", name, f"{action.act} {action_id}", undone.restored, **more)
+    activity.note(context, "undo", name, f"{action.act} {action_id}", undone.restored, action_id=undone.action_id)
     return name, undone

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
-from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
+from lowkiq_lambda.dashboard.api.requests import Act, JobIds, QueueAct, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.dashboard.undoing import undo_action
@@ -22,23 +22,15 @@ from lowkiq_lambda.views.activity import need_reason
 from lowkiq_lambda.views.processes import Process
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Pause(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A pause; without `seconds` it has no end."""
 
-    queue: QueueName
     seconds: Annotated[float, Meta(gt=0, le=1e9)] | msgspec.UnsetType = msgspec.UNSET
 
 
-class WholeQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A queue."""
-
-    queue: QueueName
-
-
-class Holder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Holder(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The holder of a shard, identified by its token."""
 
-    queue: QueueName
     shard: Annotated[int, Meta(ge=0, le=2**31)]
     token: Annotated[int, Meta(ge=0, le=2**53)]
 
@@ -62,7 +54,7 @@ class ChangedJobs(msgspec.Struct, frozen=True):
     paused: int
 
 
-class OneAction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OneAction(Act, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An action, by its id."""
 
     id: Annotated[str, Meta(min_length=1, max_length=100, description="The `action_id` of a response.")]
@@ -153,7 +145,7 @@ def pause(context: RequestContext, params: Pause) -> Paused:
     return Paused(paused=True, until=None if seconds is None else until)
 
 
-def resume(context: RequestContext, params: WholeQueue) -> Paused:
+def resume(context: RequestContext, params: QueueAct) -> Paused:
     """Resume the queue if it is paused."""
     worker = worker_named(context, params.queue)
     paused = sum(shard.is_paused for shard in context.app.operate(worker).shards())
@@ -179,12 +171,11 @@ def _to_chosen(
     worker = worker_named(context, params.queue)
     need_reason(params.reason, len(params.ids))
     changed = act(context.app.operate(worker))
-    more = activity.more(params.reason, changed.action_id)
-    activity.note(context, action, params.queue, selected(params.ids), int(changed), **more)
+    activity.note(context, action, params.queue, selected(params.ids), int(changed), action_id=changed.action_id)
     return ChangedJobs(int(changed), changed.action_id or None, changed.undoable, changed.paused)
 
 
-class ProcessParams(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessParams(Act, frozen=True, kw_only=True):
     """One process."""
 
     id: Annotated[str, Meta(min_length=1, max_length=1_000, description="The id of a process, as listed.")]

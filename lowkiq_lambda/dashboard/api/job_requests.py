@@ -78,6 +78,5 @@ def _noted(
     except RequestsFull as error:
         raise ApiError(HTTPStatus.CONFLICT, "requests_full", str(error)) from error
     changed = len(answer.at_once) + len(answer.in_flight)
-    more = activity.more(params.reason, answer.action_id)
-    activity.note(context, action, params.queue, selected(params.ids), changed, **more)
+    activity.note(context, action, params.queue, selected(params.ids), changed, action_id=answer.action_id)
     return answer

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard import activity
-from lowkiq_lambda.dashboard.api.actions import WholeQueue
-from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
+from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.jobs.rate import Rate
@@ -22,10 +21,9 @@ class RateParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     per: Annotated[float, Meta(ge=0.1, le=1e9)]
 
 
-class LimitsParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LimitsParams(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of a queue. Null: no such limit. A limit that is absent stays as it is."""
 
-    queue: QueueName
     max_running: Annotated[int, Meta(ge=1, le=100_000)] | UnsetType | None = UNSET
     rate: RateParams | UnsetType | None = UNSET
 
@@ -49,7 +47,7 @@ def set_limits(context: RequestContext, params: LimitsParams) -> LimitsResponse:
     return _response(context, worker)
 
 
-def reset(context: RequestContext, params: WholeQueue) -> LimitsResponse:
+def reset(context: RequestContext, params: QueueAct) -> LimitsResponse:
     """Have the limits that code declares count again."""
     worker = worker_named(context, params.queue)
     context.app.operate(worker).limits.reset()

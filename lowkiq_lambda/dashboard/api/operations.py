@@ -81,7 +81,9 @@ class Operation:
 
     def _respond(self, context: RequestContext) -> Response:
         try:
-            response = self.run(context, self._params_of(context))
+            params = self._params_of(context)
+            context.request.state.reason = getattr(params, "reason", "")
+            response = self.run(context, params)
         except ApiError as error:
             return context.refuse(error.status, error.sentence, error.code)
         except ReasonMissing as error:

@@ -193,12 +193,22 @@ class MorgueFilter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_updated_at: TimeBound | UnsetType = UNSET
 
 
-class JobIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Jobs of one queue by their ids. More than 100 need a `reason`."""
+class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that changes what others work with."""
+
+    reason: Reason = ""
+
+
+class QueueAct(Act, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A queue."""
 
     queue: QueueName
+
+
+class JobIds(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs of one queue by their ids. More than 100 need a `reason`."""
+
     ids: Ids
-    reason: Reason = ""
 
 
 def worker_named(context: RequestContext, name: str) -> type[Worker[Any]]:

@@ -3,31 +3,20 @@
 from http import HTTPStatus
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.dashboard import moving
 from lowkiq_lambda.dashboard.api.operations import ApiError
-from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
+from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.views.activity import Reason
 
 
-class Reshard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Reshard(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue, and the number of shards that it is to have."""
 
-    queue: QueueName
     shards_count: Annotated[int, Meta(ge=1, le=MAX_SHARDS, description="The new number of shards.")]
-    reason: Reason = ""
-
-
-class TurnRound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A queue that is on its way to another number of shards."""
-
-    queue: QueueName
-    reason: Reason = ""
 
 
 def state(context: RequestContext, params: QueueParams) -> moving.Move:
@@ -42,7 +31,7 @@ def reshard(context: RequestContext, params: Reshard) -> moving.Move:
     """
     worker = worker_named(context, params.queue)
     try:
-        moving.begin(context, worker, params.shards_count, params.reason)
+        moving.begin(context, worker, params.shards_count)
     except (BackendError, QueueMismatch):
         raise
     except LowkiqError as error:
@@ -50,14 +39,14 @@ def reshard(context: RequestContext, params: Reshard) -> moving.Move:
     return moving.read_move(context, worker)
 
 
-def turn_round(context: RequestContext, params: TurnRound) -> moving.Move:
+def turn_round(context: RequestContext, params: QueueAct) -> moving.Move:
     """Turn a move round: the groups that have moved walk back, after two minutes of rest.
 
     It may be asked for where nothing is left to do.
     """
     worker = worker_named(context, params.queue)
     try:
-        is_turned = moving.turn_round(context, worker, params.reason)
+        is_turned = moving.turn_round(context, worker)
     except (BackendError, QueueMismatch):
         raise
     except LowkiqError as error:

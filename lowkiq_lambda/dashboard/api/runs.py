@@ -121,8 +121,7 @@ def replay(context: RequestContext, params: RunsReplay) -> Replayed:
     except ValueError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{error}.") from error
     if not params.dry_run:
-        target, more = f"runs from {since:.0f} to {until:.0f}", activity.more(params.reason)
-        activity.note(context, "replay", params.queue, target, replayed.written, **more)
+        activity.note(context, "replay", params.queue, f"runs from {since:.0f} to {until:.0f}", replayed.written)
     return replayed
 
 

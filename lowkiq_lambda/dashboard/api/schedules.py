@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from lowkiq_lambda.base.errors import DeclarationError, NoSuchEntry
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError
-from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
+from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
 from lowkiq_lambda.declare.worker import Worker
@@ -42,17 +42,15 @@ class EntryParams(msgspec.Struct, frozen=True, kw_only=True):
     name: EntryName
 
 
-class OneEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OneEntry(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A schedule entry."""
 
-    queue: QueueName
     name: EntryName
 
 
-class SeveralEntries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SeveralEntries(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All schedule entries of a queue, or those of the `names`."""
 
-    queue: QueueName
     names: Annotated[list[EntryName], Meta(min_length=1, max_length=1_000)] | UnsetType = UNSET
 
 
@@ -172,7 +170,7 @@ def _known() -> Iterator[None]:
         raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, str(error)) from error
 
 
-class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NewEntry(OneEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An entry to make, or to put in place of the one of its name that was made at run time before.
 
     Give one of `cron`, `every` and `at`. `cron`: an expression of five fields, or six with seconds first, in the zone
@@ -181,8 +179,6 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     default, also where an entry is replaced.
     """
 
-    queue: QueueName
-    name: EntryName
     id: Annotated[str, Meta(min_length=1, description="The id of the job.")]
     cron: Annotated[str, Meta(max_length=LONGEST_TEXT)] | UnsetType = UNSET
     every: Seconds | UnsetType = UNSET
@@ -207,7 +203,7 @@ def put(context: RequestContext, params: NewEntry) -> OneEntryResponse:
     """
     worker = worker_named(context, params.queue)
     values = {field: value for field, value in msgspec.structs.asdict(params).items() if value is not UNSET}
-    del values["queue"], values["name"]
+    del values["queue"], values["name"], values["reason"]
     try:
         if isinstance(params.at, str):
             values["at"] = _moment(params.at)

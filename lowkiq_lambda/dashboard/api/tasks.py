@@ -148,7 +148,7 @@ def cancel(context: RequestContext, params: CancelParams) -> TaskResponse:
     Jobs that are not deleted within seconds are deleted within minutes, by a daemon or tick.
     """
     with known():
-        return TaskResponse.of(cancel_task(context, params.id, params.reason, running=params.running))
+        return TaskResponse.of(cancel_task(context, params.id, running=params.running))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard import activity
-from lowkiq_lambda.dashboard.api.actions import Pause, WholeQueue
+from lowkiq_lambda.dashboard.api.actions import Pause
 from lowkiq_lambda.dashboard.api.operations import ApiError
-from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
+from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.queues import Paused
@@ -42,7 +42,7 @@ class TenantPause(Pause, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tenant: TenantName
 
 
-class OneTenant(WholeQueue, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OneTenant(QueueAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tenant of a queue."""
 
     tenant: TenantName

@@ -134,7 +134,6 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         is_large=state.is_large,
         reason=request.reason,
         lacks_reason=state.lacks_reason,
-        longest_reason=LONGEST_REASON,
         pace=request.pace,
         orders=ORDER_WORDS if request.act == "requeue" else {},
         tried=tried,

@@ -11,7 +11,6 @@ from lowkiq_lambda.dashboard.editing import NOT_ALLOWED, NotSeen, PayloadEdit, e
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.operate.acts.editing import EditRefused
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
-from lowkiq_lambda.views.activity import LONGEST_REASON
 
 _MOST = 20
 """Payloads on the page."""
@@ -57,7 +56,6 @@ def ask(context: RequestContext) -> Response:
         name=shown_id(job_id),
         forms=forms,
         more=len(listed) - len(forms),
-        longest_reason=LONGEST_REASON,
     )
 
 

@@ -20,7 +20,6 @@ from lowkiq_lambda.operate.presentation.payload_json import payload_json
 from lowkiq_lambda.schedules.entry import OPTIONS, ScheduleEntry
 from lowkiq_lambda.schedules.times import Times, parse_times
 from lowkiq_lambda.schedules.zones import zone_of
-from lowkiq_lambda.views.activity import LONGEST_REASON
 
 FIELDS: Final = ("name", "id", "kind", "times", "tz", "payload", "reason")
 NOT_AT_RUN_TIME: Final = "Code declares this entry, so only code changes it."
@@ -91,8 +90,7 @@ def act(context: RequestContext) -> Response:
         return _form(context, worker, fields, replaced, wrong={error.field: str(error)}, status=400)
     except DeclarationError as error:
         return _form(context, worker, fields, replaced, wrong={"": str(error)}, status=400)
-    reason = fields["reason"].strip()[:LONGEST_REASON]
-    times = {entry.times.kind: entry.times.text, **({"reason": reason} if reason else {})}
+    times = {entry.times.kind: entry.times.text}
     activity.note(context, "put", worker.queue_name, target(entry.name), 1, job=entry.id, **times)
     return context.redirect("schedule", queue=worker.queue_name, name=entry.name)
 
@@ -113,7 +111,6 @@ def _form(
         fields=fields,
         is_new=replaced is None,
         is_hidden=replaced is not None and not _is_seen(context, replaced),
-        longest_reason=LONGEST_REASON,
         **{"wrong": {}, "tried": None, **more},
     )
 

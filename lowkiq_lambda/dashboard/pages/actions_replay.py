@@ -11,7 +11,7 @@ from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.jobs.keep_runs import KeepRuns
 from lowkiq_lambda.operate.presentation.formatting import visible
 from lowkiq_lambda.operate.presentation.moments import moment_of
-from lowkiq_lambda.views.activity import LONGEST_REASON, lacks_reason
+from lowkiq_lambda.views.activity import lacks_reason
 from lowkiq_lambda.views.runs import RunOutcome
 
 if TYPE_CHECKING:
@@ -49,9 +49,8 @@ def act(context: RequestContext) -> Response:
     except ValueError:
         return _form(context, context.form)
     note = f"runs from {arguments['since']:.0f} to {arguments['until']:.0f}"
-    reason = context.form.get("reason", "").strip()[:LONGEST_REASON]
     try:
-        if not reason and (missing := lacks_reason(reason, queue.replay(**arguments, dry_run=True).ids)):
+        if not context.reason and (missing := lacks_reason("", queue.replay(**arguments, dry_run=True).ids)):
             return context.refuse(400, f"Nothing was changed. {missing}")
         replayed = queue.replay(**arguments)
     except (ValueError, OverflowError) as error:
@@ -59,7 +58,7 @@ def act(context: RequestContext) -> Response:
         activity.note(context, "replay", worker.queue_name, f"{note}, which failed", 0)
         fields = {name: context.form.get(name, "") for name in _FIELDS}
         return _page(context, queue, worker.queue_name, ReplayForm(fields, wrong=visible(str(error).removesuffix("."))))
-    activity.note(context, "replay", worker.queue_name, note, replayed.written, **activity.more(reason))
+    activity.note(context, "replay", worker.queue_name, note, replayed.written)
     return _page(context, queue, worker.queue_name, ReplayForm({}, selected=replayed), is_done=True)
 
 
@@ -118,6 +117,5 @@ def _page(  # noqa: PLR0913 - the parts of the page
         wrong=form.wrong,
         is_done=is_done,
         lacks_reason="" if form.selected is None else lacks_reason("", form.selected.ids),
-        longest_reason=LONGEST_REASON,
         outcomes=get_args(RunOutcome),
     )

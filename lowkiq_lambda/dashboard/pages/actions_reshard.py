@@ -9,7 +9,6 @@ from lowkiq_lambda.base.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.dashboard import moving
 from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.declare.declaring import MAX_SHARDS
-from lowkiq_lambda.views.activity import LONGEST_REASON
 
 _ACTS: Final = ("begin", "go on", "turn round")
 _NOT_MOVING: Final = "Nothing to do: the queue is not on its way to another number of shards."
@@ -28,13 +27,12 @@ def act(context: RequestContext) -> Response:
         return context.refuse(404, NO_QUEUE)
     if do not in _ACTS:
         return context.refuse(400, NO_ACTION)
-    reason = form.get("reason", "").strip()[:LONGEST_REASON]
     try:
         if do == "begin":
-            moving.begin(context, worker, count_in(form), reason)
+            moving.begin(context, worker, count_in(form))
         elif do == "go on":
-            moving.go_on(context, worker, reason)
-        elif not moving.turn_round(context, worker, reason):
+            moving.go_on(context, worker)
+        elif not moving.turn_round(context, worker):
             return _page(context, form, wrong=moving.BUSY, status=409)
     except ValueError as error:
         return _page(context, form, wrong=str(error), status=400)
@@ -84,7 +82,6 @@ def _page(context: RequestContext, fields: Mapping[str, str], *, wrong: str = ""
         count=count,
         ids=sum(shard.length + shard.morgue_length for shard in shards),
         wrong=wrong,
-        longest_reason=LONGEST_REASON,
     )
 
 

@@ -61,9 +61,7 @@ def act(context: RequestContext) -> Response:
         return context.refuse(400, wrong)
     action = do if do == "cancel" else f"{do}_job"
     changed = len(answer.at_once) + len(answer.in_flight)
-    activity.note(
-        context, action, worker.queue_name, selected([job_id]), changed, **activity.more("", answer.action_id)
-    )
+    activity.note(context, action, worker.queue_name, selected([job_id]), changed, action_id=answer.action_id)
     return context.redirect("job", queue=worker.queue_name, id=job_id)
 
 

@@ -51,6 +51,7 @@ def ask(context: RequestContext) -> Response:
         fields={**dict.fromkeys(_FIELDS, ""), **typed} if typed else _fields(limits),
         wrong=_wrong(typed) if typed else "",
         declared=worker,
+        reason=context.query.get("reason", ""),
     )
 
 
@@ -70,7 +71,7 @@ def act(context: RequestContext) -> Response:
     typed = {name: form.get(name, "").strip() for name in _FIELDS}
     if _wrong(typed):
         again = {name: value[:_LONGEST] for name, value in typed.items()}
-        return context.redirect("actions/limits", queue=queue, do="set", **again)
+        return context.redirect("actions/limits", queue=queue, do="set", reason=context.reason, **again)
     most, rate = _most(typed["permits"]), _rate(typed["ids"], typed["per"])
     limits.set(max_running=most, rate=rate)
     activity.note(context, "set limits", queue, change_words({"max_running": most, "rate": rate}), shards)

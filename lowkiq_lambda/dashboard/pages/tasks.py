@@ -21,7 +21,7 @@ from lowkiq_lambda.operate.inspect.error_groups import what_is_alike
 from lowkiq_lambda.operate.presentation.formatting import duration, quoted, short, visible
 from lowkiq_lambda.store.server.together import Together, side_by_side
 from lowkiq_lambda.tasks.views import STATUSES, Item, Progress, Status, TaskPage, TaskSummary
-from lowkiq_lambda.views.activity import LONGEST_REASON, ReasonMissing, lacks_reason
+from lowkiq_lambda.views.activity import ReasonMissing, lacks_reason
 
 ENDED: Final = {
     "completing": "Nothing to do: all items of the task have ended.",
@@ -123,7 +123,6 @@ def ask(context: RequestContext) -> Response:
         task=task,
         sentence=_why_not(task),
         lacks_reason=lacks_reason("", number),
-        longest_reason=LONGEST_REASON,
     )
 
 
@@ -131,8 +130,7 @@ def act(context: RequestContext) -> Response:
     """Cancels the task, and redirects to it."""
     task_id = context.form.get("id", "")
     try:
-        reason = context.form.get("reason", "").strip()[:LONGEST_REASON]
-        cancel_task(context, task_id, reason, running=context.form.get("running") == "1")
+        cancel_task(context, task_id, running=context.form.get("running") == "1")
     except NoSuchTask:
         return context.refuse(404, NO_TASK)
     except ReasonMissing as error:
