@@ -80,7 +80,7 @@ def numbers_of(
             title="From when ids were due until a drain claimed them, over the last 30 to 60 minutes, in all queues",
             kind="duration",
             value=waited.p95 if waited else None,
-            note=f"p50 {duration(waited.p50)}" if waited else "nothing yet",
+            note=f"p50 {duration(waited.p50)}" if waited else "nothing in the last hour",
             is_red=waited is not None and waited.p95 >= lag_limit,
             line=lines[2],
         ),

@@ -147,7 +147,7 @@ class Quantiles(msgspec.Struct, frozen=True):
 
 
 class DayTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """A day of a queue, from its midnight in UTC (`at`, Unix seconds): how many ids ended and failed, and the times.
+    """A day or some days of a queue, from a midnight in UTC on (`at`, Unix seconds): how many ids ended and failed.
 
     `took`: how long batches took, `waited`: how long the first id of each had been due; None if nothing was performed.
     """
@@ -177,8 +177,8 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     """The recent work of a queue. Rates are ids in a second, the mean of the last half minute.
 
     `took`: how long batches took, `waited`: how long the first id of each had been due when it began; both of the
-    last hour or half of it, None if nothing was performed. `days`: with the span "30d" its days, each with its own
-    percentiles, the oldest first, if the app keeps them (`Config.history_days`).
+    last hour or half of it, None if nothing was performed. `days`: with the spans "72h" and "30d" their days, each
+    with its own percentiles, the oldest first, if the app keeps them (`Config.history_days`). `of_days`: they together.
     """
 
     series: Series
@@ -187,6 +187,7 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     took: Quantiles | None
     waited: Quantiles | None
     days: list[DayTimes] = []
+    of_days: DayTimes | None = None
 
 
 class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):

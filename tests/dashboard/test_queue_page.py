@@ -1,6 +1,7 @@
 """The page of one queue: its numbers, its chart, its tabs, its shards and its pause."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from lowkiq_lambda import BatchJob, Lowkiq, Rate, Rejected, Worker
 from lowkiq_lambda.dashboard.pages import queue_page
 from lowkiq_lambda.operate.inspect.activity import record_action
+from lowkiq_lambda.settings.protocols import SettledEvent
+from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.activity import ActivityEntry
 from tests.dashboard.conftest import MakeBrowser
@@ -183,3 +186,18 @@ def test_many_errors_are_not_counted_for_a_page_of_numbers(
     app.drain()
 
     assert "2 ids failed last, too many to count them here." in browser.get(f"/queue?queue={queue_name}").words
+
+
+def test_the_times_say_which_stretch_they_are_of(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """P9: an empty hour is no empty span; a long span has the days that are kept."""
+    address = f"/queue?queue={worker.queue_name}&span=72h"
+    assert "Wait p50 · p95, last hour nothing performed" in browser.get(address).words
+
+    recorder, at = Recorder(app.core.backend, 30), app.core.clock.time() - 86_400.0
+    past: dict[str, Any] = {"counts": {"done": 1}, "took": [1.0], "waited": [1.0]}
+    recorder.note(SettledEvent(queue_name=worker.queue_name, shard=0, token=1, at=at, **past))
+    recorder.flush()
+
+    words = browser.get(address).words
+    day = datetime.fromtimestamp(at, UTC).date().isoformat()
+    assert (True, False) == (f"Wait p50 · p95, since {day} " in words, "nothing performed" in words)

@@ -1,4 +1,4 @@
-"""Why somebody acts: each call of the API that changes something takes a reason, each form asks for one; all keep it."""
+"""Why somebody acts: each call of the API that changes something takes a reason, each form asks for it; all keep it."""
 
 import json
 from typing import Any

@@ -291,6 +291,12 @@ def test_days_have_their_own_percentiles(make_app: MakeApp, queue_name: str, clo
     assert today.took is not None
     assert today.waited is not None
     assert (10.0, 0.1, 0.2) == pytest.approx((before.took.p95, today.took.p95, today.waited.p95), rel=0.15)
+    together = history_of(app, "72h").of_days
+    assert together == past.of_days
+    assert together is not None
+    assert together.took is not None
+    assert (midnight - 86_400, 12, 4) == (together.at, together.ended, together.failed)
+    assert (0.1, 10.0) == pytest.approx((together.took.p50, together.took.p95), rel=0.3)
     assert 120 == len(past.series.ended)
     assert sum(past.series.ended) >= 9
     key = DAYS.key(queue_name, midnight)
@@ -300,4 +306,4 @@ def test_days_have_their_own_percentiles(make_app: MakeApp, queue_name: str, clo
     silent.note(settled(queue_name, midnight, {"done": 1}, [1.0], [1.0]))
     silent.flush()
     assert 0 == app.core.backend.client.exists(key)
-    assert [] == history_of(app).days
+    assert ([], None) == (history_of(app).days, history_of(app).of_days)

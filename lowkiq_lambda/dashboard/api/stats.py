@@ -67,7 +67,7 @@ def history(context: RequestContext, params: HistoryParams) -> QueueHistory:
     """How many ids ended, and how many failed, in each step of the span, with rates and the times of batches.
 
     Ended is what was done, or refused.
-    `took` and `waited` are of the last 30 to 60 minutes, whatever the span.
+    `took` and `waited` are of the last 30 to 60 minutes, whatever the span; `of_days` has those of kept days.
     """
     with context.app.operate.overview(params.span, worker_named(context, params.queue)) as overview:
         (queue,) = overview.queues

@@ -43,9 +43,10 @@ def windows(span: Span, now: float) -> list[Window]:
     if not isinstance(value, str) or value not in SPANS:
         raise ValueError(f"span must be one of {', '.join(SPANS)}, not {span!r}.")
     kind, length, step = SPANS[span]
+    reaches = {SECONDS: RECENT, TIMES: TIMES.window, kind: length, **({DAYS: length} if length > DAYS.window else {})}
     return [
         (resolution, number)
-        for resolution, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
+        for resolution, reach in reaches.items()
         # A little further back, as the last point shown ended a while ago.
         for number in range(
             int((now - reach - step - UNWRITTEN) // resolution.window), int(now // resolution.window) + 1
@@ -68,13 +69,15 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
     ends_at = written_at // kind.step * kind.step
     recent_to = written_at // SECONDS.step * SECONDS.step
     recent = _series(arrays, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
+    days = _days(arrays)
     return QueueHistory(
         series=_series(arrays, kind, ends_at - length, ends_at, step),
         ended_rate=sum(recent.ended) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
         took=_quantiles(times := _arrays_of(arrays, TIMES), 0),
         waited=_quantiles(times, BUCKETS),
-        days=[_day(number, data) for number, data in _days(arrays)],
+        days=[_day(number, data) for number, data in days],
+        of_days=_day(days[0][0], *[data for _, data in days]) if days else None,
     )
 
 
@@ -149,9 +152,11 @@ def _days(arrays: Windows) -> list[tuple[int, bytes]]:
     return sorted((number, data) for (kind, number), data in arrays.items() if kind is DAYS)
 
 
-def _day(number: int, stored: bytes) -> DayTimes:
-    data = _filled(stored, DAY_OUTCOMES + 2 * BUCKETS)
-    outcomes, times = _counters(data, 0, DAY_OUTCOMES), [data[_COUNTER * DAY_OUTCOMES :]]
+def _day(number: int, *stored: bytes) -> DayTimes:
+    """The day of this number, or days from it on."""
+    filled = [_filled(each, DAY_OUTCOMES + 2 * BUCKETS) for each in stored]
+    outcomes = [*map(sum, zip(*(_counters(data, 0, DAY_OUTCOMES) for data in filled), strict=True))]
+    times = [data[_COUNTER * DAY_OUTCOMES :] for data in filled]
     return DayTimes(
         at=float(number * DAYS.window),
         ended=sum(outcomes[::2]),
