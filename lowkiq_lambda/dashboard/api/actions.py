@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
-from lowkiq_lambda.dashboard.api.requests import Act, JobIds, QueueAct, worker_named
+from lowkiq_lambda.dashboard.api.requests import JobIds, QueueAct, ReasonedAct, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.orders import NO_PROCESS, give
 from lowkiq_lambda.dashboard.undoing import undo_action
@@ -54,7 +54,7 @@ class ChangedJobs(msgspec.Struct, frozen=True):
     paused: int
 
 
-class OneAction(Act, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OneAction(ReasonedAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An action, by its id."""
 
     id: Annotated[str, Meta(min_length=1, max_length=100, description="The `action_id` of a response.")]
@@ -175,7 +175,7 @@ def _to_chosen(
     return ChangedJobs(int(changed), changed.action_id or None, changed.undoable, changed.paused)
 
 
-class ProcessParams(Act, frozen=True, kw_only=True):
+class ProcessParams(ReasonedAct, frozen=True, kw_only=True):
     """One process."""
 
     id: Annotated[str, Meta(min_length=1, max_length=1_000, description="The id of a process, as listed.")]

@@ -193,13 +193,13 @@ class MorgueFilter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_updated_at: TimeBound | UnsetType = UNSET
 
 
-class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReasonedAct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that changes what others work with."""
 
     reason: Reason = ""
 
 
-class QueueAct(Act, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QueueAct(ReasonedAct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A queue."""
 
     queue: QueueName
