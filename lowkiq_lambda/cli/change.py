@@ -7,10 +7,24 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.changing import All, Choice, DryRun, Id, JobChange, Json, change, change_app, dry_run
+from lowkiq_lambda.cli.changing import (
+    All,
+    Choice,
+    DryRun,
+    Id,
+    JobChange,
+    Json,
+    Rate,
+    Start,
+    change,
+    change_app,
+    dry_run,
+    pace_words,
+)
 from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
 from lowkiq_lambda.cli.parts import flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
+from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions
 
 RUN_NOW: Final = JobChange("run_now", "Make due now", "waiting for a later time in", "made due")
 KILL: Final = JobChange("kill", "Send to the morgue", "waiting after a failure in", "killed")
@@ -21,11 +35,17 @@ DELETE_DEAD: Final = JobChange("delete_dead", "Delete for good", "in the morgue 
 
 run_now: Final = change_app(
     "run-now",
-    "Make jobs of QUEUE that wait for a later time due now, in their order: retries, and delayed jobs.\n",
+    """Make jobs of QUEUE that wait for a later time due now, in their order: retries, and delayed jobs.
+
+With --rate each id gets a time of its own: the first is due now, and so many in each second. An id that is due by its \
+turn in any case keeps its time.
+""",
     """  A job that would be retried in an hour:
     lowkiq run-now SyncOrder 17
   All whose last error was a timeout, in a script:
     lowkiq run-now SyncOrder --error timeout --yes
+  The same, ten of them in a second, and before that how many and until when:
+    lowkiq run-now SyncOrder --error timeout --rate 10 --dry-run
 """,
     more=FILTERS,
 )
@@ -79,9 +99,11 @@ CHANGE: Final = ChangeOptions()
 
 
 @run_now.default
-def run_jobs_now(queue: QueueName, /, *ids: Id, options: ChangeOptions = CHANGE) -> int:
+def run_jobs_now(
+    queue: QueueName, /, *ids: Id, rate: Rate = None, start: Start = None, options: ChangeOptions = CHANGE
+) -> int:
     """Run now; the exit code."""
-    return _change(queue, RUN_NOW, ids, options)
+    return _change(queue, RUN_NOW, ids, options, {"rate": rate, "start": start})
 
 
 @kill.default
@@ -114,9 +136,12 @@ def delete_jobs(
     return _change(queue, DELETE_DEAD if morgue else DELETE, ids, options)
 
 
-def _change(queue: str, words: JobChange, ids: Sequence[str], options: ChangeOptions) -> int:
-    from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, prepare
+def _change(
+    queue: str, words: JobChange, ids: Sequence[str], options: ChangeOptions, pace: RequeueOptions | None = None
+) -> int:
+    from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, prepare
     from lowkiq_lambda.operate.acts.chosen_ids import deletion
+    from lowkiq_lambda.operate.acts.requeueing import timed
     from lowkiq_lambda.store.shard.nodes import FAR
 
     search = options.search.words
@@ -132,9 +157,16 @@ def _change(queue: str, words: JobChange, ids: Sequence[str], options: ChangeOpt
     runner = named_queue.operate.runner
     try:
         action = prepare(runner, words.act, chosen_ids=ids or None, filter=id_filter, whole_list=options.all_)
-    except WholeListError as error:
+        action = timed(runner, action, pace) if pace else action
+    except ValueError as error:
         raise ConfigError(str(error)) from error
-    choice = Choice(", ".join(search), reason=options.act.reason, json=options.json)
+
+    def once_agreed(action: BulkAction) -> BulkAction:
+        # People take their time: the first is due when they have answered.
+        return timed(runner, action, pace) if pace else action
+
+    rate = pace.get("rate") if pace else None
+    choice = Choice(", ".join(search), pace_words(rate), reason=options.act.reason, json=options.json)
     if options.dry_run:
         return dry_run(named_queue, words, action, choice)
-    return change(named_queue, words, action, yes=options.act.yes, choice=choice)
+    return change(named_queue, words, action, yes=options.act.yes, choice=choice, once_agreed=once_agreed)

@@ -14,7 +14,7 @@ from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note, reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import NamedQueue
 from lowkiq_lambda.jobs.job import NEVER_FAILED, JobView
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS, ActionName
@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]
 DryRun: TypeAlias = Annotated[bool, flag("Print how many jobs it would change, and the first ids; change nothing.")]
+Rate: TypeAlias = Annotated[
+    float | None,
+    Parameter(
+        converter=number(0, 1_000_000, is_least_allowed=False),
+        help="Ids that become due in a second; else all at once.",
+    ),
+]
+Start: TypeAlias = Annotated[
+    float | None,
+    Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
+]
 Json: TypeAlias = Annotated[bool, flag("Write act, queue, changed, examined, dry_run and the first ids as JSON.")]
 
 _ENDING: Final = """
@@ -75,7 +86,7 @@ class Choice(NamedTuple):
 class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     """A change as JSON: how many ids of the `queue` it has `changed`, of so many that it `examined`.
 
-    `paused`: those that did not change, as they are paused.
+    `paused`: those that did not change, as they are paused. `last_due`: with a rate, by when the last is due.
     Of a dry run `changed` is what it would change, and `ids` are the first of these; `is_all`: no more were counted.
     """
 
@@ -84,6 +95,7 @@ class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
     examined: int
     paused: int = 0
+    last_due: float | None = None
     dry_run: bool = False
     is_all: bool = True
     ids: list[str] = []
@@ -114,21 +126,21 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     from lowkiq_lambda.operate.acts.bulk_actions import count
 
     until = SystemClock.monotonic() + _COUNT_FOR
-    number, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
-    if not number:
+    found, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
+    if not found:
         if choice.json:
             write_json(ChangeView(act=words.act, queue=queue.name, changed=0, examined=action.total))
         else:
             say(f"there are no jobs {words.where} {queue.name}")
         return DONE
-    jobs = f"{_jobs(number)}{'' if is_all else ', or more,'}"
+    jobs = f"{_jobs(found)}{'' if is_all else ', or more,'}"
     ids = action.chosen or ()
     listed = f" ({_listed(ids, len(ids))})" if ids else ""
     where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
     if action.beyond_undo:
         remark(f"only the last {UNDOABLE_IDS:,} jobs of a shard, or fewer, can be undone: export the others first")
     is_agreed = yes or agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json)
-    reason = reason_for(number, choice.reason, is_all=is_all, yes=yes, aside=choice.json) if is_agreed else None
+    reason = reason_for(found, choice.reason, is_all=is_all, yes=yes, aside=choice.json) if is_agreed else None
     if reason is None:
         (remark if choice.json else say)(NOTHING)
         return NOT_APPLIED
@@ -153,17 +165,19 @@ def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: C
             ChangeView(
                 act=words.act,
                 queue=queue.name,
-                changed=number,
+                changed=found,
                 examined=action.total,
                 dry_run=True,
                 is_all=is_all,
                 ids=[*ids],
+                last_due=action.last_due(found),
             )
         )
         return NOT_APPLIED
     more = "" if is_all else ", or more,"
-    listed = f": {_listed(ids, number)}" if ids else ""
-    say(f"{_jobs(number)}{more} {words.where} {queue.name} would be {words.told}{listed}; nothing was changed")
+    listed = f": {_listed(ids, found)}" if ids else ""
+    told = f"{words.told}{_last_due(action, found)}"
+    say(f"{_jobs(found)}{more} {words.where} {queue.name} would be {told}{listed}; nothing was changed")
     return NOT_APPLIED
 
 
@@ -214,12 +228,21 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice
             choice.reason,
             action_id=last.action_id,
         )
-    view = ChangeView(act=words.act, queue=queue.name, changed=last.changed, examined=last.handled, paused=last.paused)
+    view = ChangeView(
+        act=words.act,
+        queue=queue.name,
+        changed=last.changed,
+        examined=last.handled,
+        paused=last.paused,
+        last_due=last.result.last_due,
+    )
     if last.paused:
         remark(f"{_jobs(last.paused)} {'is' if last.paused == 1 else 'are'} paused, and did not change")
+    if last.sooner:
+        remark(f"{_jobs(last.sooner)} {'is' if last.sooner == 1 else 'are'} due sooner, and did not change")
     _tell_of_undo(last, interactive=not yes)
     if action.chosen is not None and last.changed < action.total:
-        has_others = last.changed + last.paused < action.total
+        has_others = last.turns + last.paused < action.total
         others = f": the others are not {words.where} {queue.name}{_or_stay(action)}" if has_others else ""
         if choice.json:
             write_json(view)
@@ -231,7 +254,7 @@ def _carry_out(queue: NamedQueue, words: JobChange, action: "BulkAction", choice
         write_json(view)
         return DONE
     examined = f", of {last.handled:,} that were examined" if choice.filter else ""
-    say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last)}")
+    say(f"{words.told} {_jobs(last.changed)}{examined}{_last_due(last, last.turns)}")
     return DONE
 
 
@@ -250,7 +273,7 @@ def _tell_of_undo(action: "BulkAction", *, interactive: bool) -> None:
 
 def _so_far(words: JobChange, action: "BulkAction") -> str:
     terms = action.terms
-    start = "" if terms is None or terms.rate is None else f" with --start {terms.due_at(action.changed):.3f}"
+    start = "" if terms is None or terms.rate is None else f" with --start {terms.due_at(action.turns):.3f}"
     return f"{words.told} {_jobs(action.changed)}; the same command{start} goes on"
 
 
@@ -259,10 +282,9 @@ def _or_stay(action: "BulkAction") -> str:
     return ", or stay for a newer payload" if is_strict else ""
 
 
-def _last_due(action: "BulkAction") -> str:
-    if action.terms is None or action.terms.rate is None or not action.changed:
-        return ""
-    return f", the last of them due at {moment(action.terms.due_at(action.changed - 1))}"
+def _last_due(action: "BulkAction", changed: int) -> str:
+    at = action.last_due(changed)
+    return "" if at is None else f", the last of them due by {moment(at)}"
 
 
 def _remark_running(queue: NamedQueue, words: JobChange, ids: Sequence[str]) -> None:
@@ -273,6 +295,11 @@ def _remark_running(queue: NamedQueue, words: JobChange, ids: Sequence[str]) -> 
         if running := len(queue.operate.in_flight.fetch(ids[:_LOOKED_UP])):
             run = f"{running:,} of them {'runs' if running == 1 else 'run'} now, and nothing changes what runs"
             remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {queue.name}")
+
+
+def pace_words(rate: float | None) -> str:
+    """The rate, behind what is asked and noted."""
+    return "" if rate is None else f", {rate:g} a second"
 
 
 def _jobs(number: int) -> str:

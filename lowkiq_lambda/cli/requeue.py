@@ -7,11 +7,25 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.errors import ConfigError
-from lowkiq_lambda.cli.changing import LISTED, NAMED, All, ChangeView, Choice, DryRun, Id, JobChange, change, change_app
+from lowkiq_lambda.cli.changing import (
+    LISTED,
+    NAMED,
+    All,
+    ChangeView,
+    Choice,
+    DryRun,
+    Id,
+    JobChange,
+    Rate,
+    Start,
+    change,
+    change_app,
+    pace_words,
+)
 from lowkiq_lambda.cli.codes import NOT_APPLIED
 from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
 from lowkiq_lambda.cli.output import say, write_json
-from lowkiq_lambda.cli.parts import flag, number
+from lowkiq_lambda.cli.parts import flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions, RequeueOrder
 from lowkiq_lambda.operate.presentation.formatting import visible
@@ -27,7 +41,6 @@ ORDERS
                 of its id waits or is in flight
   last          behind all payloads of its id
 {FILTERS}"""
-_MOST: Final = 1_000_000
 REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
 
 
@@ -63,18 +76,9 @@ def requeue(  # noqa: PLR0913 - the options of a command line
     *ids: Id,
     all_: All = False,
     search: SearchOptions = SEARCH,
-    rate: Annotated[
-        float | None,
-        Parameter(
-            converter=number(0, _MOST, is_least_allowed=False),
-            help="Ids that become due in a second; else all at once.",
-        ),
-    ] = None,
+    rate: Rate = None,
     order: Annotated[RequeueOrder, Parameter(help="The place of the payloads among those that wait.")] = "score",
-    start: Annotated[
-        float | None,
-        Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
-    ] = None,
+    start: Start = None,
     dry_run: DryRun = False,
     act: ActOptions = ACT,
     json: Annotated[
@@ -103,8 +107,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
 
-    pace = "" if rate is None else f", {rate:g} a second"
-    choice = Choice(", ".join(words), pace, reason=act.reason, json=json)
+    choice = Choice(", ".join(words), pace_words(rate), reason=act.reason, json=json)
     return change(named_queue, REQUEUE, action, yes=act.yes, choice=choice, once_agreed=once_agreed)
 
 

@@ -36,7 +36,7 @@ _RETRY_FOR: Final = 2.0
 
 
 class RequeuePace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """In which order ids of the morgue come back, and how many in a second; None: all at once.
+    """In which order ids come back, and how many in a second; None: all at once.
 
     `not_before`: when the first is due at the earliest (Unix seconds), if earlier steps gave later times to others.
     """
@@ -119,7 +119,7 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         terms = self.action.terms
         if terms is None:
             return self.pace
-        return RequeuePace(order=terms.order, rate=terms.rate, not_before=terms.due_at(self.action.changed))
+        return RequeuePace(order=terms.order, rate=terms.rate, not_before=terms.due_at(self.action.turns))
 
     @property
     def target(self) -> str:
@@ -145,6 +145,8 @@ class BulkActionResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     undoable: Count = 0
     paused: Count = 0
     """Ids that it did not change, as they are paused."""
+    last_due: float | None = None
+    """With a rate: by when the last of them is due."""
     is_short: bool = False
     """Whether the action changed fewer ids than expected."""
 

@@ -5,9 +5,9 @@ from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.jobs.job import JobView
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.bulk_actions import Changed
+from lowkiq_lambda.operate.acts.bulk_actions import Changed, count, prepare
 from lowkiq_lambda.operate.acts.chosen_ids import act_on, carry_on, chosen, count_wanted, deletion
-from lowkiq_lambda.operate.acts.requeueing import begin_waiting
+from lowkiq_lambda.operate.acts.requeueing import begin_waiting, timed
 from lowkiq_lambda.operate.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.operate.inspect.job_list import JobListReader, PageTerms, check_filtered, unknown_order
 from lowkiq_lambda.operate.inspect.jobs import JobReader
@@ -97,15 +97,33 @@ class WaitingIds:
         choice = chosen(ids, filter, everything=everything)
         return act_on(self._runner, deletion(choice.filter), choice)
 
-    def run_now(
+    def run_now(  # noqa: PLR0913 - a choice, and a pace
         self,
         ids: Iterable[object] | None = None,
         *,
         filter: Wanted | None = None,  # noqa: A002 - it is one
         everything: bool = False,
+        rate: float | None = None,
+        start: float | None = None,
+        dry_run: bool = False,
     ) -> Changed:
-        """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number."""
-        return act_on(self._runner, "run_now", chosen(ids, filter, everything=everything))
+        """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number.
+
+        With a `rate`, at most so many of them are due in each second from now on, or from `start` (Unix seconds); an id that is due by its turn in any case keeps its time and is not counted. With `dry_run` nothing changes: it
+        returns how many wait for a later time, and by when the last would be due. Raises ValueError for bad
+        terms.
+        """
+        choice = chosen(ids, filter, everything=everything)
+        action = prepare(self._runner, "run_now", chosen_ids=choice.ids, filter=choice.filter)
+        paced = timed(self._runner, action, {"rate": rate, "start": start})
+        if not dry_run:
+            return carry_on(self._runner, paced)
+        if paced.chosen is None:
+            number, _ = count(self._runner, paced, lambda: True)
+        else:
+            now = self._runner.reader.backend.now(self._runner.reader.shards[0])
+            number = sum(now < job.due_at < FAR for job in self.fetch(paced.chosen))
+        return Changed(number, last_due=paced.last_due(number))
 
     def requeue(
         self,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.base.errors import BackendError
-from lowkiq_lambda.operate.acts.bulk_actions import steps
+from lowkiq_lambda.operate.acts.bulk_actions import prepare, steps
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOrder
-from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, begin_waiting
+from lowkiq_lambda.operate.acts.requeueing import RequeuePreview, begin, begin_waiting, timed
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.journal import read_journals
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
@@ -405,3 +405,75 @@ def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
     desk.queue.morgue.requeue(["a", "b"], rate=1, start=start)
 
     assert [start, start + 1] == sorted(due_times(desk, "ab"))
+
+
+def test_retries_of_one_error_come_back_at_a_rate(make_desk: MakeDesk) -> None:
+    """Over all shards so many are due in a second; a dry run tells the same, and an undo gives each its time again."""
+    desk = make_desk({"shards_count": 3})
+    desk.push([{"id": f"later-{n}", "delay": 7_200 + n} for n in range(30)])
+    desk.push([{"id": "other", "delay": 7_200}])
+    ids, filter_ = [f"later-{n}" for n in range(30)], {"prefix": "later-"}
+    now, before = desk.clock.time(), due_times(desk, [*ids, "other"])
+
+    planned = desk.queue.waiting.run_now(filter=filter_, rate=4, dry_run=True)
+    unchanged = due_times(desk, [*ids, "other"])
+    done = desk.queue.waiting.run_now(filter=filter_, rate=4)
+
+    assert (30, now + 30 / 4, "", before) == (planned, planned.last_due, planned.action_id, unchanged)
+    assert (30, now + 30 / 4, 30) == (done, done.last_due, done.undoable)
+    assert [now + n / 4 for n in range(1, 31)] == sorted(due_times(desk, ids))
+    assert [now + 7_200] == due_times(desk, ["other"])
+    assert 30 == desk.queue.undo(done.action_id).restored
+    assert before == due_times(desk, [*ids, "other"])
+
+
+def test_a_paced_run_now_puts_nothing_off(desk: Desk) -> None:
+    """An id that is due by its turn keeps its time, and leaves no row to undo; the same call again changes nothing."""
+    desk.push([{"id": job_id, "delay": delay} for job_id, delay in (("a", 1), ("b", 2), ("c", 900), ("d", 901))])
+    now = desk.clock.time()
+
+    planned = desk.queue.waiting.run_now(["a", "c", "nobody"], rate=0.1, dry_run=True)
+    done = desk.queue.waiting.run_now(everything=True, rate=0.1, start=now + 1.5)
+    again = desk.queue.waiting.run_now(everything=True, rate=0.1, start=now + 1.5)
+
+    assert (2, now + 20) == (planned, planned.last_due)
+    assert [now + 1, now + 2, now + 21.5, now + 31.5] == due_times(desk, "abcd")
+    assert (2, now + 31.5, 2) == (done, done.last_due, done.undoable)
+    assert (0, now + 31.5, "") == (again, again.last_due, again.action_id)
+
+
+def test_a_paced_run_now_goes_on_at_its_rate_and_leaves_paused_ids(make_desk: MakeDesk) -> None:
+    """Calls of one action share one row of times; an id that is paused takes no turn of it."""
+    desk = make_desk({"shards_count": 1})
+    desk.push([{"id": f"{n:04}", "delay": 7_200 + n} for n in range(1_100)])
+    desk.queue.pause_jobs(["0003"])
+    now = desk.clock.time()
+    desk.before("run_now", lambda: desk.clock.advance(5), calls=2)
+
+    done = desk.queue.waiting.run_now(everything=True, rate=8)
+
+    ids = [f"{n:04}" for n in range(1_100) if n != 3]
+    assert (1_099, 1) == (done, done.paused)
+    assert [now + n / 8 for n in range(1, 1_100)] == due_times(desk, ids)
+
+
+def test_a_paced_run_now_that_is_made_twice_moves_nothing_twice(desk: Desk) -> None:
+    """Two who go on from one state, over more than one call, give each id one time."""
+    desk.push([{"id": f"{n:04}", "delay": 7_200} for n in range(1_100)])
+    runner = desk.queue.runner
+    action = timed(runner, prepare(runner, "run_now"), {"rate": 8})
+    first, ids = [*steps(runner, action)][-1], [f"{n:04}" for n in range(1_100)]
+    times = due_times(desk, ids)
+
+    again = [*steps(runner, action)][-1]
+
+    assert (1_100, 0, 1_100) == (first.changed, again.changed, again.sooner)
+    assert times == due_times(desk, ids)
+
+
+def test_a_start_of_run_now_needs_a_rate(desk: Desk) -> None:
+    """And a rate is above 0."""
+    with pytest.raises(ValueError, match="A start needs a rate"):
+        desk.queue.waiting.run_now(everything=True, start=5.0)
+    with pytest.raises(ValueError, match="cannot work"):
+        desk.queue.waiting.run_now(everything=True, rate=0)

@@ -20,7 +20,7 @@ from lowkiq_lambda.dashboard.bulk_action import (
     unpack,
 )
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.pages.requeue_options import pace_of, with_pace
+from lowkiq_lambda.dashboard.pages.requeue_options import PACED, pace_of, with_pace
 from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
@@ -160,7 +160,7 @@ def _unconfirmed(state: BulkActionState, typed_queue: str, reason: str) -> str:
 
 def _paced(context: RequestContext, runner: ActionRunner, state: BulkActionState) -> BulkActionState:
     """The action on the terms of the form, which count from its first step on. Raises ValueError, BackendError."""
-    if state.action.begun or state.action.act != "requeue":
+    if state.action.begun or state.action.act not in PACED:
         return state
     pace = pace_of(context.form, state.pace)
     return msgspec.structs.replace(state, pace=pace, action=with_pace(runner, state.action, pace))
@@ -185,13 +185,14 @@ def _outcome(context: RequestContext, state: BulkActionState) -> BulkActionResul
     action, ids = state.action, state.action.chosen
     # With a filter the expected number is unknown.
     is_short = not action.changed or (ids is None and action.changed < action.total and not action.filter.narrows)
-    left = len(ids) - action.changed if ids is not None and action.changed else 0
+    left = len(ids) - action.turns if ids is not None and action.changed else 0
     return BulkActionResult(
         queue=state.queue,
         act=action.act,
         back=state.back,
         changed=state.changed,
         action_id=action.result.action_id,
+        last_due=action.result.last_due,
         undoable=action.result.undoable,
         paused=action.paused,
         left=max(left - action.paused, 0),

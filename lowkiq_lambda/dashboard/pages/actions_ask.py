@@ -24,7 +24,7 @@ from lowkiq_lambda.dashboard.context import NO_ACTION, NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, queue_of
 from lowkiq_lambda.dashboard.pages.filters import FIELDS, wanted_by
-from lowkiq_lambda.dashboard.pages.requeue_options import ORDER_WORDS, DryRun, pace_of, with_pace
+from lowkiq_lambda.dashboard.pages.requeue_options import ORDER_WORDS, PACED, DryRun, pace_of, with_pace
 from lowkiq_lambda.dashboard.pages.requeue_options import dry_run as requeue_dry_run
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.payload_search import check_payload_search
@@ -136,6 +136,7 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
         lacks_reason=state.lacks_reason,
         pace=request.pace,
         orders=ORDER_WORDS if request.act == "requeue" else {},
+        has_rate=request.act in PACED,
         tried=tried,
         state=pack(key, state),
         # The browser cannot go back to the response of a form.

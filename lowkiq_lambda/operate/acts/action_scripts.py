@@ -75,7 +75,7 @@ class ActionScript:
     """A script, and the arguments that only this script takes.
 
     `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of
-    `kill_delayed`, `undo` and of the two of requeueing end with what the action itself says.
+    `kill_delayed`, `undo`, `run_now` and of the two of requeueing end with what the action itself says.
     """
 
     script: str
@@ -119,7 +119,7 @@ class PauseReply(ReplyShape, frozen=True):
 def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName, ActionScript]:
     """The script of each action; `morgue_limits`: ids, bytes and seconds that the morgue keeps."""
     return {
-        "run_now": ActionScript("run_now", _due_times),
+        "run_now": ActionScript("run_now", lambda _snapshot, _changed: ()),
         "kill": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "failed", ""]),
         "kill_delayed": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "later"]),
         "unblock": ActionScript("unblock", lambda _snapshot, _changed: ["retry", *morgue_limits]),
@@ -136,8 +136,3 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
         "pause_jobs": ActionScript("pause_jobs", lambda _snapshot, _changed: ()),
         "resume_jobs": ActionScript("resume_jobs", lambda _snapshot, _changed: ()),
     }
-
-
-def _due_times(snapshot: ShardSnapshot, changed: int) -> Sequence[Argument]:
-    """The time before the next due times: one tick for each id, so that the last of all is due just now."""
-    return [snapshot.at - (snapshot.waiting - changed) * TICK, TICK, int(changed == 0)]

@@ -11,7 +11,7 @@ from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
-from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE, UNDOABLE_IDS, ActionName, ShardSnapshot
+from lowkiq_lambda.operate.acts.action_scripts import TICK, UNDOABLE, UNDOABLE_IDS, ActionName, ShardSnapshot
 from lowkiq_lambda.operate.acts.requeue_terms import AT_ONCE, RequeueTerms
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter, filter_ids
 from lowkiq_lambda.operate.inspect.id_ranges import (
@@ -45,18 +45,23 @@ class Changed(int):
 
     `undo(action_id)` takes the action back, for ten minutes; `undoable` of its ids can be. Both are empty if none can.
     `paused`: how many more it has left as they are, because somebody has paused them (`pause_jobs`).
+    `last_due`: with a rate, by when the last of them is due (Unix seconds); else None.
     """
 
     action_id: str
     undoable: int
     paused: int
+    last_due: float | None
 
-    def __new__(cls, changed: int, action_id: str = "", undoable: int = 0, paused: int = 0) -> Self:
+    def __new__(
+        cls, changed: int, action_id: str = "", undoable: int = 0, paused: int = 0, last_due: float | None = None
+    ) -> Self:
         """So many, of the action with this id."""
         self = super().__new__(cls, changed)
         self.action_id = action_id if undoable else ""
         self.undoable = undoable
         self.paused = paused
+        self.last_due = last_due
         return self
 
 
@@ -94,7 +99,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """An action on the ids that were `chosen`, or, if that is None, on those of the queue that the filter wants.
 
     `total`: about how many ids will be looked at; `handled`: how many were; `changed`: how many it has changed;
-    `paused`: how many it has left, as they are paused.
+    `paused`: how many it has left, as they are paused; `sooner`: as they are due by their turn in any case.
     """
 
     act: ActionName
@@ -114,11 +119,12 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     handled: Count = 0
     changed: Count = 0
     paused: Count = 0
+    sooner: Count = 0
     begun: bool = False
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
     terms: RequeueTerms | None = None
-    """Of requeueing: in which order, and how fast; None: as they were, and all at once."""
+    """Of requeueing and `run_now`: in which order, and how fast; None: as they were, and all at once."""
     error: bytes = b""
     """Of `kill_delayed`: the error that ids get in the morgue, as it is stored."""
     action_id: str = ""
@@ -136,7 +142,18 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     @property
     def result(self) -> Changed:
         """How many ids it has changed, and how many of them can be undone."""
-        return Changed(self.changed, self.action_id, self.undoable + self.undoable_here, self.paused)
+        undoable = self.undoable + self.undoable_here
+        return Changed(self.changed, self.action_id, undoable, self.paused, self.last_due(self.turns))
+
+    @property
+    def turns(self) -> int:
+        """How many ids have had their turn at its rate."""
+        return self.changed + self.sooner
+
+    def last_due(self, turns: int) -> float | None:
+        """By when the last of so many is due, if it has a rate."""
+        paced = self.terms if turns and self.terms and self.terms.rate is not None else None
+        return None if paced is None else paced.due_at(turns - 1)
 
     @property
     def beyond_undo(self) -> bool:
@@ -252,9 +269,10 @@ def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
         action.pending,
         action.changed_here,
         action.resume,
-        *_more(action),
+        *_more(action, snapshot),
         action_id=action.action_id,
     )
+    words = [*done.words.values()]
     return msgspec.structs.replace(
         action,
         pending=action.pending[done.finished :],
@@ -263,17 +281,24 @@ def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
         # An id that is half done was looked at.
         handled=action.handled + done.finished + bool(done.resume) - bool(action.resume),
         changed=action.changed + done.changed,
-        paused=action.paused + sum(word == "paused" for word in done.words.values()),
+        paused=action.paused + words.count("paused"),
+        sooner=action.sooner + words.count("sooner"),
         undoable_here=done.undoable,
     )
 
 
-def _more(action: BulkAction) -> Sequence[Argument]:
+def _more(action: BulkAction, snapshot: ShardSnapshot) -> Sequence[Argument]:
     """The arguments of this action alone."""
     if action.act == "requeue":
         return AT_ONCE if action.terms is None else action.terms.arguments(action.changed)
     if action.act == "requeue_waiting" and action.terms is not None:
         return action.terms.times(action.changed)
+    if action.act == "run_now":
+        if action.terms is not None:
+            return [*action.terms.times(action.turns), 0]
+        # One tick for each id, so that the last of all is due just now.
+        first_at = snapshot.at - (snapshot.waiting - action.changed_here - 1) * TICK
+        return [first_at, TICK, int(action.changed_here == 0)]
     return [action.error] if action.act == "kill_delayed" else ()
 
 

@@ -1,4 +1,4 @@
-"""How dead ids come back: in which order, and how many in a second."""
+"""How ids come back: in which order, and how many in a second."""
 
 from typing import Annotated, Final, Literal, TypeAlias, TypedDict, get_args
 
@@ -44,5 +44,5 @@ class RequeueTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return [self.order, *self.times(position)]
 
     def times(self, position: int) -> list[Argument]:
-        """When the id at that position is due, and the seconds between two: what requeue_waiting.lua is told."""
+        """When the id at that position is due, and the seconds between two: what requeue_waiting.lua and run_now.lua are told."""
         return [repr(self.due_at(position)), repr(self.step)]

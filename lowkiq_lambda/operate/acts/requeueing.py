@@ -61,7 +61,11 @@ def begin(
 
 
 def timed(runner: ActionRunner, action: BulkAction, options: RequeueOptions) -> BulkAction:
-    """The requeue on these terms, before its first step. Raises ValueError, BackendError."""
+    """A requeue or `run_now` on these terms, before its first step. Raises ValueError, BackendError."""
+    if action.act == "run_now" and options.get("rate") is None:
+        if options.get("start") is not None:
+            raise ValueError("A start needs a rate.")
+        return action
     reader, start = runner.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -72,7 +76,8 @@ def timed(runner: ActionRunner, action: BulkAction, options: RequeueOptions) -> 
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, not {terms['order']!r}.")
     if terms["order"] == "last" and runner.merge == "latest":
         raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
-    return _with_terms(action, terms)
+    paced = _with_terms(action, terms)
+    return _a_step_later(paced) if action.act == "run_now" and start is None else paced
 
 
 def begin_waiting(runner: ActionRunner, ids: Iterable[object] | None, id_filter: IdFilter, rate: float) -> BulkAction:
@@ -81,9 +86,13 @@ def begin_waiting(runner: ActionRunner, ids: Iterable[object] | None, id_filter:
     action = prepare(runner, "requeue_waiting", chosen_ids=chosen_ids, filter=id_filter, whole_list=True)
     # The first is due after the look at each shard: what is due later than that is left alone.
     looked_at = max((snapshot.at for snapshot in action.snapshots), default=0.0)
-    timed = _with_terms(action, {"order": "score", "rate": rate, "start": looked_at})
-    terms = timed.terms and msgspec.structs.replace(timed.terms, start=looked_at + timed.terms.step)
-    return msgspec.structs.replace(timed, terms=terms)
+    return _a_step_later(_with_terms(action, {"order": "score", "rate": rate, "start": looked_at}))
+
+
+def _a_step_later(action: BulkAction) -> BulkAction:
+    """The first is due after now, so that the same act again finds each id at its turn."""
+    terms = action.terms and msgspec.structs.replace(action.terms, start=action.terms.due_at(1))
+    return msgspec.structs.replace(action, terms=terms)
 
 
 def _with_terms(action: BulkAction, terms: Mapping[str, object]) -> BulkAction:
