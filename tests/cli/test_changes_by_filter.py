@@ -165,3 +165,25 @@ def test_a_dry_run_of_a_requeue_names_the_first_ids_and_counts_all(shop: ShopOfC
     assert (7, "and 115 more") == (len(lines), lines[5])
     assert "120 ids would wait again, 0 would not; nothing was changed" == lines[6]
     assert (0, 120) == (done[0], done[1].changed)
+
+
+def test_retries_of_an_error_come_back_at_a_rate(shop: ShopOfCommands, retried: type[Worker]) -> None:
+    """A dry run says by when the last is due; so does the change, and the activity has the rate."""
+    search = ("run-now", retried.queue_name, "--error", "is broken", "--rate", "0.5")
+    before = [job.due_at for job in shop.app.operate(retried).waiting.fetch(["a1", "b1", "fresh"])]
+
+    code, sentence, _ = shop.run(*search, "--dry-run")
+    planned = view(shop.run(*search, "--dry-run", "--json"))[1]
+    unchanged = [job.due_at for job in shop.app.operate(retried).waiting.fetch(["a1", "b1", "fresh"])]
+    done = view(shop.run(*search, "--yes", "--json"))[1]
+
+    first, last = sorted(job.due_at for job in shop.app.operate(retried).waiting.fetch(["a1", "b1"]))
+    assert (1, True) == (code, "would be made due, the last of them due by " in sentence), sentence
+    assert (2, 2, before) == (planned.changed, done.changed, unchanged)
+    assert last == done.last_due
+    assert pytest.approx(2.0) == last - first
+    assert planned.last_due is not None
+    (entry,) = past(shop, retried.queue_name)
+    assert "found by: error=is broken, 0.5 a second" == entry.target
+    code, _, error = shop.run("run-now", retried.queue_name, "--all", "--start", "5", "--yes")
+    assert (2, True) == (code, "A start needs a rate" in error), error

@@ -1013,3 +1013,20 @@ def test_a_job_that_moves_between_two_looks_is_found(
     assert 200 == job.status
     assert job.json["waiting"]
     assert job.json["morgue"]
+
+
+def test_waiting_jobs_are_due_at_a_rate_after_a_dry_run(robot: Robot, app: Lowkiq, worker: Any) -> None:
+    """Both answers tell by when the last is due; the steps share one row of times."""
+    worker.push_many([{"id": n, "delay": 600} for n in range(5)])
+    asked = {"queue": worker.queue_name, "rate": 2}
+    before = [job.due_at for job in app.operate(worker).waiting.list()]
+
+    planned = robot.act("waiting/run_now_all", **asked, dry_run=True).json
+    unchanged = [job.due_at for job in app.operate(worker).waiting.list()]
+    done = robot.act("waiting/run_now_all", **asked).json
+
+    times = sorted(job.due_at for job in app.operate(worker).waiting.list())
+    assert (5, None, before) == (planned["changed"], planned["next"], unchanged)
+    assert (5, times[-1]) == (done["changed"], done["last_due"])
+    assert [pytest.approx(times[0] + n / 2) for n in range(5)] == times
+    assert planned["last_due"] == pytest.approx(times[-1], abs=60)

@@ -149,3 +149,20 @@ def test_a_reader_has_no_dry_run(make_browser: MakeBrowser, browser: Browser, de
 
     fields = {"queue": desk.worker.queue_name, "do": "found:delete_dead"}
     assert "Dry run" not in browser.follow(browser.send("/actions/ask", fields)).words
+
+
+def test_what_waits_for_a_later_time_comes_at_a_rate(browser: Browser, desk: Desk) -> None:
+    """The same form has a rate and a dry run, and no order; the result says by when the last is due."""
+    desk.push([{"id": name, "delay": 600} for name in "abc"])
+    fields = {"queue": desk.worker.queue_name, "do": "found:run_now"}
+    asked = browser.follow(browser.send("/actions/ask", fields))
+    now, before = desk.clock.time(), desk.state()
+
+    planned = browser.follow(press(browser, asked, "/actions/dry-run", rate="2"))
+    assert before == desk.state()
+    assert "3 ids would be due one after the other, the last by " in planned.words
+    assert ('name="rate" value="2"' in planned.text, 'name="order"' in planned.text) == (True, False)
+    done = browser.follow(press(browser, planned, "/actions/step", rate="2"))
+
+    assert "3 ids were changed. The last is due by " in done.words
+    assert [now + 0.5, now + 1.0, now + 1.5] == pytest.approx(due(desk))

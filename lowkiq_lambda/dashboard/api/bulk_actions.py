@@ -20,6 +20,8 @@ from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, count, prepare
+from lowkiq_lambda.operate.acts.requeue_terms import Rate
+from lowkiq_lambda.operate.acts.requeueing import timed
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.views.activity import Reason, need_reason
 
@@ -47,6 +49,15 @@ class WaitingList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     filter: WaitingFilter | UnsetType = UNSET
 
 
+class RunNowList(WaitingList, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Waiting jobs, and how many of them are due in a second."""
+
+    rate: Annotated[Rate, Meta(description="So many a second; else all at once.")] | UnsetType = UNSET
+    dry_run: Annotated[
+        bool, Meta(description="Change nothing: `changed` is how many it would change, `last_due` by when.")
+    ] = False
+
+
 class MorgueList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Jobs in the morgue; with a filter those that match it."""
 
@@ -64,7 +75,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     `next`: the value for the next call; null when the action is done. `action_id`: POST actions/{id}/undo takes the
     action back, for ten minutes, for `undoable` of the ids; null if it cannot. `paused`: ids that did not change,
-    as they are paused.
+    as they are paused. `last_due`: with a rate, by when the last of those changed is due (Unix seconds).
     """
 
     total: int
@@ -74,11 +85,30 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     action_id: str | None
     undoable: int
     paused: int
+    last_due: float | None = None
 
 
-def run_now_all(context: RequestContext, params: WaitingList) -> Step:
-    """Make waiting jobs due now, in their order."""
-    return _step(context, params, "run_now", filter_of(context, params.filter))
+def run_now_all(context: RequestContext, params: RunNowList) -> Step:
+    """Make waiting jobs due now, in their order, or so many in a second."""
+    id_filter = filter_of(context, params.filter)
+    rate = None if isinstance(params.rate, UnsetType) else params.rate
+    if not params.dry_run:
+        return _step(context, params, "run_now", id_filter, rate)
+    runner = context.app.operate(worker_named(context, params.queue)).runner
+    action = timed(runner, prepare(runner, "run_now", filter=id_filter), {"rate": rate})
+    with scanning():
+        number, _ = count(runner, action, for_seconds(SECONDS_AT_ONCE))
+    last_due = action.last_due(number)
+    return Step(
+        total=action.total,
+        handled=0,
+        changed=number,
+        next=None,
+        action_id=None,
+        undoable=0,
+        paused=0,
+        last_due=last_due,
+    )
 
 
 def kill_all(context: RequestContext, params: WaitingList) -> Step:
@@ -111,9 +141,13 @@ def delete_all_dead(context: RequestContext, params: MorgueList) -> Step:
     return _step(context, params, "delete_dead", filter_of(context, params.filter))
 
 
-def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter: IdFilter) -> Step:
+def _step(
+    context: RequestContext, params: WholeList, act: ActionName, id_filter: IdFilter, rate: float | None = None
+) -> Step:
     runner, key = context.app.operate(worker_named(context, params.queue)).runner, key_of(context)
     before = _state(key, params, act, id_filter) or _begun(runner, params, act, id_filter)
+    if rate is not None and not before.action.begun:
+        before = msgspec.structs.replace(before, action=timed(runner, before.action, {"rate": rate}))
     most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
         after, failure = run_steps(
@@ -134,6 +168,7 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, id_filter
         action_id=result.action_id or None,
         undoable=result.undoable,
         paused=result.paused,
+        last_due=result.last_due,
     )
 
 

@@ -51,7 +51,8 @@ WORDS: Final[Mapping[ActionName, Words]] = {
     "run_now": Words(
         title="Run now",
         button="Run now",
-        effect="Ids with a later due time become due now and keep their order. Ids that are due already do not change.",
+        effect="Ids with a later due time become due now, or so many in a second, and keep their order. Ids that are "
+        "due already do not change.",
         list="waiting",
     ),
     "unblock": Words(
@@ -185,7 +186,7 @@ def _outcome(context: RequestContext, state: BulkActionState) -> BulkActionResul
     action, ids = state.action, state.action.chosen
     # With a filter the expected number is unknown.
     is_short = not action.changed or (ids is None and action.changed < action.total and not action.filter.narrows)
-    left = len(ids) - action.turns if ids is not None and action.changed else 0
+    left = len(ids) - action.changed if ids is not None and action.changed else 0
     return BulkActionResult(
         queue=state.queue,
         act=action.act,

@@ -32,6 +32,7 @@ from lowkiq_lambda.dashboard.scanning import for_seconds
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS
 from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, count, first_ids, prepare
+from lowkiq_lambda.operate.presentation.requeue_words import due_total
 from lowkiq_lambda.views.activity import LONGEST_REASON, lacks_reason
 
 COUNTING: Final = 1.0
@@ -98,9 +99,9 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
     try:
         action = _prepared(context, queue.runner, request)
         has_time = for_seconds(COUNTING)
-        number, is_all = count(queue.runner, action, has_time)
+        counted = number, is_all = count(queue.runner, action, has_time)
         names = first_ids(queue.runner, action, NAMED, has_time) if number else []
-        tried = _tried(queue.runner, action, request, names)
+        tried = _tried(queue.runner, action, request, names, counted)
     except (JobError, ValueError) as error:
         return context.refuse(400, str(error))
     if is_all and action.chosen is None and not action.filter.narrows:
@@ -146,10 +147,15 @@ def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> R
     )
 
 
-def _tried(runner: ActionRunner, action: BulkAction, request: BulkActionRequest, names: list[str]) -> DryRun | None:
-    if not request.is_dry_run or request.act != "requeue" or not names:
+def _tried(
+    runner: ActionRunner, action: BulkAction, request: BulkActionRequest, names: list[str], counted: tuple[int, bool]
+) -> DryRun | None:
+    if not request.is_dry_run or request.act not in PACED or not names:
         return None
-    return requeue_dry_run(runner, with_pace(runner, action, request.pace), names, LONGEST_ID)
+    paced, (number, is_all) = with_pace(runner, action, request.pace), counted
+    if request.act == "run_now":
+        return DryRun((), due_total(number, paced.last_due(number), is_all=is_all))
+    return requeue_dry_run(runner, paced, names, LONGEST_ID)
 
 
 def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> str:

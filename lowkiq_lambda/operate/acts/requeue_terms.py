@@ -44,5 +44,5 @@ class RequeueTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return [self.order, *self.times(position)]
 
     def times(self, position: int) -> list[Argument]:
-        """When the id at that position is due, and the seconds between two: what requeue_waiting.lua and run_now.lua are told."""
+        """When the id at that position is due, and the seconds between two: for requeue_waiting.lua and run_now.lua."""
         return [repr(self.due_at(position)), repr(self.step)]

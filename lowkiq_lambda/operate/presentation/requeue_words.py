@@ -27,6 +27,13 @@ def preview_total(again: int, stay: int) -> str:
     return f"{_many(again, 'id')} would wait again, {stay:,} would not; nothing was changed"
 
 
+def due_total(number: int, last_due: float | None, *, is_all: bool) -> str:
+    """How many ids would be made due, and by when the last."""
+    more = "" if is_all else ", or more,"
+    when = "now" if last_due is None else f"one after the other, the last by {moment(last_due)}"
+    return f"{_many(number, 'id')}{more} would be due {when}; nothing was changed"
+
+
 def moment(at: float) -> str:
     """Unix seconds as a time that people read."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
