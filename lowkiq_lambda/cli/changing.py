@@ -126,21 +126,21 @@ def change(  # noqa: PLR0913 - the words of a change, and what is changed
     from lowkiq_lambda.operate.acts.bulk_actions import count
 
     until = SystemClock.monotonic() + _COUNT_FOR
-    found, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
-    if not found:
+    job_count, is_all = count(queue.operate.runner, action, lambda: SystemClock.monotonic() < until)
+    if not job_count:
         if choice.json:
             write_json(ChangeView(act=words.act, queue=queue.name, changed=0, examined=action.total))
         else:
             say(f"there are no jobs {words.where} {queue.name}")
         return DONE
-    jobs = f"{_jobs(found)}{'' if is_all else ', or more,'}"
+    jobs = f"{_jobs(job_count)}{'' if is_all else ', or more,'}"
     ids = action.chosen or ()
     listed = f" ({_listed(ids, len(ids))})" if ids else ""
     where = f"{words.where} {queue.name} at {without_password(queue.app.core.connections.url)}{choice.pace}"
     if action.beyond_undo:
         remark(f"only the last {UNDOABLE_IDS:,} jobs of a shard, or fewer, can be undone: export the others first")
     is_agreed = yes or agreed(f"{words.asked} {jobs}{listed} {where}?", aside=choice.json)
-    reason = reason_for(found, choice.reason, is_all=is_all, yes=yes, aside=choice.json) if is_agreed else None
+    reason = reason_for(job_count, choice.reason, is_all=is_all, yes=yes, aside=choice.json) if is_agreed else None
     if reason is None:
         (remark if choice.json else say)(NOTHING)
         return NOT_APPLIED
@@ -155,29 +155,29 @@ def dry_run(queue: NamedQueue, words: JobChange, action: "BulkAction", choice: C
     until = SystemClock.monotonic() + _COUNT_FOR
     runner = queue.operate.runner
     if action.chosen is None:
-        number, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
+        job_count, is_all = count(runner, action, lambda: SystemClock.monotonic() < until)
         ids = first_ids(runner, action, LISTED, lambda: SystemClock.monotonic() < until)
     else:
         touched = _touched(queue, words.act, action.chosen)
-        number, is_all, ids = len(touched), True, touched[:LISTED]
+        job_count, is_all, ids = len(touched), True, touched[:LISTED]
     if choice.json:
         write_json(
             ChangeView(
                 act=words.act,
                 queue=queue.name,
-                changed=found,
+                changed=job_count,
                 examined=action.total,
                 dry_run=True,
                 is_all=is_all,
                 ids=[*ids],
-                last_due=action.last_due(found),
+                last_due=action.last_due(job_count),
             )
         )
         return NOT_APPLIED
     more = "" if is_all else ", or more,"
-    listed = f": {_listed(ids, found)}" if ids else ""
-    told = f"{words.told}{_last_due(action, found)}"
-    say(f"{_jobs(found)}{more} {words.where} {queue.name} would be {told}{listed}; nothing was changed")
+    listed = f": {_listed(ids, job_count)}" if ids else ""
+    effect = f"{words.told}{_last_due(action, job_count)}"
+    say(f"{_jobs(job_count)}{more} {words.where} {queue.name} would be {effect}{listed}; nothing was changed")
     return NOT_APPLIED
 
 
