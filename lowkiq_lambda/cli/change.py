@@ -37,7 +37,7 @@ run_now: Final = change_app(
     "run-now",
     """Make jobs of QUEUE that wait for a later time due now, in their order: retries, and delayed jobs.
 
-With --rate each id gets a time of its own: the first is due now, and so many in each second. An id that is due by its \
+With --rate each id gets a time of its own, so many in each second from now on. An id that is due by its \
 turn in any case keeps its time.
 """,
     """  A job that would be retried in an hour:

@@ -35,7 +35,7 @@ Rate: TypeAlias = Annotated[
 ]
 Start: TypeAlias = Annotated[
     float | None,
-    Parameter(help="When the first is due, in Unix seconds; by default now.", converter=number(0, 2**40)),
+    Parameter(help="From when on ids become due, in Unix seconds; by default now.", converter=number(0, 2**40)),
 ]
 Json: TypeAlias = Annotated[bool, flag("Write act, queue, changed, examined, dry_run and the first ids as JSON.")]
 

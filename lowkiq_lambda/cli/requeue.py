@@ -54,7 +54,7 @@ command: Final = change_app(
     "requeue",
     """Requeue dead jobs of QUEUE, with all their retries: these ids, all, or those that fit --filter.
 
-They are due now. With --rate each id gets a time of its own: the first is due now, and so many in each second. No \
+They are due now. With --rate each id gets a time of its own, so many in each second from now on. No \
 process has to run meanwhile, and ids that are not due yet can be taken back (`waiting.kill`).
 """,
     """  Two jobs:
