@@ -219,7 +219,7 @@ class Lowkiq:
         return (await self.core.pushes.apush_many(worker, [one_job(id, payload, options)]))[0]
 
     def remote(self, queue_name: str, *, debounce: "Debounce | None" = None) -> "RemoteWorker":
-        """A worker that another program declares, to push to by the name of its queue: docs/ways-in.md.
+        """A worker that another program declares, to push to by the name of its queue: docs/push.md.
 
         Its first push reads from Redis how the queue was made, and raises NoSuchQueue where nobody has made it.
         Payloads are JSON, and nobody here checks their type. `debounce` is what the worker declares, if it does.

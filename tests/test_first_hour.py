@@ -15,7 +15,7 @@ from tests.kit.following import EXTRAS, FOLLOWED, Follower
 from tests.kit.installed import build_wheel, install
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = ("README.md", "docs/shards-and-batches.md")
+PAGES: Final = ("README.md", "docs/throughput.md")
 """Their first blocks are for newcomers: a class and a function."""
 TOLD: Final = {
     "docs/fastapi.md": ["dashboard at /lowkiq for this machine alone, password "],

@@ -195,7 +195,7 @@ class Worker(Pushable[Q]):
     With "latest" of all payloads of an id only the one with the largest score stays, and no smaller one runs after it.
     """
     dead_head: ClassVar[Literal["skip", "block", "drop", "latest"]] = "skip"
-    """The rule for an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
+    """The rule for an id whose oldest payload has failed for the last time: docs/retries.md#dead-jobs."""
     isolate: ClassVar[bool] = True
     """If a batch fails without naming the failing ids, rerun each id alone before counting a failure."""
     ordered: ClassVar[bool] = True

@@ -20,7 +20,7 @@ ADVICE: Final = {
     "file has none: write a new one and let it replace the old one, or look for the id in its lines before you add one",
     "late": f"let the write refuse an older version, by the score ({_PAGES}: it sets a state)",
     "merging": 'equal payloads of an id become one: set merge="max" or "latest" if the last one counts, and "never" if '
-    "each does (merging.md)",
+    "each does (repeats.md#equal-payloads-merge)",
     "batch": "several payloads or ids in one call end otherwise than alone: perform each of them, in order "
     "(idempotent-handlers.md)",
     "two holders": "put the condition into the write itself, WHERE version <= … AND token <= … "
