@@ -1,6 +1,7 @@
 """Checks how a worker is declared, and binds it to its app."""
 
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -24,6 +25,8 @@ from lowkiq_lambda.settings.protocols import is_awaited
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.worker import BoundApp
+
+logger = logging.getLogger(__name__)
 
 MAX_BATCH_SIZE: Final = 1_000
 MAX_IN_FLIGHT: Final = 1_000
@@ -72,6 +75,7 @@ def worker_of_function(function: Callable[[Any], object], options: Mapping[str, 
     if not inspect.isroutine(function):
         raise DeclarationError(f"@app.worker takes a class or a function, not {function!r}.")
     body: dict[str, Any] = {"perform": staticmethod(function), "__module__": function.__module__, **options}
+    body["__qualname__"] = function.__qualname__
     if "retry_in" in options:
         body["retry_in"] = staticmethod(options["retry_in"])
     return type(function.__name__, (Worker,), body)
@@ -99,6 +103,21 @@ def _bind_class(app: "BoundApp", worker: type[Worker[Any]], others: Iterable[typ
     worker.app = app
 
 
+def _is_again(worker: type[Worker[Any]], other: type[Worker[Any]]) -> bool:
+    """Whether the two are one name of a module, as if a cell of a notebook ran twice, or a module was reloaded.
+
+    A module that declares one name twice in its first import makes a mistake.
+    """
+    module = sys.modules.get(worker.__module__)
+    present = getattr(module, worker.__qualname__, None)
+    is_first_import = getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return other in {present, getattr(present, "worker", None)} and not is_first_import
+
+
+def _place(worker: type[Worker[Any]]) -> str:
+    return f"{worker.__module__}.{worker.__qualname__}"
+
+
 def _find_payload_type(worker: type[Worker[Any]]) -> None:
     """Note the type of its payloads, by whichever of the ways it declares one."""
     if worker.payload is None and not _may_say_a_type(worker):
@@ -119,11 +138,14 @@ def _may_say_a_type(worker: type[Worker[Any]]) -> bool:
 
 def _check_among(worker: type[Worker[Any]], others: Sequence[type[Worker[Any]]]) -> None:
     for other in others:
-        if other.queue_name == worker.queue_name:
+        if other.queue_name != worker.queue_name:
+            continue
+        if not _is_again(worker, other):
             raise DeclarationError(
-                f"{worker.__name__} and {other.__name__} are both declared for the queue {worker.queue_name!r}: "
+                f"{_place(worker)} and {_place(other)} are both declared for the queue {worker.queue_name!r}: "
                 "give one of them another queue_name."
             )
+        logger.warning("%s is declared again, as by a cell that runs twice: the newer one counts", worker.__name__)
     if worker.waits_for or any(one.block_except is not None for one in (worker, *others)):
         from lowkiq_lambda.declare.declared_limits import check_waits  # noqa: PLC0415 - imported lazily: cold start
 

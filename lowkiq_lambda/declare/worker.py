@@ -12,6 +12,7 @@ from typing import (
     Final,
     Generic,
     Literal,
+    Never,
     Protocol,
     Required,
     TypeAlias,
@@ -89,10 +90,20 @@ class Pushable(Generic[Q]):
     def push_many(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
     @classmethod
     def push_many(cls, jobs: Iterable[Any]) -> list[Pushed]:
-        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `due_at` or `delay`.
+        """Queue many jobs, with one round trip for a thousand.
 
-        Raises JobError, before any write, if a job cannot be queued, and BackendError if Redis cannot take the push.
-        If a large push breaks off, it raises PushInterrupted, with the jobs that were written.
+        Args:
+            jobs: each a `Job`, or a mapping with `id` and, as needed, `payload` and the fields of `JobOptions`.
+
+        Returns:
+            A `Pushed` for each job, in their order.
+
+        Raises:
+            JobError: one of the jobs cannot be queued; nothing was written.
+            BackendError: Redis cannot take the push. PushInterrupted, a kind of it, says which jobs were written.
+
+        Example:
+            SyncOrder.push_many({"id": order.id, "payload": order.status} for order in orders)
         """
         app, worker = _bound(cls, jobs, "push_many")
         return app.push_many(worker, jobs)
@@ -131,9 +142,23 @@ class Pushable(Generic[Q]):
     def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
     @classmethod
     def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
-        """Queue one job, as `push_many` does with several, and raise what that raises.
+        """Queue one payload under an id.
 
-        An option that is None is as if it were not given.
+        Args:
+            id: names the entity that the job is about: a text, an int or a UUID. Payloads of one id run in order.
+            payload: one change of it, any JSON, or a value of the worker's declared type; by default "".
+            options: `score`, `due_at` or `delay`, `key` with `key_ttl`, `headers`, `expires_at` or `expires_in`: see
+                `JobOptions`. None is as if not given.
+
+        Returns:
+            A `Pushed`: when the id is due, and whether the payload merged with one that waits.
+
+        Raises:
+            JobError: the job cannot be queued; nothing was written.
+            BackendError: Redis cannot take the push; retried for `redis_retry_for` seconds.
+
+        Example:
+            SyncOrder.push(17, {"status": "paid"}, score=order.version)
         """
         return cls.push_many([one_job(id, payload, options)])[0]
 
@@ -270,13 +295,14 @@ def _bound(pushable: "type[Pushable[Any]]", jobs: object, name: str) -> "tuple[B
 class JobOptions(TypedDict, total=False):
     """What a job may say beside its id and its payload.
 
-    `score`: its place among the payloads of the id. `due_at`: when the id is due, Unix seconds or an aware
-    datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job counts once.
+    `score`: its place among the payloads of the id, a number or an aware datetime. `due_at`: when the id is due, Unix
+    seconds or an aware datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job
+    counts once.
     `headers`: texts that travel with it. `expires_at`: after that time the payload is not handed to a handler;
     `expires_in`: the same in seconds from when it is due.
     """
 
-    score: float | None
+    score: "float | datetime | None"
     due_at: "float | datetime | None"
     delay: "float | timedelta | None"
     key: str | None
@@ -291,7 +317,7 @@ class JobDict(TypedDict, Generic[P], total=False):
 
     id: "Required[Id]"
     payload: Required[P]
-    score: float
+    score: "float | datetime"
     due_at: "float | datetime"
     delay: "float | timedelta"
     key: str
@@ -311,7 +337,7 @@ class Job(Mapping[str, Any], Generic[P]):
     id: "Id"
     payload: P = UNSET  # type: ignore[assignment]  # as if not given, unless the worker says that it has a type
     _: KW_ONLY
-    score: float | None = None
+    score: "float | datetime | None" = None
     due_at: "float | datetime | None" = None
     delay: "float | timedelta | None" = None
     key: str | None = None
@@ -369,6 +395,35 @@ def _of_its_worker(name: str) -> Callable[..., Any]:
 for _name in ("push_many", "apush_many", "push", "apush", "perform_async"):
     # An object of this class is not a class: it finds its worker when it is pushed to.
     setattr(FunctionWorker, _name, _of_its_worker(_name))
+
+HABITS: Final = (
+    "apply_async",
+    "delay",
+    "enqueue",
+    "enqueue_in",
+    "perform_at",
+    "perform_in",
+    "perform_later",
+    "push_async",
+    "send",
+)
+
+
+class OfOtherLibrary:
+    """An attribute that is absent: the error of an attempt to use it names ours."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, pushable: object, owner: type) -> Never:
+        from lowkiq_lambda.declare.misspelling import ours_for  # noqa: PLC0415 - only for a mistake
+
+        text = ours_for(getattr(pushable, "__name__", owner.__name__), self._name)
+        raise AttributeError(text, name=self._name, obj=pushable)
+
+
+for _name in HABITS:
+    setattr(Pushable, _name, OfOtherLibrary(_name))
 
 
 class WorkerOptions(TypedDict, total=False):

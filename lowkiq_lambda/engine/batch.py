@@ -176,7 +176,10 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         self._lock = Lock()
 
     def __getitem__(self, job_id: str) -> list[P]:
-        return self._payloads[job_id]
+        try:
+            return self._payloads[job_id]
+        except KeyError:
+            raise _absent(job_id) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._payloads)
@@ -228,6 +231,8 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     def job(self, job_id: str) -> BatchJob[P]:
         """All that is known of one id of the batch. Raises KeyError for another."""
+        if job_id not in self._deliveries:
+            raise _absent(job_id)
         delivery = self._deliveries[job_id]
         iteration = self.iteration(job_id) if delivery.progress or self.iterations else None
         return BatchJob(
@@ -275,11 +280,23 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         return self.iterations[job_id]
 
     def done(self, job_id: str, *, payload: int | None = None) -> None:
-        """Mark the id as performed, independent of the other ids. A second call is not an error.
+        """Mark an id as done, so that it is done even if the handler raises after that.
 
-        `payload`: the one that is done, by its position in this delivery: it is not handed over again, whatever becomes
-        of the id. Raises IndexError if there is none, and ValueError if an older one is not done, unless the worker
-        declares `ordered = False`, or if the job yields a cursor.
+        An id without a mark is done if the handler returns. A second call changes nothing.
+
+        Args:
+            job_id: an id of this batch, as text.
+            payload: mark this payload alone, by its position in this call: 0 is the oldest. It is not handed over
+                again if the id is retried.
+
+        Raises:
+            KeyError: the batch does not have the id.
+            IndexError: the id has no such payload.
+            ValueError: the id has failed already; an older payload is not done (unless `ordered = False`); or the job
+                yields a cursor.
+
+        Example:
+            batch.done("17", payload=0)
         """
         if payload is None:
             self._mark(job_id, None)
@@ -303,19 +320,30 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         The text is written with the outcome of the id, and costs no call. 200 characters of it are kept, with the last
         20 messages of each item; nothing is, if no payload is an item of a task.
         """
-        delivery = self._deliveries[job_id]
+        if job_id not in self._deliveries:
+            raise _absent(job_id)
         if self._closed:
             raise BatchClosed
-        if delivery.tracked:
+        if self._deliveries[job_id].tracked:
             self.notes.setdefault(job_id, []).append(text)
 
     def fail(
         self, job_id: str, error: BaseException | type[BaseException] | str, *, payload: int | None = None
     ) -> None:
-        """The id failed, and it alone; the others go on. With `Rejected` it ends by that, and is not tried again.
+        """Mark an id as failed: it is retried, and the other ids of the batch are not.
 
-        `payload`: the position of the one payload that failed so, for `Rejected` alone: the others of the id end as the
-        id does. Raises ValueError for another error, IndexError if there is no such payload.
+        Args:
+            job_id: an id of this batch, as text.
+            error: an exception, its class, or a text. `Rejected` ends the id without a retry, `Later` puts it off.
+            payload: reject this payload alone, by its position in this call; only with `Rejected`.
+
+        Raises:
+            KeyError: the batch does not have the id.
+            IndexError: the id has no such payload.
+            ValueError: the id is marked as done already, or `payload` comes with another error than `Rejected`.
+
+        Example:
+            batch.fail("17", TimeoutError("the shop is slow"))
         """
         # A call of `fail` never counts as a success, even if `error` is None or a class.
         reason: object = error() if is_a(error, type) and issubclass(error, BaseException) else error
@@ -404,13 +432,13 @@ class Batch(Mapping[str, list[P]], Generic[P]):
 
     def _check_payload(self, job_id: str, payload: int) -> None:
         if job_id not in self._deliveries:
-            raise KeyError(f"{job_id!r} is not in this batch")
+            raise _absent(job_id)
         if not 0 <= payload < self.delivered(job_id):
             raise IndexError(f"{job_id!r} has no payload {payload}: it has {self.delivered(job_id)}")
 
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:
-            raise KeyError(f"{job_id!r} is not in this batch")
+            raise _absent(job_id)
         with self._lock:
             if self._closed:
                 raise BatchClosed
@@ -418,6 +446,12 @@ class Batch(Mapping[str, list[P]], Generic[P]):
                 before = "done" if self._marks[job_id] is None else "failed"
                 raise ValueError(f"{job_id!r} is marked {before} already")
             self._marks.setdefault(job_id, mark)
+
+
+def _absent(job_id: object) -> KeyError:
+    """The error for an id that the batch does not have; ids that were pushed as numbers are texts in it."""
+    hint = "" if is_a(job_id, str) else f": ids are texts, so write {str(job_id)!r}"
+    return KeyError(f"{job_id!r} is not in this batch{hint}")
 
 
 running: Final[ContextVar["tuple[str, Batch] | None"]] = ContextVar("lowkiq_running", default=None)

@@ -3,7 +3,7 @@
 import math
 import struct
 from collections.abc import Sequence
-from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -54,6 +54,13 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
     buffered: bool = False
     superseded: bool = False
     paused: bool = False
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, handler: Any) -> Any:  # noqa: ANN401 - Pydantic's own
+        """For a route of FastAPI that says it returns one, and other uses in models of Pydantic."""
+        from lowkiq_lambda.jobs.pydantic_schema import schema_of  # noqa: PLC0415 - Pydantic asks, if it is there
+
+        return schema_of(cls, handler)
 
 
 class ItemRef(NamedTuple):

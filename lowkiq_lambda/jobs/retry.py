@@ -51,10 +51,17 @@ class Later(LowkiqError):
     """The job asked to go on later."""
 
     def __init__(self, delay: float | timedelta, reason: str = "") -> None:
-        """Raise it in a handler: the job goes on after `delay` (seconds, or a timedelta), and has not failed.
+        """Raise it in a handler to put the job off: it runs again later, and no failure counts.
 
-        A job with a cursor goes on from what it yielded last. If its cursor has not changed since it began to run,
-        and for a job without one, the delay is a second at least. Raises ValueError for a delay that cannot be.
+        Args:
+            delay: from now, in seconds or as a timedelta; at least a second, unless a cursor has moved in this run.
+            reason: for people, with the progress of a job that has a cursor.
+
+        Raises:
+            ValueError: the delay is negative, or longer than a job can wait.
+
+        Example:
+            raise Later(float(response.headers["Retry-After"]), "the shop says 429")
         """
         seconds = safe_delay(delay.total_seconds() if isinstance(delay, timedelta) else delay)
         if seconds is None:

@@ -54,6 +54,7 @@ LATEST: Final = 253_402_300_800.0
 """The year 10000: a larger due_at is in milliseconds."""
 
 NO_PAYLOAD: Final = ""
+_NEEDS_ZONE: Final = "a datetime needs a time zone, say datetime.now(UTC)"
 
 
 class Checked(NamedTuple):
@@ -167,8 +168,12 @@ def checker_of(
 
 
 def _score(score: object) -> bytes:
+    if isinstance(score, datetime):
+        if score.tzinfo is None:
+            raise JobError(_NEEDS_ZONE, field="score")
+        score = score.timestamp()
     if not is_number(score) or not isinstance(score, int | float):
-        raise JobError(f"must be a finite number, not {_shown(score)}", field="score")
+        raise JobError(f"must be a finite number or an aware datetime, not {_shown(score)}", field="score")
     if abs(score) > MAX_EXACT:
         raise JobError(f"{_shown(score)} is beyond ±2^53, where numbers are no longer exact", field="score")
     return encode_score(float(score))
@@ -178,7 +183,7 @@ def _absolute(due_at: object, field: str = "due_at", instead: str = "delay") -> 
     """A time in Unix seconds. `instead`: the field for seconds from now. Raises JobError."""
     if isinstance(due_at, datetime):
         if due_at.tzinfo is None:
-            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field=field)
+            raise JobError(_NEEDS_ZONE, field=field)
         due_at = due_at.timestamp()
         if due_at >= LATEST:
             raise JobError("lies beyond the year 9999", field=field)

@@ -140,6 +140,12 @@ def _typed(
     return lambda worker, jobs: push(worker, plain_jobs(worker.payload, jobs))
 
 
+def _is_in_a_notebook() -> bool:
+    """Whether the loop is that of IPython, which waits for each cell in any case."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell is not None and shell() is not None
+
+
 def _warn_if_on_loop(name: str) -> None:
     """Say once in a process that a push blocks the event loop on whose thread it was called."""
     global _warned_of_loop  # noqa: PLW0603 - once in a process
@@ -148,6 +154,7 @@ def _warn_if_on_loop(name: str) -> None:
     # If asyncio is not imported, no loop runs: a cold start need not import it. The public function raises without a
     # running loop, which costs a push more than this.
     running_loop = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
-    if running_loop is not None and running_loop() is not None:
+    if running_loop is not None and running_loop() is not None and not _is_in_a_notebook():
         _warned_of_loop = True
-        logger.warning("%s.push_many blocks the event loop: write `await %s.apush_many(...)`", name, name)
+        sentence = "a push to %s blocks the event loop: write `await %s.apush(...)` or `await %s.apush_many(...)`"
+        logger.warning(sentence, name, name, name)

@@ -1,8 +1,10 @@
 """What a push and the queries return is an answer of a web framework as it is."""
 
+from fastapi import FastAPI
 from fastapi.encoders import jsonable_encoder
+from pydantic import BaseModel
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Lowkiq, Pushed
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes, raising
 from tests.kit.workers import declare
@@ -21,3 +23,31 @@ def test_fastapi_writes_what_became_of_jobs(app: Lowkiq, clock: ManualClock, que
     assert [{**told, "buffered": False, "superseded": False, "paused": False}] == pushed
     assert ("a", [[{"status": "paid"}, 2.0]]) == (waiting["id"], waiting["payloads"])
     assert ("17", ["17"]) == (dead["error"], [failure["error"] for failure in dead["failures"]])
+
+
+class Confirmation(BaseModel):
+    """A model of the user's own, with the result of a push in it."""
+
+    pushed: Pushed
+
+
+def test_a_route_may_say_that_it_returns_what_a_push_returns() -> None:
+    """`-> Pushed` is an annotation like any other: its fields are in the schema, and Pydantic reads what it wrote."""
+    web = FastAPI()
+    pushed = Pushed(id="17", shard=3, merged=True, due_at=1.5)
+
+    @web.get("/one")
+    def one() -> Pushed:
+        return pushed
+
+    @web.get("/all")
+    def many() -> list[Pushed]:
+        return [pushed]
+
+    answer = web.openapi()["paths"]["/one"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    written = Confirmation(pushed=pushed).model_dump_json()
+
+    assert {*Pushed.__struct_fields__} == {*answer["properties"]}
+    assert ["id", "shard", "merged", "due_at"] == answer["required"]
+    assert pushed == Confirmation.model_validate_json(written).pushed
+    assert (pushed, [pushed]) == (one(), many())

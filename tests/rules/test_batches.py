@@ -1,6 +1,7 @@
 """What a handler may do with its batch, and what its marks mean (E-55, E-56, E-57)."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,31 @@ def test_e55_marks_are_for_ids_of_the_batch_and_final(app: Lowkiq, queue_name: s
     waiting = look(app, worker, "b")
     assert waiting is not None
     assert "first" == waiting.error
+
+
+def test_a_number_in_place_of_an_id_is_answered_by_the_text(app: Lowkiq, queue_name: str) -> None:
+    """Whatever was pushed as 17 is "17" in a batch, and each way to ask for it says so."""
+    raised: list[str] = []
+
+    def ask(batch: Batch) -> None:
+        number: Any = 17
+        calls = (
+            batch.__getitem__,
+            batch.job,
+            batch.done,
+            lambda id: batch.fail(id, "late"),
+            lambda id: batch.note(id, ""),
+        )
+        for call in calls:
+            with pytest.raises(KeyError) as error:
+                call(number)
+            raised.extend(error.value.args)
+
+    worker = declare(app, queue_name, ask)
+    worker.push(17)
+
+    assert {"done": 1} == app.drain()
+    assert ["17 is not in this batch: ids are texts, so write '17'"] * 5 == raised
 
 
 def test_e56_changes_of_the_handler_change_nothing(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -108,7 +108,8 @@ def test_a_push_that_blocks_a_loop_is_told_once(
 
     asyncio.run(push_twice())
 
-    assert ["Noting.push_many blocks the event loop: write `await Noting.apush_many(...)`"] == caplog.messages
+    instead = "write `await Noting.apush(...)` or `await Noting.apush_many(...)`"
+    assert [f"a push to Noting blocks the event loop: {instead}"] == caplog.messages
 
 
 def test_pushes_outside_of_a_loop_and_beside_it_are_no_blocking(

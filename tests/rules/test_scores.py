@@ -1,6 +1,7 @@
 """Scores: their default, their order, and the numbers that are refused (E-63, E-64, L-16, L-19, D-5)."""
 
 import math
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -62,8 +63,23 @@ def test_e64_scores_that_are_no_finite_numbers_are_refused(lowkiq: AppUnderTest,
     """E-64: NaN, infinities, bools and other types are refused."""
     worker = declare(lowkiq.app, "orders", Notes())
 
-    with pytest.raises(JobError, match="job 0: score: must be a finite number, not "):
+    with pytest.raises(JobError, match="job 0: score: must be a finite number or an aware datetime, not "):
         worker.push_many([{"id": "a", "score": score}])
+
+
+def test_a_score_may_be_an_aware_datetime(lowkiq: AppUnderTest) -> None:
+    """It stands for its Unix seconds; one without a zone would mean another moment on another machine."""
+    notes = Notes()
+    worker = declare(lowkiq.app, "orders", notes)
+    noon = datetime(2026, 11, 27, 12, 0, 0, 250_000, tzinfo=UTC)
+
+    worker.push("a", "second", score=noon)
+    worker.push("a", "first", score=noon.timestamp() - 1)
+    with pytest.raises(JobError, match=r"score: a datetime needs a time zone, say datetime.now\(UTC\)"):
+        worker.push("a", "third", score=noon.replace(tzinfo=None))
+    lowkiq.drain()
+
+    assert (["first", "second"], noon.timestamp()) == (notes.last.payloads, notes.last.scores[1])
 
 
 def test_e64_nanoseconds_are_refused(lowkiq: AppUnderTest) -> None:

@@ -165,7 +165,9 @@ def ruled_by_error(batch: Batch) -> None:
 def push_typed() -> None:
     """Each way to push payloads of a type."""
     assert_type(TypedSync.push(1, OrderChanged("paid"), score=2), Pushed)
-    TypedSync.push("a", OrderChanged("paid", 3), delay=timedelta(seconds=5), key="once", key_ttl=60.0)
+    TypedSync.push(
+        "a", OrderChanged("paid", 3), score=datetime.now(UTC), delay=timedelta(seconds=5), key="once", key_ttl=60.0
+    )
     TypedSync.push("a", OrderChanged("paid"), due_at=datetime.now(UTC), headers={"trace": "1"})
     assert_type(
         TypedSync.push_many([Job(1, OrderChanged("paid")), Job(2, OrderChanged("sent"), score=7)]), list[Pushed]

@@ -14,6 +14,8 @@ def push() -> None:
     TypedSync.push(1)  # type: ignore[call-arg]  # the payload is missing
     TypedSync.push(None, OrderChanged("paid"))  # type: ignore[arg-type]  # not an id
     TypedSync.push(1, OrderChanged(5))  # type: ignore[arg-type]  # a field of another type
+    TypedSync.push(1, OrderChanged("paid"), score="2026-11-27")  # type: ignore[arg-type]  # a date in words
+    TypedSync.delay(1, OrderChanged("paid"))  # type: ignore[attr-defined]  # a method of another library
     count.push(1, OrderChanged("paid"))  # type: ignore[arg-type]  # another class
     move.push(1, {"plaice": "here"})  # type: ignore[typeddict-item,typeddict-unknown-key]  # a misspelt key
 

@@ -1,0 +1,90 @@
+"""A worker that is declared twice under one name: by a cell of a notebook, by a reload, and by mistake."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from lowkiq_lambda import DeclarationError, Worker
+from lowkiq_lambda.testing import AppUnderTest
+
+ONE = """
+from lowkiq_lambda import Lowkiq, Worker
+
+app = globals().get("app") or Lowkiq()
+calls = globals().get("calls") or []
+
+
+@app.worker
+class SyncOrder(Worker):
+    def perform(self, batch):
+        calls.append(({answer}, dict(batch)))
+
+
+@app.worker(queue_name="function")
+def sync(batch):
+    calls.append(({answer}, dict(batch)))
+"""
+
+
+@pytest.fixture
+def written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lowkiq: AppUnderTest
+) -> Iterator[Callable[[str], ModuleType]]:
+    """Writes a module `cells`, and imports it, or reloads it; its app is that of the test."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(code: str) -> ModuleType:
+        (tmp_path / "cells.py").write_text(code.replace("Lowkiq()", "__import__('builtins').app_of_cells"))
+        importlib.invalidate_caches()
+        module = sys.modules.get("cells")
+        return importlib.reload(module) if module else importlib.import_module("cells")
+
+    monkeypatch.setattr("builtins.app_of_cells", lowkiq.app, raising=False)
+    yield write
+    sys.modules.pop("cells", None)
+
+
+def test_the_newer_of_two_declarations_counts_after_a_reload(
+    written: Callable[[str], ModuleType], lowkiq: AppUnderTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Jobs that wait are performed by the newer handler, a class or a function, and a line says so."""
+    module = written(ONE.format(answer=1))
+    module.SyncOrder.push("a", "waits")
+    older = module.SyncOrder
+    module = written(ONE.format(answer="'other'"))
+    module.sync.push("b")
+    older.push("c")
+
+    lowkiq.drain()
+
+    assert {("other", "a", "waits"), ("other", "b", ""), ("other", "c", "")} == {
+        (answer, id, *payloads) for answer, batch in module.calls for id, payloads in batch.items()
+    }
+    assert [
+        "SyncOrder is declared again, as by a cell that runs twice: the newer one counts",
+        "sync is declared again, as by a cell that runs twice: the newer one counts",
+    ] == caplog.messages
+    assert [module.SyncOrder, module.sync.worker] == lowkiq.app.workers
+
+
+def test_one_name_twice_in_a_module_is_a_mistake(written: Callable[[str], ModuleType]) -> None:
+    """The first import of a module that has pasted a worker twice refuses the second."""
+    twice = ONE.format(answer=1)
+
+    with pytest.raises(
+        DeclarationError, match=r"cells\.SyncOrder and cells\.SyncOrder are both declared for the queue"
+    ):
+        written(twice + twice.partition("calls = globals().get")[2].partition("\n")[2])
+
+
+def test_another_module_does_not_take_over_a_queue(written: Callable[[str], ModuleType], lowkiq: AppUnderTest) -> None:
+    """A class of the same name in another module is another worker."""
+    written(ONE.format(answer=1))
+
+    with pytest.raises(DeclarationError, match=f"{__name__}.SyncOrder and cells.SyncOrder are both declared"):
+        lowkiq.app.worker(type("SyncOrder", (Worker,), {"__module__": __name__, "perform": lambda *_: None}))
