@@ -56,7 +56,7 @@ class Pushed(Fields, msgspec.Struct, frozen=True):
     paused: bool = False
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: object, handler: Any) -> Any:  # noqa: ANN401 - Pydantic's own
+    def __get_pydantic_core_schema__(cls, _source: object, handler: Any) -> Any:  # noqa: ANN401 - both are of Pydantic
         """For a route of FastAPI that says it returns one, and other uses in models of Pydantic."""
         from lowkiq_lambda.jobs.pydantic_schema import schema_of  # noqa: PLC0415 - Pydantic asks, if it is there
 

@@ -6,7 +6,7 @@ import msgspec
 from pydantic_core import core_schema
 
 
-def schema_of(value_type: type[msgspec.Struct], handler: Any) -> Any:  # noqa: ANN401 - Pydantic's schema and its handler
+def schema_of(value_type: type[msgspec.Struct], handler: Any) -> Any:  # noqa: ANN401 - both are of Pydantic
     """The schema of an object with these fields; a value of the type itself is accepted, too."""
     fields = {
         field.name: core_schema.typed_dict_field(handler.generate_schema(field.type), required=field.required)
