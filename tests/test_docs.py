@@ -28,7 +28,7 @@ PAGES = sorted(str(file) for file, _ in pages(ROOT))
 RUN = {"python", "console"}
 SHOWN = {"text", "lua", "json", "toml", "mermaid"}
 UNRUN_AT_MOST = 5
-README_LINES = 150
+README_LINES = 120
 OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

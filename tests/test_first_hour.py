@@ -109,7 +109,7 @@ def test_the_first_blocks_run_in_one_file_and_again(newcomer: Newcomer) -> None:
     for _ in range(2):
         code, output, errors = newcomer.run(both)
 
-        assert (0, "1 ['new', 'paid']\n3\n") == (code, output), errors
+        assert (0, "17 ['new', 'paid']\n3\n") == (code, output), errors
 
 
 def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
