@@ -134,8 +134,8 @@ _FORTH_AGAIN: Final = _moving("forth, back and forth again", FORTH_AGAIN)
 
 LEASE: Final = ModelCase(
     "lease",
-    "Two processes acquire, perform, settle, die and stand still; calls and answers are late, doubled or lost; a clock "
-    "is slow, a key is evicted, a time runs ahead.",
+    "Two processes acquire, perform, settle, die and freeze; calls and answers are late, doubled or lost; a clock is "
+    "slow, a key is evicted, a time is ahead.",
     [_lease(2, 1)],
     [_lease(1, 2), _lease(0, 3), _lease(2, 2, deepest=12), _lease(4, 1, deepest=16)],
     {
@@ -160,7 +160,7 @@ LEASE: Final = ModelCase(
 )
 MOVING: Final = ModelCase(
     "move",
-    "A group of shards moves and walks back; movers stall or die anywhere, a push arrives as late as it likes.",
+    "Shards move and move back; movers stall or die anywhere, and a push may arrive at any time.",
     [_FORTH],
     [_TURNED_TWICE, _FORTH_AGAIN],
     {
@@ -185,7 +185,7 @@ MOVING: Final = ModelCase(
 )
 SPANS: Final = ModelCase(
     "arrival numbers",
-    "Shards move again and again, with pushes and drains between: no number is given twice, later ones are larger.",
+    "Shards move repeatedly, with pushes and drains between. No number is given twice; later ones are larger.",
     [_spans(8, 1), _spans(3, 2)],
     [],
     {
@@ -201,8 +201,8 @@ _LEAVING: Final = ModelBounds(
 _RATE: Final = ModelBounds("two visits, one id in a window", partial(limits_explored, RATE))
 LIMITS: Final = ModelCase(
     "limits",
-    "Visits ask for a permit of a limited queue, and for ids that may begin; calls are late, doubled or lost, a visit "
-    "dies, a time runs ahead.",
+    "Visits ask for a permit and for ids that may begin; calls are late, doubled or lost, a visit dies, a time is "
+    "ahead.",
     [_PERMITS, _LEAVING],
     [_RATE],
     {
@@ -227,8 +227,8 @@ _PERMITS_AND_IDS: Final = ModelBounds(
 )
 WAITS: Final = ModelCase(
     "wait list",
-    "Three shards ask for permits of a limited queue, wait, and are offered one; a process dies with a permit or "
-    "while it waits, a bell is not heard, a shard comes too late for its offer.",
+    "Three shards ask for permits, wait, and are offered one; a process dies with a permit or in the list, a "
+    "notification is lost, a shard misses its offer.",
     [_ONE_PERMIT, _TWO_PERMITS, _PERMITS_AND_IDS],
     [],
     {

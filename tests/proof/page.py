@@ -1,26 +1,37 @@
 """Writes what the parts of a proof found between the markers of docs/proof.md; the prose around them is by hand."""
 
+import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from tests.models.catalog import MODELS
 from tests.proof.history import CLAIMS
-from tests.proof.results import ROOT, Models, Mutants, MutationScore, ProofRuns, ProofScene, kept
+from tests.proof.results import ROOT, GuardResult, Models, Mutants, MutationScore, ProofRuns, ProofScene, kept
 
 PAGE: Final = ROOT / "docs" / "proof.md"
 KINDS: Final[Mapping[str, str]] = {
-    "storm": "Processes that push and drain are killed, frozen and cut off, each for itself.",
-    "disk": "A storm over a server whose append-only file has no room, again and again.",
-    "clock": "A storm over a server whose clock is set by a little, back, and forward by more than a lease.",
-    "versions": "A storm in which some processes are of another version.",
-    "race": "Processes that perform many batches side by side are killed, stopped, evicted and paused.",
-    "move": "A queue moves to other numbers of shards and back, while its movers and daemons are killed.",
-    "failover": "The primary is killed while jobs are pushed, and a replica takes its place.",
+    "storm": "processes that push and drain are killed, frozen and cut off, one by one.",
+    "disk": (
+        "a storm in which the server's files cannot grow for a while (`RLIMIT_FSIZE`), so it refuses writes. It writes "
+        "an append-only file with `appendfsync everysec`."
+    ),
+    "clock": (
+        "a storm in which the server's time moves by up to a twenty-fifth of a lease, back by up to 1.5 leases, or "
+        "forward by 1.5, which ends leases. `--faketime` sets the server's own clock, by libfaketime."
+    ),
+    "versions": (
+        "a storm in which some processes have scripts with another text; with `--older`, the package of another commit."
+    ),
+    "race": "processes with concurrent batches are killed, stopped, evicted and paused.",
+    "move": "a queue is resharded there and back while movers and daemons are killed.",
+    "failover": "the primary is killed during pushes, and a replica takes over.",
 }
 """ProofRuns, and what is done in them."""
+STORMS: Final = ("storm", "disk", "clock", "versions")
 _NUMBER: Final = re.compile(r"[\d,.]+")
 _BLOCK: Final = re.compile(r"(<!-- proof: (?P<name>[a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -55,57 +66,59 @@ def _scene() -> Iterator[str]:
 
 
 def _claims() -> Iterator[str]:
-    for claim in CLAIMS:
-        yield f"**{claim.id}.** {claim.words}"
-        yield ""
-        yield f"- *Evaluated:* {claim.sentence}"
-        yield f"- *Ends at:* {claim.ends}"
-        yield ""
+    yield table(("claim", "holds", "ends at"), [(claim.id, claim.words, claim.ends) for claim in CLAIMS])
 
 
 def _models() -> Iterator[str]:
     if models := kept("models", Models):
-        for case in MODELS:
-            yield f"- **{case.name}**: {case.words}"
+        words = {case.name: case.words for case in MODELS}
+        rows = []
+        for name in dict.fromkeys(one.model for one in models.results):
+            bounds = (f"{one.bounds}: {one.states:,}" for one in models.results if one.model == name)
+            rows.append((name, words[name], "; ".join(bounds)))
+        yield table(("model", "orders", "bounds: states"), rows)
         yield ""
-        rows = [
-            (
-                one.model,
-                one.bounds,
-                f"{one.states:,}",
-                f"{one.ends:,}",
-                f"{one.depth}" if one.whole else f"{one.depth}, cut there",
-                one.fault or "none",
-            )
-            for one in models.results
-        ]
-        yield table(("model", "bounds", "states", "ends", "steps", "broken"), rows)
+        broken = [f"{one.model} ({one.bounds}) breaks **{one.fault}**." for one in models.results if one.fault]
+        yield " ".join(broken) or "No order of these steps breaks a promise."
+        yield "Each guard of the protocol is left out once, and the models find what breaks without it:"
         yield ""
-        yield "Each guard of the protocol is left out once, and the model finds what it prevents:"
-        yield ""
-        guards = [
-            (one.model, one.guard, one.fault or "**nothing**", f"{one.states:,}", f"{one.steps}")
-            for one in models.guards
-        ]
-        yield table(("model", "without", "breaks", "states until found", "steps"), guards)
+        searched = list[tuple[str, ...]]()
+        for name in dict.fromkeys(one.model for one in models.guards):
+            guards = [one for one in models.guards if one.model == name]
+            idle = "".join(f", **{one.guard} breaks nothing**" for one in guards if not one.fault)
+            searched.append((name, f"{len(guards)}{idle}", *(spread(each) for each in _searched(guards))))
+        yield table(("model", "guards", "states until found", "steps"), searched)
         if played := models.conformance:
             yield ""
             yield (
-                f"The model of the lease beside the real scripts: {played.traces:,} random traces from seed "
-                f"{played.seed} on, {played.steps:,} steps. Of {played.calls:,} arrivals of calls {played.late:,} were "
-                "answered to nobody, as they were late or doubled. After each step nonce, call, token, end, flight and "
-                f"waiting {f'differed: **{played.wrong}**' if played.wrong else 'were equal'}."
+                f"The real scripts were played {played.traces:,} random traces of the lease's model, {played.steps:,} "
+                f"steps, from seed {played.seed}. {played.late:,} of {played.calls:,} calls were late or doubled, so "
+                "nobody got their answer. After each step the scripts' nonce, call, token, end, flight and waiting "
+                f"{f'differed: **{played.wrong}**' if played.wrong else 'equalled those of the model'}."
             )
 
 
+def _searched(guards: Iterable[GuardResult]) -> tuple[list[int], list[int]]:
+    """The states and the steps until something breaks without each."""
+    return [one.states for one in guards], [one.steps for one in guards]
+
+
+def spread(values: Sequence[float], form: str = ",") -> str:
+    """From the least to the most."""
+    least, most = format(min(values), form), format(max(values), form)
+    return least if least == most else f"{least} to {most}"
+
+
 def _faults() -> Iterator[str]:
-    rows = [
-        (kind, harm, f"{count:,}")
-        for kind, runs in _runs()
-        for harm, count in sorted(runs.harm.items(), key=lambda item: -item[1])
-    ]
-    if rows:
-        yield table(("run", "harm", "how often"), rows)
+    made = dict(_runs())
+    rows = []
+    for kinds in ([kind for kind in made if kind in STORMS], *([kind] for kind in made if kind not in STORMS)):
+        harm = sum((Counter(made[kind].harm) for kind in kinds), Counter[str]())
+        rows.append((", ".join(kinds), ", ".join(f"{name} {count:,}" for name, count in harm.most_common())))
+    if made:
+        yield from (f"- **{kind}**: {KINDS[kind]}" for kind in made)
+        yield ""
+        yield table(("runs", "harm, and how often"), [row for row in rows if row[0]])
 
 
 def _results() -> Iterator[str]:
@@ -118,20 +131,21 @@ def _results() -> Iterator[str]:
             f"{runs.done.get('handler runs', 0):,}",
             f"{sum(runs.harm.values()):,}",
             f"{sum(len(run.violations) for run in runs.runs)}",
+            f"{runs.runs[0].seed}",
         )
         for kind, runs in _runs()
     ]
     if rows:
-        head = ("kind", "runs", "minutes", "payloads", "handler runs", "faults", "violations")
+        head = ("kind", "runs", "minutes", "payloads", "handler runs", "faults", "violations", "first seed")
         yield table(head, rows)
         yield ""
+        yield "The other seeds of a kind follow from its first."
         for kind, runs in _runs():
-            yield f"- **{kind}**: {KINDS[kind]} Seeds: {', '.join(str(run.seed) for run in runs.runs[:SEEDS])}"
-            if len(runs.runs) > SEEDS:
-                yield f"  and {len(runs.runs) - SEEDS} more, which `build/proof/{kind}.json` names"
+            seeds = [run.seed for run in runs.runs]
+            if seeds != following(seeds[0], len(seeds)):
+                yield f"Those of {kind} do not: {', '.join(map(str, seeds))}."
         if failovers := dict(_runs()).get("failover"):
             done, killed = failovers.done, failovers.harm["primary killed"]
-            yield ""
             yield (
                 f"Of {done['payloads']:,} payloads whose push was answered, {killed} deaths of the primary lost "
                 f"{done['lost']:,}, and {done['again']:,} were performed once more."
@@ -141,44 +155,52 @@ def _results() -> Iterator[str]:
                 yield from (f"- **violation** in {kind} {run.seed}: {words}" for words in run.violations)
 
 
+def following(seed: int, count: int) -> list[int]:
+    """The seeds of so many runs of a kind, from the first one."""
+    rng = random.Random(seed)
+    return [seed, *(rng.randrange(2**32) for _ in range(count - 1))]
+
+
 def _mutants() -> Iterator[str]:
     if mutants := kept("mutants", Mutants):
-        rows = [
-            (one.name, one.seen_by, "found" if one.is_seen else "**not found**", f"{one.seconds:.1f}")
-            for one in mutants.results
-        ]
-        yield table(("fault", "looked for by", "", "seconds"), rows)
+        rows = []
+        for by in dict.fromkeys(one.seen_by for one in mutants.results):
+            made = [one for one in mutants.results if one.seen_by == by]
+            missed = ", ".join(f"**{one.name}**" for one in made if not one.is_seen) or "none"
+            rows.append((by, f"{len(made)}", missed, spread([one.seconds for one in made], ".1f")))
+        yield table(("searched by", "faults", "not found", "seconds"), rows)
 
 
 def _score() -> Iterator[str]:
     if score := kept("score", MutationScore):
         files = sorted({one.file for one in score.results})
         times = [one.seconds for one in score.results if one.outcome == "found"]
-        is_drawn = f", drawn by seed {score.seed}" if score.seed is not None else ", all of these files"
+        is_drawn = f", drawn by seed {score.seed}," if score.seed is not None else ""
         yield (
-            f"{len(score.results):,} faults{is_drawn}, in {score.seconds / 60:.0f} minutes. Half of those that were "
+            f"{len(score.results):,} faults{is_drawn} were tried in {score.seconds / 60:.0f} minutes; half of those "
             f"found took less than {median(times or [0.0]):.1f} s."
         )
         yield ""
-        rows = []
-        for file in files:
-            counts = score.counts(file)
-            row = (f"{counts.get(outcome, 0)}" for outcome in OUTCOMES)
-            rows.append((f"`{file}`", *row, f"{score.share([file]):.0%}"))
-        sums = score.counts()
-        rows.append(("**all**", *(f"{sums.get(outcome, 0)}" for outcome in OUTCOMES), f"{score.share(files):.0%}"))
-        yield table(("file", *OUTCOMES, "score"), rows)
-        yield ""
-        if missed := [one for one in score.results if one.outcome == "not found"]:
-            yield "Not found:"
-            yield ""
-            yield from (f"- `{one.file}:{one.line}` {one.change}" for one in missed)
-            yield ""
-        if score.unproved:
-            yield "Lines that no run executes, so that nothing is proved of them:"
-            yield ""
-            for file, lines in sorted(score.unproved.items()):
-                yield f"- `{file}`: {', '.join(map(str, lines))}"
+        whole = [file for file in files if score.share([file]) == 1.0 and file not in score.unproved]
+        rows = [_score_of([file], score) for file in files if file not in whole]
+        yield table(
+            ("file", *OUTCOMES, "score", "lines not found", "lines not executed"),
+            [*rows, *([_score_of(whole, score)] if whole else []), ("**all**", *_score_of(files, score)[1:6], "", "")],
+        )
+
+
+def _score_of(files: Sequence[str], score: MutationScore) -> tuple[str, ...]:
+    """A row: the names of the files, their counts and share, and the lines in which something is not proved."""
+    mine = [one for one in score.results if one.file in files]
+    counts = Counter(one.outcome for one in mine)
+    missed = sorted({one.line for one in mine if one.outcome == "not found"})
+    lines = [missed, [line for file in files for line in score.unproved.get(file, [])]]
+    return (
+        ", ".join(f"`{file}`" for file in files),
+        *(f"{counts[outcome]}" for outcome in OUTCOMES),
+        f"{score.share(files):.0%}",
+        *(", ".join(map(str, each)) or "none" for each in lines),
+    )
 
 
 def _runs() -> Iterator[tuple[str, ProofRuns]]:
@@ -187,7 +209,6 @@ def _runs() -> Iterator[tuple[str, ProofRuns]]:
             yield kind, runs
 
 
-SEEDS: Final = 30
 OUTCOMES: Final = ("found", "not found", "equivalent", "not proved")
 BLOCKS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "scene": _scene,

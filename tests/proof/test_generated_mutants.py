@@ -98,7 +98,7 @@ def test_a_line_that_cannot_be_counted_goes_with_the_one_above() -> None:
 
 
 def test_the_score_is_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By file, with what was not found by name, and with the lines that nobody executed."""
+    """By file, with the lines of faults that were not found, and the lines that no run executes."""
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     outcomes = ("found", "found", "not found", "equivalent", "not proved")
     made = [ScoredMutant("include/turn", at, f"change {at}", outcome, 1.0) for at, outcome in enumerate(outcomes)]
@@ -107,9 +107,8 @@ def test_the_score_is_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     keep("score", MutationScore(made, None, 60.0, {"include/turn": [9]}).beside(before))
     page = filled(PAGE.read_text())
 
-    assert "| `include/turn` | 2 | 1 | 1 | 1 | 67% |" in page
-    assert "- `include/turn:2` change 2" in page
-    assert "- `include/put`: 7" in page
+    assert "| `include/turn` | 2 | 1 | 1 | 1 | 67% | 2 | 9 |" in page
+    assert "| `include/put` | 1 | 0 | 0 | 0 | 100% | none | 7 |" in page
 
 
 @pytest.mark.nightly("thirty faults take a minute or two")

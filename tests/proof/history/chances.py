@@ -13,7 +13,7 @@ CLAIM: Final = Claim(
     "For each number of an id that always fails, whose push was answered: let F be the runs with an outcome in which "
     "it is the first. Then |F| >= retries + 1, and at most retries + 1 of F had no harm done to their process before "
     "their outcome was durable.",
-    "A number that was the first of three runs which ended with their process.",
+    "A payload that was the first of three runs whose process died.",
 )
 
 

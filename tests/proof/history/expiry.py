@@ -12,7 +12,7 @@ CLAIM: Final = Claim(
     "No payload is handed over after its expiry.",
     "For each run r of an id, and each of its numbers whose push has an expiry: r.begin <= expiry + `blur`. A number "
     "whose expiry is over at the end need not be in any run, and no order is asked of it.",
-    "A process that stood still between its look at the time and its begin. A begin that is noted late (`blur`).",
+    "A process that was frozen between reading the time and its run; a begin that is noted late.",
 )
 
 

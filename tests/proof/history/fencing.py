@@ -10,11 +10,11 @@ from tests.proof.history.runs import HandlerRun, IdStory, RunHistory
 
 CLAIM: Final = Claim(
     "P4",
-    "Tokens grow with every holder, so that a store which refuses lower ones sees each id in order.",
+    "Tokens grow with every holder, so a store that refuses lower tokens sees each id in order.",
     "For all runs r before s of one id, by their begins: r.token <= s.token, or s outlived its lease. Of the writes of "
     "an id, keep those whose token is not below that of any earlier one: each comes behind all lower numbers whose "
     "push was answered before, and at the end the last one is that of the largest number.",
-    "A handler that writes without its token. Numbers that expire.",
+    "A handler that writes without its token; payloads that expire.",
 )
 
 

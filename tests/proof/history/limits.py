@@ -10,11 +10,11 @@ from tests.proof.history.runs import HandlerRun, RunHistory
 
 CLAIM: Final = Claim(
     "limits",
-    "Never more visits at once than permits, never more ids in a window than the rate.",
+    "A queue never has more visits at once than permits, or more ids in a window than its rate.",
     "A run lasts from its begin to its end; if it is stale or told no end, to the last moment at which it was not told "
     "to stop. At no time do runs of more than `running` holders (process and token) last. For no run do more than "
     "`rate` runs begin within `per` seconds from its begin.",
-    "Handlers that go on though they are told to stop. A begin that is noted late (`blur`).",
+    "Handlers that ignore a stop; a begin that is noted late.",
 )
 
 

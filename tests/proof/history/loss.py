@@ -17,8 +17,8 @@ CLAIM: Final = Claim(
     "process within the time of a settling) comes again only to an older holder that had stood still or been evicted "
     "before. To others a number that did not fail comes again only with the word that it does. A settling names a run "
     "that was done or stale.",
-    "What the server loses; what expires; what the bound of the morgue removes; if nobody looks at the morgue, numbers "
-    "that were the first of three runs which ended with their process.",
+    "Data that the server loses; expired payloads; the morgue's bound; if nobody looks there, payloads that were the "
+    "first of three runs whose process died.",
 )
 
 

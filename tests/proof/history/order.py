@@ -16,8 +16,8 @@ CLAIM: Final = Claim(
     "number that was left comes again only with all numbers of its run. It does not come behind the begin of a run "
     "whose numbers are all larger, unless r is an older holder that had stood still or been evicted before. The "
     "numbers of a look at the end ascend.",
-    "Ids that always fail, numbers that were the first of three runs which ended with their process, numbers that "
-    "expire, and numbers that are pushed behind larger ones.",
+    "Ids that always fail; payloads that were the first of three runs whose process died, that expire, or that are "
+    "pushed after larger ones.",
 )
 
 

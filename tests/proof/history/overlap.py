@@ -12,7 +12,7 @@ CLAIM: Final = Claim(
     "For all runs r, s of one id with r.begin <= s.begin < r.end: their tokens differ, and the one with the lower "
     "token was not seen to hold its lease since s.begin, and is stale, or its process stood still and told no outcome, "
     "or its lease was evicted before s.begin. A run whose process dies ends with it.",
-    "A process that stands still for longer than its lease, and then goes on: see P4.",
+    "A process that is frozen for longer than its lease: see P4.",
 )
 
 

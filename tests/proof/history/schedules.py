@@ -8,10 +8,10 @@ from tests.proof.history.runs import IdStory, RunHistory
 
 CLAIM: Final = Claim(
     "schedules",
-    "Each planned time fires at most once; missed ones by the schedule's rule.",
+    "Each planned time fires at most once; missed times follow the schedule's rule.",
     "For each schedule: each fired number was planned, fires once, and behind no larger one. With the rule `all` each "
     "planned number fires; with `once` the largest one does.",
-    "A time that is missed by more than the schedule's grace.",
+    "A time that is missed by more than the grace.",
 )
 
 

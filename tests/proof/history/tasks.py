@@ -14,7 +14,7 @@ CLAIM: Final = Claim(
     "For each task: every number of an item-begin is in exactly one item-end, with the outcome that the item-begin "
     "names, if any, and no other number is. There is at most one completed, and at the end one; no item-begin or "
     "item-end is behind it.",
-    "Tasks that are cancelled, forgotten, or have dead items put back.",
+    "Tasks that are cancelled or forgotten, or whose dead items are requeued.",
 )
 KINDS: Final = frozenset(("item-begin", "item-end", "completed"))
 
