@@ -66,7 +66,7 @@ def _scene() -> Iterator[str]:
 
 
 def _claims() -> Iterator[str]:
-    yield table(("claim", "holds", "ends at"), [(claim.id, claim.words, claim.ends) for claim in CLAIMS])
+    yield table(("claim", "means", "ends at"), [(claim.id, claim.words, claim.ends) for claim in CLAIMS])
 
 
 def _models() -> Iterator[str]:
@@ -76,7 +76,7 @@ def _models() -> Iterator[str]:
         for name in dict.fromkeys(one.model for one in models.results):
             bounds = (f"{one.bounds}: {one.states:,}" for one in models.results if one.model == name)
             rows.append((name, words[name], "; ".join(bounds)))
-        yield table(("model", "orders", "bounds: states"), rows)
+        yield table(("model", "steps, in all orders", "bounds: states"), rows)
         yield ""
         broken = [f"{one.model} ({one.bounds}) breaks **{one.fault}**." for one in models.results if one.fault]
         yield " ".join(broken) or "No order of these steps breaks a promise."
@@ -91,9 +91,9 @@ def _models() -> Iterator[str]:
         if played := models.conformance:
             yield ""
             yield (
-                f"The real scripts were played {played.traces:,} random traces of the lease's model, {played.steps:,} "
-                f"steps, from seed {played.seed}. {played.late:,} of {played.calls:,} calls were late or doubled, so "
-                "nobody got their answer. After each step the scripts' nonce, call, token, end, flight and waiting "
+                f"The real scripts ran {played.traces:,} random traces of the lease's model, {played.steps:,} steps, "
+                f"from seed {played.seed}. {played.late:,} of {played.calls:,} calls arrived late or twice, so nobody "
+                "got their answer. After each step the scripts' nonce, call, token, end, flight and waiting "
                 f"{f'differed: **{played.wrong}**' if played.wrong else 'equalled those of the model'}."
             )
 
