@@ -11,6 +11,7 @@ from docs_build.building import CONFIG, ROOT, build
 from docs_build.llms import write_llms
 from docs_build.nav import Placed, read_contents
 from docs_build.pages import pages
+from docs_build.searching import index
 
 FOLDER: Final = ROOT / "build" / "docs"
 
@@ -24,6 +25,7 @@ def main(folder: Path) -> int:
         faults += build(folder)
     if not faults:
         write_llms(folder / "site", folder / "pages", contents)
+        index(folder / "site")
         faults += chain(links.broken_links(folder / "site"), misread(folder))
     sys.stderr.writelines(f"{fault}\n" for fault in faults)
     return 1 if faults else 0
