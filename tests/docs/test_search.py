@@ -29,6 +29,8 @@ QUESTIONS: Final = {
     "idempotency": "repeats.html#once-for-each-event-key",
     "kubernetes": "daemon.html",
 }
+pytestmark = pytest.mark.xdist_group("docs_site")
+
 _FIRST_HIT: Final = """(typed) => {
     const links = root => [...root.querySelectorAll('*')].flatMap(
         each => [...(each.shadowRoot ? links(each.shadowRoot) : []), ...(each.matches('a[href*="?h="]') ? [each] : [])])
