@@ -29,7 +29,6 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import activity, assets
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.needs import Needs
-from lowkiq_lambda.dashboard.past import Past
 from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
@@ -131,7 +130,6 @@ def dashboard(
         now=now,
         lag_limit=settings.dashboard_lag_limit,
         needs=Needs(now),
-        past=Past(now),
     )
     refuse = partial(refusal, site)
     gate = Gate(

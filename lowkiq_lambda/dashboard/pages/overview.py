@@ -144,7 +144,7 @@ def show(context: RequestContext) -> Response:
     return context.render(
         "overview_live.html" if context.is_partial else "overview.html",
         title=_title(context, queues),
-        numbers=numbers_of(queues, drawn, looked.processes, context.site.past, context.site.lag_limit),
+        numbers=numbers_of(queues, drawn, looked, overview.at, context.site.lag_limit),
         total=_total(queues),
         chart=drawn,
         marks=drawn.places(_marks(looked)),

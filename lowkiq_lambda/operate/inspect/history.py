@@ -7,10 +7,22 @@ from itertools import accumulate
 from operator import add
 from typing import Final, TypeAlias
 
+import msgspec
+
 from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
-from lowkiq_lambda.store.shard.history import BUCKETS, DAY_OUTCOMES, DAYS, MINUTES, SECONDS, TIMES, Kind, bounds
+from lowkiq_lambda.store.shard.history import (
+    ARRIVALS,
+    BUCKETS,
+    DAY_OUTCOMES,
+    DAYS,
+    MINUTES,
+    SECONDS,
+    TIMES,
+    Kind,
+    bounds,
+)
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import WAITS, DayTimes, Quantiles, QueueHistory, Series, Span, WaitsOfSpan
 
@@ -37,13 +49,15 @@ _COUNTER: Final = 4
 """Bytes."""
 
 
-def windows(span: Span, now: float) -> list[Window]:
-    """The windows of a queue to read for a span. Raises ValueError for another span."""
+def windows(span: Span, now: float, *, arrivals: bool = False) -> list[Window]:
+    """The windows of a queue to read for a span; `arrivals`: those too. Raises ValueError for another span."""
     value: object = span
     if not isinstance(value, str) or value not in SPANS:
         raise ValueError(f"span must be one of {', '.join(SPANS)}, not {span!r}.")
     kind, length, step = SPANS[span]
     reaches = {SECONDS: RECENT, TIMES: TIMES.window, kind: length, **({DAYS: length} if length > DAYS.window else {})}
+    if arrivals and length < ARRIVALS.kept:
+        reaches[ARRIVALS] = length
     return [
         (resolution, number)
         for resolution, reach in reaches.items()
@@ -70,8 +84,11 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
     recent_to = written_at // SECONDS.step * SECONDS.step
     recent = _series(arrays, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     days = _days(arrays)
+    series = _series(arrays, kind, ends_at - length, ends_at, step)
     return QueueHistory(
-        series=_series(arrays, kind, ends_at - length, ends_at, step),
+        series=msgspec.structs.replace(series, arrived=_arrived(arrays, ends_at - length, ends_at, step))
+        if any(kind is ARRIVALS for kind, _ in requested)
+        else series,
         ended_rate=sum(recent.ended) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
         took=_quantiles(times := _arrays_of(arrays, TIMES), 0),
@@ -185,6 +202,28 @@ def _series(arrays: Windows, kind: Kind, from_: float, to: float, step: int) -> 
         for which in (0, 1)
     )
     return Series(began_at=from_, step=step, ended=ended, failed=failed)
+
+
+def _arrived(arrays: Windows, from_: float, to: float, step: int) -> tuple[int | None, ...]:
+    """What arrived in each step; what arrived in a minute is spread evenly over shorter ones."""
+    slots, minute = ARRIVALS.window // ARRIVALS.step, ARRIVALS.step
+    counts = {
+        number * slots + slot: stored - 1
+        for (kind, number), data in arrays.items()
+        if kind is ARRIVALS
+        for slot, stored in enumerate(_counters(data, 0, len(data) // _COUNTER))
+        if stored
+    }
+
+    def of(at: int) -> int | None:
+        first, end = at // minute, (at + step) // minute
+        known = [counts[number] for number in range(first, max(first + 1, end)) if number in counts]
+        if len(known) < max(1, end - first):
+            return None
+        begun, length = at % minute if step < minute else 0, max(step, minute)
+        return sum(known) * (begun + step) // length - sum(known) * begun // length
+
+    return tuple(of(at) for at in range(int(from_), int(to), step))
 
 
 def _filled(stored: bytes, counters: int) -> bytes:

@@ -19,7 +19,8 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
     nodes = reader.nodes(shard for queue in queues.values() for shard in queue.shards)
     # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
-    spans = windows(span, asked_at)
+    # Of many queues they would be much to read.
+    spans = windows(span, asked_at, arrivals=len(queues) == 1)
     extra_commands = [
         *((key, _INFO) for key in nodes.values()),
         *(command(name, spans, reader.backend.prefix) for name in queues),
