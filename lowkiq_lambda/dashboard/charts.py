@@ -45,17 +45,20 @@ Marked = TypeVar("Marked", bound=Dated)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Done and failed ids per second over a span: paths, each in a box of WIDTH by HEIGHT with a scale of its own."""
+    """Done and failed ids, and what arrived, per second over a span: paths in a box of WIDTH by HEIGHT."""
 
     ended: str
     failed: str
+    arrived: str
+    """Payloads, by the scale of done ids, with gaps; empty where nothing is known of them."""
     most: float
-    """Done ids per second at the upper edge."""
+    """Done ids, or payloads that arrived, per second at the upper edge."""
     most_failed: float
     """As `most`, of failed ids, which have a band of their own: a spike flattens nothing else."""
     series: Series
     total_ended: int
     total_failed: int
+    total_arrived: int | None
 
     @property
     def ends_at(self) -> float:
@@ -72,12 +75,17 @@ class Chart:
         ]
 
     @property
-    def rows(self) -> list[tuple[float, int, int]]:
-        """The same as a short table: from when on, how many ended and how many failed."""
-        ended, failed = self.series.ended, self.series.failed
+    def rows(self) -> list[tuple[float, int | None, int, int]]:
+        """The same as a short table: from when on, how many arrived, None if unknown, how many ended, and failed."""
+        ended, failed, arrived = self.series.ended, self.series.failed, self.series.arrived
         width = max(1, ceil(len(ended) / _ROWS))
         return [
-            (self.series.began_at + place * self.series.step, sum(ended[place:end]), sum(failed[place:end]))
+            (
+                self.series.began_at + place * self.series.step,
+                total_of(arrived[place:end]),
+                sum(ended[place:end]),
+                sum(failed[place:end]),
+            )
             for place in range(0, len(ended), width)
             for end in [place + width]
         ]
@@ -92,24 +100,36 @@ class Chart:
 
 def chart(series: Series) -> Chart:
     """The chart of a series."""
-    most, most_failed = (round_up(max([0, *each]) / series.step) for each in (series.ended, series.failed))
+    known = [count for count in series.arrived if count is not None]
+    most, most_failed = (round_up(max([0, *each]) / series.step) for each in ([*series.ended, *known], series.failed))
     return Chart(
         ended=line(series.ended, most * series.step),
         failed=line(series.failed, most_failed * series.step),
+        arrived=line(series.arrived, most * series.step) if known else "",
         most=most,
         most_failed=most_failed,
         series=series,
         total_ended=sum(series.ended),
         total_failed=sum(series.failed),
+        total_arrived=sum(known) if known else None,
     )
 
 
-def line(values: Sequence[float], most: float) -> str:
-    """The path through the values; the value `most` is at the upper edge."""
+def total_of(arrived: Sequence[int | None]) -> int | None:
+    """The sum; None if a part is not known."""
+    counts = [count for count in arrived if count is not None]
+    return sum(counts) if counts and len(counts) == len(arrived) else None
+
+
+def line(values: Sequence[float | None], most: float) -> str:
+    """The path through the values, with gaps where one is None; the value `most` is at the upper edge."""
     across = WIDTH / max(1, len(values) - 1)
     high = HEIGHT / most if most else 0
-    points = [f"{place * across:.0f} {HEIGHT - value * high:.1f}" for place, value in enumerate(values)]
-    return "M" + "L".join(points) if points else ""
+    return "".join(
+        f"{'M' if place == 0 or values[place - 1] is None else 'L'}{place * across:.0f} {HEIGHT - value * high:.1f}"
+        for place, value in enumerate(values)
+        if value is not None
+    )
 
 
 def through(places: Sequence[float], values: Sequence[float]) -> str:

@@ -22,6 +22,15 @@ def test_marks_are_whole_minutes_apart(span: Span) -> None:
     assert 0 == between % 60
 
 
+def test_arrivals_are_a_line_with_gaps_by_the_scale_of_what_ended() -> None:
+    """And a column of the table, where a row of which a part is not known has none."""
+    made = chart(Series(began_at=0.0, step=10, ended=(10, 20, 0, 0), failed=(0,) * 4, arrived=(None, 40, 20, None)))
+
+    assert (4.0, 60) == (made.most, made.total_arrived)
+    assert "M333 0.0L667 50.0" == made.arrived
+    assert [(0.0, None, 10, 0), (10.0, 40, 20, 0), (20.0, 20, 0, 0), (30.0, None, 0, 0)] == made.rows
+
+
 def test_failures_have_a_band_of_their_own() -> None:
     """One spike of failures flattens nothing: each line has a scale for its own largest value."""
     made = chart(Series(began_at=0.0, step=10, ended=(10, 20), failed=(4_000, 0)))

@@ -117,7 +117,8 @@
       chart.append(tip);
     }
     const rate = (count) => `${rates.format(count / Number(chart.dataset.step))}/s`;
-    tip.textContent = `${zoned(at)} · ended ${rate(ended[place])} · failed ${rate(failed[place])}`;
+    const arrived = chart.dataset.arrived?.split(" ")[place] ?? "-";
+    tip.textContent = `${zoned(at)}${arrived === "-" ? "" : ` · arrived ${rate(arrived)}`} · ended ${rate(ended[place])} · failed ${rate(failed[place])}`;
     const middle = box.left - outer.left + box.width * place / last;
     tip.style.left = `${Math.max(4, Math.min(outer.width - tip.offsetWidth - 4, middle - tip.offsetWidth / 2))}px`;
   }
