@@ -91,7 +91,7 @@ def look_and_sample(operations: Operations) -> tuple[tuple[Need, ...], list[AppS
         raise
     except LowkiqError:
         return needs, []
-    return needs, past_of(there.result.app, core.clock.time())
+    return needs, past_of(there.result.app)
 
 
 def _needs_in(operations: Operations, backend: LookingBackend, looks: "_Looks") -> tuple[Need, ...]:

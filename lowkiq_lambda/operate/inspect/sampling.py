@@ -97,9 +97,9 @@ def read_sampled(backend: Backend, names: Sequence[str], retry_for: float) -> Sa
     return Sampled(app or b"", stored, [times_in(queue[1:], recent) for queue in queues])
 
 
-def past_of(stored: bytes, now: float) -> list[AppSample]:
-    """The samples of an app in the last minutes, the oldest first."""
-    return [each for each in _decoded(stored, list[AppSample]) or () if 0 <= now - each.at <= PAST]
+def past_of(stored: bytes) -> list[AppSample]:
+    """The samples of an app, the oldest first."""
+    return _decoded(stored, list[AppSample]) or []
 
 
 def sampling(
@@ -107,7 +107,7 @@ def sampling(
 ) -> Iterator[ExtraCommand]:
     """The commands that write the next samples, of the app and of its queues; none of what was sampled just now."""
     at = max((queue.now for queue in looked), default=0.0)
-    past = past_of(there.app, at)
+    past = [each for each in past_of(there.app) if 0 <= at - each.at <= PAST]
     if looked and (not past or at - past[-1].at >= SHORTEST):
         waited = waited_by_all(there.times)
         sample = AppSample(
