@@ -1,4 +1,4 @@
-"""Samples of each minute: what arrived in a queue, counted without a command of any push, and the numbers of the app."""
+"""Samples of each minute: what arrived in a queue, without a command of any push, and the numbers of the app."""
 
 import math
 from collections.abc import Callable

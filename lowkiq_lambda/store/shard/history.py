@@ -46,7 +46,7 @@ SECONDS: Final = Kind("seconds", step=5, window=600, kept=1_500)
 MINUTES: Final = Kind("minutes", step=60, window=6 * 3_600, kept=79 * 3_600)
 TIMES: Final = Kind("times", step=1_800, window=1_800, kept=4_500)
 
-ARRIVALS: Final = Kind("arrivals", step=60, window=6 * 3_600, kept=13 * 3_600)
+ARRIVALS: Final = Kind("arrivals", step=60, window=6 * 3_600, kept=7 * 3_600)
 """Of each minute one more than how many payloads arrived, so that 0 is a minute of which nobody knows."""
 
 DAYS: Final = Kind("days", step=3_600, window=86_400, kept=0)
