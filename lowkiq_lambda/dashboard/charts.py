@@ -100,18 +100,18 @@ class Chart:
 
 def chart(series: Series) -> Chart:
     """The chart of a series."""
-    known = [count for count in series.arrived if count is not None]
-    most, most_failed = (round_up(max([0, *each]) / series.step) for each in ([*series.ended, *known], series.failed))
+    arrivals = [count for count in series.arrived if count is not None]
+    most, most_failed = (round_up(max([0, *each]) / series.step) for each in ([*series.ended, *arrivals], series.failed))
     return Chart(
         ended=line(series.ended, most * series.step),
         failed=line(series.failed, most_failed * series.step),
-        arrived=line(series.arrived, most * series.step) if known else "",
+        arrived=line(series.arrived, most * series.step) if arrivals else "",
         most=most,
         most_failed=most_failed,
         series=series,
         total_ended=sum(series.ended),
         total_failed=sum(series.failed),
-        total_arrived=sum(known) if known else None,
+        total_arrived=sum(arrivals) if arrivals else None,
     )
 
 

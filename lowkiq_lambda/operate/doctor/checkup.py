@@ -70,7 +70,7 @@ def look_for_needs(operations: Operations) -> tuple[Need, ...]:
 def look_and_sample(operations: Operations) -> tuple[tuple[Need, ...], list[AppSample]]:
     """As `look_for_needs`; and the samples of the last minutes, to which this look may add one.
 
-    What it adds is written with the next call of a script, so it takes no round trip.
+    The next call of a script takes it to the server, so it costs no round trip.
     """
     core = operations.core
     backend = LookingBackend(core.backend)

@@ -217,11 +217,11 @@ def _arrived(arrays: Windows, from_: float, to: float, step: int) -> tuple[int |
 
     def of(at: int) -> int | None:
         first, end = at // minute, (at + step) // minute
-        known = [counts[number] for number in range(first, max(first + 1, end)) if number in counts]
-        if len(known) < max(1, end - first):
+        minutes = [counts[number] for number in range(first, max(first + 1, end)) if number in counts]
+        if len(minutes) < max(1, end - first):
             return None
         begun, length = at % minute if step < minute else 0, max(step, minute)
-        return sum(known) * (begun + step) // length - sum(known) * begun // length
+        return sum(minutes) * (begun + step) // length - sum(minutes) * begun // length
 
     return tuple(of(at) for at in range(int(from_), int(to), step))
 

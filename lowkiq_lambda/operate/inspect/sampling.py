@@ -133,20 +133,20 @@ def sampling(
 def following(before: QueueSample | None, sample: QueueSample) -> tuple[QueueSample, list[tuple[float, int]]]:
     """The sample as it follows the one before; and each minute that is over in between, with what arrived in it.
 
-    What arrived between two samples is spread evenly over the time. A minute of which a part is not known is left out.
+    Payloads between two samples are spread evenly over the time. A minute of which a part is not known is left out.
     """
     arrived = None if before is None else arrived_between(before, sample)
     # What begins with a minute knows all of it.
     begun = None if sample.at % ARRIVALS.step else 0
     if before is None or arrived is None:
         return msgspec.structs.replace(sample, begun=begun), []
-    minutes, rest, told, seconds = list[tuple[float, int]](), before.begun, 0, sample.at - before.at
+    minutes, rest, placed, seconds = list[tuple[float, int]](), before.begun, 0, sample.at - before.at
     for number in range(int(before.at // ARRIVALS.step), int(sample.at // ARRIVALS.step)):
         until = round(arrived * ((number + 1) * ARRIVALS.step - before.at) / seconds)
         if rest is not None:
-            minutes.append((float(number * ARRIVALS.step), rest + until - told))
-        rest, told = 0, until
-    return msgspec.structs.replace(sample, begun=None if rest is None else rest + arrived - told), minutes
+            minutes.append((float(number * ARRIVALS.step), rest + until - placed))
+        rest, placed = 0, until
+    return msgspec.structs.replace(sample, begun=None if rest is None else rest + arrived - placed), minutes
 
 
 def arrived_between(before: QueueSample, after: QueueSample) -> int | None:
@@ -166,7 +166,7 @@ def _queue_key(backend: Backend, name: str) -> str:
 
 
 def _writing(key: str, stored: bytes, new: object, slots: Sequence[tuple[str, int, int]] = ()) -> ExtraCommand:
-    numbers = [number for _, *both in slots for number in both]
+    numbers = [number for _, slot, count in slots for number in (slot, count)]
     args = (stored, msgspec.msgpack.encode(new), _KEPT_FOR, ARRIVALS.kept, *numbers)
     return key, ("EVAL", _WRITE, 1 + len(slots), key, *(slot[0] for slot in slots), *args)
 

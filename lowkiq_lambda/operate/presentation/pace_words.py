@@ -27,8 +27,8 @@ def in_a_sentence(queue: QueueOverview, *, is_paused: bool) -> PaceWords:
 
 
 def _arriving(series: Series) -> list[str]:
-    known = [count for count in series.arrived[-max(1, _LATELY // series.step) :] if count is not None]
-    rate = sum(known) * _MINUTE / (len(known) * series.step) if known else 0.0
+    counts = [count for count in series.arrived[-max(1, _LATELY // series.step) :] if count is not None]
+    rate = sum(counts) * _MINUTE / (len(counts) * series.step) if counts else 0.0
     return [f"Payloads arrive at {short(rate)} a minute."] if rate else []
 
 
