@@ -101,7 +101,9 @@ class Chart:
 def chart(series: Series) -> Chart:
     """The chart of a series."""
     arrivals = [count for count in series.arrived if count is not None]
-    most, most_failed = (round_up(max([0, *each]) / series.step) for each in ([*series.ended, *arrivals], series.failed))
+    most, most_failed = (
+        round_up(max([0, *each]) / series.step) for each in ([*series.ended, *arrivals], series.failed)
+    )
     return Chart(
         ended=line(series.ended, most * series.step),
         failed=line(series.failed, most_failed * series.step),
