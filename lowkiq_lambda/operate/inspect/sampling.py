@@ -166,8 +166,8 @@ def _queue_key(backend: Backend, name: str) -> str:
 
 
 def _writing(key: str, stored: bytes, new: object, slots: Sequence[tuple[str, int, int]] = ()) -> ExtraCommand:
-    numbers = [number for _, slot, count in slots for number in (slot, count)]
-    args = (stored, msgspec.msgpack.encode(new), _KEPT_FOR, ARRIVALS.kept, *numbers)
+    args: list[bytes | int] = [stored, msgspec.msgpack.encode(new), _KEPT_FOR, ARRIVALS.kept]
+    args += [number for _, slot, count in slots for number in (slot, count)]
     return key, ("EVAL", _WRITE, 1 + len(slots), key, *(slot[0] for slot in slots), *args)
 
 
