@@ -143,7 +143,7 @@ def test_what_arrived_stands_over_what_was_done(
 
     assert "arrived 108 ended 108 failed 0" in page.words
     assert 'class="line arrived"' in page.text
-    assert "108 ids ended, done or refused, and 0 failed; 108 payloads arrived." in page.text
+    assert "108 ids ended, done or refused, and 0 failed; at least 108 payloads arrived." in page.text
     assert "It is empty. Payloads arrive at 12 a minute." in page.words
     (table,) = re.findall(r"(?s)Values as a table.*?<tbody>(.*?)</tbody>", page.text)
     assert table.endswith("<td>60</td><td>60</td><td>0</td></tr>")

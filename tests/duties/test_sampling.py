@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.declare.duty import WATCH
 from lowkiq_lambda.operate.doctor.checkup import look_and_sample, look_for_needs
-from lowkiq_lambda.operate.inspect.sampling import LONGEST, PAST, QueueSample, following
+from lowkiq_lambda.operate.inspect.sampling import LONGEST, PAST, QueueSample, arrived_between, following
 from lowkiq_lambda.operate.lateness.duty import watch_runner
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.queues import Series, Span
@@ -165,7 +165,7 @@ def test_of_two_that_look_one_writes(sampled: Sampled, make_app: MakeApp, clock:
     sampled.minute()
 
     assert 2 == len(past)
-    assert 13 == sum(count or 0 for count in sampled.arrived())
+    assert [13, 0, 0] == sampled.arrived()
 
 
 def watching(app: Lowkiq, clock: ManualClock) -> object:
@@ -210,6 +210,26 @@ def test_who_only_asks_what_needs_somebody_writes_nothing(
         clock.advance(MINUTE)
 
     assert [] == [key for key in own_server.admin.scan_iter("*") if b"arrivals" in key or b"samples" in key]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shape", "arrivals", "expected"),
+    [
+        (60.0, "", 2**40 + 7, 7),
+        (LONGEST, "", 2**40, 0),
+        (LONGEST + 1, "", 2**40 + 7, UNKNOWN),
+        (0.0, "", 2**40 + 7, UNKNOWN),
+        (60.0, "other", 2**40 + 7, UNKNOWN),
+        (60.0, "", 2**40 - 1, UNKNOWN),
+        (60.0, "", 2**40 + 2**31, UNKNOWN),
+        (60.0, "", 2**40 + 2**31 - 1, 2**31 - 1),
+    ],
+)
+def test_what_cannot_be_is_not_counted(seconds: float, shape: str, arrivals: int, expected: int | None) -> None:
+    """Numbers that fell or jumped, other shards, and samples that are no minute apart."""
+    before, after = QueueSample(NOW, "", 2**40), QueueSample(NOW + seconds, shape, arrivals)
+
+    assert expected == arrived_between(before, after)
 
 
 @given(
