@@ -28,6 +28,8 @@ MOST_ROWS: Final = 60
 """Queues on one page."""
 MOST_NEEDS: Final = 30
 """Lines on what needs somebody: more of them are not read."""
+FIRST_NEEDS: Final = 6
+"""So many of them stand open on a phone, whose other numbers would be far below."""
 MOST_MARKS: Final = 8
 """Marks of the chart that stand below it in words."""
 _MARKED: Final[Mapping[str, str]] = {
@@ -166,6 +168,7 @@ def show(context: RequestContext) -> Response:
         unseen=unseen.result,
         looked=looked,
         most=MOST_NEEDS,
+        few=FIRST_NEEDS,
         most_marks=MOST_MARKS,
     )
 
