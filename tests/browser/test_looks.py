@@ -200,7 +200,7 @@ def status_in(complaint: str) -> str:
 
 
 def test_a_row_is_short_on_a_phone(queues: dict[str, str], visit: Visit) -> None:
-    """Without scripts, too: a list of a hundred is a few screens long, and no screen of an operator scrolls sideways."""
+    """Without scripts, too: a list of a hundred is a few screens long, and no usual screen scrolls sideways."""
     page = visit(java_script_enabled=False, viewport=PHONE)
     for path, most in ROWS.items():
         page.goto(page.url.split("?")[0].rpartition("/")[0] + "/" + path.format(**queues))
