@@ -160,7 +160,7 @@ def round_up(value: float) -> float:
     return float(next(step * unit for step in _STEPS if ceil(value / unit * 1_000) <= step * 1_000))
 
 
-class Period(msgspec.Struct, frozen=True, kw_only=True):
+class ChartSpan(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the past that the charts of a page show, and the ways to another one.
 
     `fields`: its own in an address. `links`: to the page with each span. `action`, `kept`: the address of the page, and
@@ -193,7 +193,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_period(
-    context: RequestContext, path: str, kept: Mapping[str, str], show: Callable[[Period], Response]
+    context: RequestContext, path: str, kept: Mapping[str, str], show: Callable[[ChartSpan], Response]
 ) -> Response:
     """The page as `show` makes it of the part of the past in the address, 10 minutes by default; or why it cannot be.
 
@@ -205,7 +205,7 @@ def in_period(
         return _refused(context, path, f"The charts cannot show it: {str(error).removesuffix('.')}.")
     spans = [span for span in SPANS if span != BY_DAY or context.app.config.history_days]
     links = {each: context.link(path, **kept, span=each) for each in spans}
-    return show(Period(span=span, fields=fields, links=links, action=context.link(path), kept=kept))
+    return show(ChartSpan(span=span, fields=fields, links=links, action=context.link(path), kept=kept))
 
 
 def _span_of(context: RequestContext) -> tuple[Span | Between, dict[str, str]]:

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.address import without_password
-from lowkiq_lambda.dashboard.charts import Period, chart, in_period, spark
+from lowkiq_lambda.dashboard.charts import ChartSpan, chart, in_period, spark
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.needs import Looked
 from lowkiq_lambda.dashboard.numbers import numbers_of
@@ -133,7 +133,7 @@ def show(context: RequestContext) -> Response:
     return in_period(context, "", {**sort.fields, **part.fields}, lambda period: _show(context, sort, part, period))
 
 
-def _show(context: RequestContext, sort: Sort, part: QueuesPart, period: Period) -> Response:
+def _show(context: RequestContext, sort: Sort, part: QueuesPart, period: ChartSpan) -> Response:
     with Together() as side:
         latest = side.look(context.site.needs.latest, context.app.operate, is_refresh=context.is_partial)
         unseen = side.look(_unseen, context)

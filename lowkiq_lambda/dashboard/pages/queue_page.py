@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.charts import Period, chart, in_period
+from lowkiq_lambda.dashboard.charts import ChartSpan, chart, in_period
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.moving import move_of
 from lowkiq_lambda.dashboard.pages.parts import PAGE, Columns, chosen_worker, no_queue, sort_of
@@ -55,7 +55,7 @@ def show(context: RequestContext) -> Response:
     return in_period(context, "queue", {"queue": worker.queue_name}, lambda period: _show(context, worker, period))
 
 
-def _show(context: RequestContext, worker: type[Worker[Any]], period: Period) -> Response:
+def _show(context: RequestContext, worker: type[Worker[Any]], period: ChartSpan) -> Response:
     name, span, app = worker.queue_name, period.span, context.app
     queue = app.operate(worker)
     # Before the looks, each of which would read the declaration.

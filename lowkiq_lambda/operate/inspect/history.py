@@ -3,12 +3,12 @@
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import accumulate
 from math import ceil
 from operator import add
 from typing import Final, NamedTuple, TypeAlias
 
-from lowkiq_lambda.operate.presentation.moments import utc_of
 from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
@@ -17,7 +17,7 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.queues import WAITS, Between, DayTimes, Quantiles, QueueHistory, Series, Span, WaitsOfSpan
 
 
-class Stretch(NamedTuple):
+class PastSpan(NamedTuple):
     """A part of the past: the kind of array that has it, its seconds, those of one point, and its end.
 
     `until`: Unix seconds, a border of slots; None for one that ends now.
@@ -29,16 +29,17 @@ class Stretch(NamedTuple):
     until: float | None = None
 
 
-SPANS: Final[Mapping[Span, Stretch]] = {
-    "10m": Stretch(SECONDS, 600, 5),
-    "1h": Stretch(MINUTES, 3_600, 60),
-    "6h": Stretch(MINUTES, 6 * 3_600, 180),
-    "72h": Stretch(MINUTES, 72 * 3_600, 900),
-    "30d": Stretch(DAYS, 30 * 86_400, 6 * 3_600),
+SPANS: Final[Mapping[Span, PastSpan]] = {
+    "10m": PastSpan(SECONDS, 600, 5),
+    "1h": PastSpan(MINUTES, 3_600, 60),
+    "6h": PastSpan(MINUTES, 6 * 3_600, 180),
+    "72h": PastSpan(MINUTES, 72 * 3_600, 900),
+    "30d": PastSpan(DAYS, 30 * 86_400, 6 * 3_600),
 }
 _STEPS: Final[Mapping[Kind, Sequence[int]]] = {SECONDS: (5,), MINUTES: (60, 180, 900), DAYS: (3_600, 21_600, 86_400)}
 _MOST_POINTS: Final = 300
 """A longer range has longer steps, as far as there are any."""
+_MOMENT: Final = 60.0
 
 RECENT: Final = 30
 """A rate is the mean of so many seconds."""
@@ -54,7 +55,7 @@ _COUNTER: Final = 4
 """Bytes."""
 
 
-def stretch_of(span: Span | Between, now: float, days: int) -> Stretch:
+def stretch_of(span: Span | Between, now: float, days: int) -> PastSpan:
     """The part of the past that a span or a range is; `days`: for how many the app keeps its history by the day.
 
     Raises ValueError for another span, and for a range that is empty, in the future, or older than what is kept.
@@ -67,25 +68,26 @@ def stretch_of(span: Span | Between, now: float, days: int) -> Stretch:
     return SPANS[span]
 
 
-def _range(asked: Between, now: float, days: int) -> Stretch:
-    since, until = asked.since, asked.until
+def _range(between: Between, now: float, days: int) -> PastSpan:
+    since, until = between.since, between.until
     if since >= now:
         raise ValueError("the range is in the future.")
     if not since < until:
         raise ValueError("the range must begin before it ends.")
     oldest = now - (days * DAYS.window if days else SPANS["72h"].length)
     # The caller may have read its clock a moment before.
-    if since < oldest - MINUTES.step:
-        raise ValueError(f"the history begins at {utc_of(oldest)} UTC: the range must not begin before.")
-    age = now - since
+    if since < oldest - _MOMENT:
+        begins_at = f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%d %H:%M} UTC"
+        raise ValueError(f"the history begins at {begins_at}: the range must not begin before.")
+    age = now - since - _MOMENT
     kind = SECONDS if age <= SPANS["10m"].length else MINUTES if age <= SPANS["72h"].length else DAYS
     ends_at = min(ceil(min(until, now) / kind.step), (now - UNWRITTEN) // kind.step) * kind.step
     steps = _STEPS[kind]
     step = next((step for step in steps if ends_at - since <= step * _MOST_POINTS), steps[-1])
-    return Stretch(kind, max(1, ceil((ends_at - since) / step)) * step, step, ends_at)
+    return PastSpan(kind, max(1, ceil((ends_at - since) / step)) * step, step, ends_at)
 
 
-def windows(stretch: Stretch, now: float) -> list[Window]:
+def windows(stretch: PastSpan, now: float) -> list[Window]:
     """The windows of a queue to read."""
     ends_at = now if stretch.until is None else stretch.until
     began_at = ends_at - stretch.length
@@ -107,7 +109,7 @@ def command(queue_name: str, requested: Sequence[Window], prefix: str) -> ExtraC
     return keys[0], ("MGET", *keys)
 
 
-def history(reply: object, requested: Sequence[Window], stretch: Stretch, now: float) -> QueueHistory:
+def history(reply: object, requested: Sequence[Window], stretch: PastSpan, now: float) -> QueueHistory:
     """The history in the command's reply; an empty one if the reply is an error."""
     arrays = _arrays_in(reply, requested)
     kind, length, step, until = stretch
