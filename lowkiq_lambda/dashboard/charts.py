@@ -1,19 +1,27 @@
 """Charts as SVG paths, drawn on the server, and the spans that they show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
 from itertools import count, zip_longest
 from math import ceil, floor, log10
 from operator import add
-from typing import Final, Protocol, TypeVar, get_args
+from typing import ClassVar, Final, Protocol, TypeVar, get_args
+
+import msgspec
+from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.rendering import HEIGHT, WIDTH
-from lowkiq_lambda.views.queues import Series, Span
+from lowkiq_lambda.operate.inspect.history import stretch_of
+from lowkiq_lambda.operate.presentation.moments import EXAMPLES, moment_of
+from lowkiq_lambda.views.queues import Between, Series, Span
 
 SPARK_POINTS: Final = 40
 _PARTS: Final = (6, 5)
 _ROWS: Final = 12
+_DAY: Final = 86_400
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 BY_DAY: Final = "30d"
@@ -73,6 +81,11 @@ class Chart:
             for moment in moments
             if self.series.began_at <= moment.since <= self.ends_at
         ]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has more than a day, so that a time of day alone says little."""
+        return self.ends_at - self.series.began_at > _DAY
 
     @property
     def rows(self) -> list[tuple[float, int | None, int, int]]:
@@ -169,13 +182,80 @@ def round_up(value: float) -> float:
     return float(next(step * unit for step in _STEPS if ceil(value / unit * 1_000) <= step * 1_000))
 
 
-def span_of(context: RequestContext) -> Span:
-    """The span in the address; the shortest by default."""
-    text = context.query.get("span", "")
-    return next((span for span in get_args(Span) if span == text), "10m")
+class ChartSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the past that the charts of a page show, and the ways to another one.
+
+    `fields`: its own in an address. `links`: to the page with each span. `action`, `kept`: the address of the page, and
+    its other fields, for a form.
+    """
+
+    span: Span | Between
+    fields: Mapping[str, str]
+    links: Mapping[Span, str]
+    action: str
+    kept: Mapping[str, str]
+
+    @property
+    def bounds(self) -> tuple[str, str] | None:
+        """Both ends of a range, as the fields of a form have them, in UTC; None of a span."""
+        if not isinstance(self.span, Between):
+            return None
+        since, until = (
+            f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M}" for at in (self.span.since, self.span.until)
+        )
+        return since, until
+
+    names: ClassVar = SPANS
+    """The spans in words."""
+
+    @property
+    def words(self) -> str:
+        """It, in a sentence."""
+        return "this range" if isinstance(self.span, Between) else f"the last {SPANS[self.span]}"
 
 
-def span_links(context: RequestContext, path: str, **query: object) -> dict[str, str]:
-    """Links to the same page with each span that the app has a history of."""
+def in_period(
+    context: RequestContext, path: str, kept: Mapping[str, str], show: Callable[[ChartSpan], Response]
+) -> Response:
+    """The page as `show` makes it of the part of the past in the address, 10 minutes by default; or why it cannot be.
+
+    `path`, `kept`: the address of the page, and its other fields.
+    """
+    try:
+        span, fields = _span_of(context)
+    except ValueError as error:
+        return _refused(context, path, f"The charts cannot show it: {str(error).removesuffix('.')}.")
     spans = [span for span in SPANS if span != BY_DAY or context.app.config.history_days]
-    return {span: context.link(path, **query, span=span) for span in spans}
+    links = {each: context.link(path, **kept, span=each) for each in spans}
+    return show(ChartSpan(span=span, fields=fields, links=links, action=context.link(path), kept=kept))
+
+
+def _span_of(context: RequestContext) -> tuple[Span | Between, dict[str, str]]:
+    """What the address asks for, and its fields. Raises ValueError."""
+    fields = {name: text for name in ("since", "until") if (text := context.query.get(name, "").strip())}
+    if not fields:
+        text = context.query.get("span", "")
+        span: Span = next((span for span in get_args(Span) if span == text), "10m")
+        return span, {"span": span}
+    if "since" not in fields:
+        raise ValueError("a range needs its beginning, “since”")
+    now = context.site.now()
+    between = Between(moment_of(fields["since"], now), moment_of(fields.get("until", "now"), now))
+    stretch_of(between, now, context.app.config.history_days)
+    return between, fields
+
+
+def _refused(context: RequestContext, path: str, sentence: str) -> Response:
+    if context.is_partial:
+        return context.refuse(HTTPStatus.BAD_REQUEST, sentence)
+    others = {name: text for name, text in context.query.items() if name not in {"since", "until"}}
+    return context.render(
+        "parameters.html",
+        HTTPStatus.BAD_REQUEST,
+        sentence=sentence,
+        known={
+            "since": f"when the range begins: {EXAMPLES}",
+            "until": "when it ends, in the same forms; now without it",
+        },
+        again=context.link(path, **others),
+    )

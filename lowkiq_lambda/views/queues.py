@@ -129,6 +129,13 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
 Span: TypeAlias = Literal["10m", "1h", "6h", "72h", "30d"]
 
 
+class Between(msgspec.Struct, frozen=True):
+    """A part of the past that a history is read of, in Unix seconds."""
+
+    since: float
+    until: float
+
+
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """How many ids ended, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on.
 

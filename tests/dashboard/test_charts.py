@@ -12,7 +12,7 @@ from lowkiq_lambda.views.queues import Series, Span
 @pytest.mark.parametrize("span", SPANS)
 def test_marks_are_whole_minutes_apart(span: Span) -> None:
     """From edge to edge, evenly: so that clocks which show no seconds look even, too."""
-    _, length, step = SPANS[span]
+    _, length, step, _ = SPANS[span]
     nothing = (0,) * (length // step)
 
     marks = chart(Series(began_at=1_000.0, step=step, ended=nothing, failed=nothing)).marks

@@ -113,6 +113,14 @@ TimeBound: TypeAlias = Annotated[
     ),
 ]
 
+Moment: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^([0-9]{{1,12}}(\.[0-9]{{0,6}})?|{ISO_MOMENT})$",
+        description="Unix seconds, or ISO 8601: years 1970 to 2099, UTC without a zone.",
+    ),
+]
+
 
 class QueueParams(msgspec.Struct, frozen=True, kw_only=True):
     """One queue."""
