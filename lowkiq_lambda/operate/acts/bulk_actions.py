@@ -378,7 +378,9 @@ def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     """Upwards: a changed id leaves the list, or moves to a part that was read before."""
     least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
     if action.act in _OF_LATER:
-        least = max(least, Bound(snapshot.at, exclusive=True))
+        # What is due before a first turn that is later keeps its time in any case: also what earlier steps have given one.
+        first_at = snapshot.at if action.terms is None else max(snapshot.at, action.terms.due_at(-1))
+        least = max(least, Bound(first_at, exclusive=True))
     elif action.act in _OF_DUE:
         most = _lower(most, Bound(snapshot.at))
     elif action.act in _OF_MORGUE:
