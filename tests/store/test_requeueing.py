@@ -312,7 +312,7 @@ def test_a_spread_without_a_sound_rate_is_refused(desk: Desk, rate: Any) -> None
     """And changes nothing."""
     desk.push([{"id": n} for n in range(3)])
 
-    with pytest.raises(ValueError, match="The requeue cannot work"):
+    with pytest.raises(ValueError, match="These terms cannot work"):
         desk.queue.waiting.requeue(everything=True, rate=rate)
     assert 3 == desk.queue.waiting.count()
 
@@ -475,5 +475,17 @@ def test_a_start_of_run_now_needs_a_rate(desk: Desk) -> None:
     """And a rate is above 0."""
     with pytest.raises(ValueError, match="A start needs a rate"):
         desk.queue.waiting.run_now(everything=True, start=5.0)
-    with pytest.raises(ValueError, match="cannot work"):
+    with pytest.raises(ValueError, match="These terms cannot work"):
         desk.queue.waiting.run_now(everything=True, rate=0)
+
+
+def test_a_dry_run_of_run_now_counts_no_blocked_ids(make_desk: MakeDesk) -> None:
+    """They wait for an operator, not for a time: neither the act nor what it tells before has them."""
+    desk = make_desk({"dead_head": "block", "max_retry_count": 0})
+    desk.fail([{"id": "blocked"}])
+    desk.push([{"id": "later", "delay": 600}])
+    waiting = desk.queue.waiting
+
+    assert ["blocked"] == [job.id for job in waiting.blocked()]
+    counts = [waiting.run_now(everything=True, rate=rate, dry_run=True) for rate in (None, 2)]
+    assert ([1, 1], 1) == (counts, waiting.run_now(everything=True, rate=2))

@@ -26,6 +26,7 @@ from lowkiq_lambda.operate.inspect.id_ranges import (
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import Argument
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -378,9 +379,11 @@ def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     """Upwards: a changed id leaves the list, or moves to a part that was read before."""
     least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
     if action.act in _OF_LATER:
-        # What is due before a first turn that is later keeps its time in any case: also what earlier steps have given one.
+        # What is due before the first turn keeps its time in any case: also what earlier steps have given one.
         first_at = snapshot.at if action.terms is None else max(snapshot.at, action.terms.due_at(-1))
         least = max(least, Bound(first_at, exclusive=True))
+        # An id that is due as late as FAR waits for an operator.
+        most = _lower(most, Bound(FAR, exclusive=True))
     elif action.act in _OF_DUE:
         most = _lower(most, Bound(snapshot.at))
     elif action.act in _OF_MORGUE:

@@ -99,10 +99,10 @@ def _with_terms(action: BulkAction, terms: Mapping[str, object]) -> BulkAction:
     try:
         checked = msgspec.convert(terms, RequeueTerms)
     except msgspec.ValidationError as error:
-        raise ValueError(f"The requeue cannot work: {error}.") from error
+        raise ValueError(f"These terms cannot work: {error}.") from error
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
-        raise ValueError("The requeue cannot work: its last id would be due beyond the year 9999, or before 1970.")
+        raise ValueError("These terms cannot work: the last id would be due beyond the year 9999, or before 1970.")
     return msgspec.structs.replace(action, terms=checked)
 
 
