@@ -75,7 +75,7 @@ def _counts(id_filter: IdFilter) -> Iterator[Criterion]:
 
 def _times(id_filter: IdFilter, verb: str) -> Iterator[Criterion]:
     for words, bound in _ends(id_filter.least, id_filter.most, _IN_ORDER):
-        # What an operator has to unblock is due so late; no other id is.
+        # Only an id that an operator has to unblock is due so late.
         is_blocked = verb == "due" and bound == Bound(FAR) and words == "at or after"
         yield (
             Criterion(words="is", text="blocked") if is_blocked else Criterion(words=f"{verb} {words}", at=bound.value)
