@@ -67,7 +67,7 @@ class Mark(msgspec.Struct, frozen=True):
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. `spark`: a path in the box of a chart; None without events. `query`: the queue's field in links.
 
-    `failing`: whether more ids failed than were done. `mismatch`: why it has no numbers, or empty.
+    `ended`, `failed`: how many ids did in its time. `mismatch`: why it has no numbers, or empty.
     `paused`: the text of the badge, or empty. `moves_to`, `twice`, `empty_in`: as in `QueueOverview`.
     `bar`: the parts of what waits, each with its kind, where it begins and how long it is, of a thousand.
     """
@@ -77,7 +77,8 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     now: Metrics
     spark: str | None
-    failing: bool
+    ended: int
+    failed: int
     took: Quantiles | None
     waited: Quantiles | None
     mismatch: str
@@ -261,7 +262,8 @@ def _row(number: int, queue: QueueOverview) -> QueueRow:
         query=f"queue={quote_plus(queue.name, errors='replace')}",
         now=queue.now,
         spark=spark(queue.history.series),
-        failing=sum(queue.history.series.failed) > sum(queue.history.series.ended),
+        ended=sum(queue.history.series.ended),
+        failed=sum(queue.history.series.failed),
         took=queue.history.took,
         waited=queue.history.waited,
         mismatch=queue.mismatch,
