@@ -97,6 +97,19 @@ def test_a_search_is_killed_and_the_activity_says_why_and_from_where(
     assert entry.session.startswith("process ")
 
 
+def test_with_a_mask_the_activity_has_the_paths_of_a_search_alone(
+    shop: ShopOfCommands, retried: type[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10: the value may be one that the mask hides from those who read the activity."""
+    monkeypatch.setattr(type(shop.app.config), "mask", property(lambda _self: lambda _queue, _id, payload: payload))
+    retried.push("paid", {"card": "4711"}, delay=600)
+
+    shop.run("delete", retried.queue_name, "--payload", "card:4711", "--filter", "prefix=p", "--yes")
+
+    (entry,) = past(shop, retried.queue_name)
+    assert ("found by: prefix=p, payload=card:…", 1) == (entry.target, entry.changed)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
