@@ -337,6 +337,7 @@ def test_x9_the_api_tells_of_entries(robot: Browser, polling: Any, queue_name: s
     assert [("made", "run time", "cron", "0 4 * * *"), ("poll", "code", "every", "60")] == [
         (one["name"], one["source"], one["kind"], one["times"]) for one in entries
     ]
+    assert ["0 4 * * * Europe/Berlin", "every 1 min"] == [one["declared"] for one in entries]
     assert entries == robot.get(f"/api/v1/schedules?queue={queue_name}").json
     one = robot.get(f"/api/v1/schedule?queue={queue_name}&name=poll").json
     assert (NOON + 60.0, NOON + 120.0) == (one["last"], one["next"])
