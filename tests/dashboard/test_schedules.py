@@ -176,13 +176,13 @@ def test_the_page_of_an_entry_shows_its_payload_masked(app: Lowkiq, worker: Any,
 def test_planned_times_are_shown_in_the_zone_of_the_entry(
     app: Lowkiq, clock: ManualClock, worker: Any, make_browser: MakeBrowser
 ) -> None:
-    """Beside UTC, and with what the clocks do to them: in spring one is moved to the end of the gap."""
+    """Beside the viewer's, and with what the clocks do to them: in spring one is moved to the end of the gap."""
     clock.advance(datetime(2027, 3, 26, 12, tzinfo=UTC).timestamp() - clock.time())
     app.cron("30 2 * * *", worker, id="7", tz="Europe/Berlin")
     browser = make_browser()
     page = browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
-    assert "2027-03-28 01:00:00 Sun 2027-03-28 03:00:00 +02:00 in place of 02:30, which the clocks leave out" in page
-    assert "2027-03-29 00:30:00 Mon 2027-03-29 02:30:00 +02:00" in page
+    assert "2027-03-28 01:00:00 UTC Sun 2027-03-28 03:00:00 +02:00 in place of 02:30, which the clocks leave out" in page
+    assert "2027-03-29 00:30:00 UTC Mon 2027-03-29 02:30:00 +02:00" in page
     assert "Sat 2027-03-27 02:30:00 +01:00" in browser.get("/schedules").words
 
 
