@@ -9,7 +9,9 @@ import msgspec
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
+from lowkiq_lambda.operate.inspect.payload_query import without_values
 from lowkiq_lambda.operate.presentation.formatting import iso, plain
+from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.store.shard.nodes import FAR
 
 _OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_dead"})
@@ -33,13 +35,17 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.words} {value}"
 
 
-def criteria(id_filter: IdFilter, act: ActionName, alike: str = "") -> list[Criterion]:
-    """The conditions that a job must meet; none for a whole list. `alike`: what errors of the fingerprint share."""
+def criteria(id_filter: IdFilter, act: ActionName, alike: str = "", mask: Mask | None = None) -> list[Criterion]:
+    """The conditions that a job must meet; none for a whole list.
+
+    `alike`: what errors of the fingerprint share. With a `mask` values of payloads are left out, for the log.
+    """
+    payload = without_values(id_filter.payload, mask)
     return [
         *([Criterion(words="id begins with", text=id_filter.prefix)] if id_filter.prefix else []),
         *([Criterion(words="last error contains", text=id_filter.error)] if id_filter.error else []),
         *_fingerprint(id_filter.fingerprint, alike),
-        *([Criterion(words="a payload has", text=id_filter.payload)] if id_filter.payload else []),
+        *([Criterion(words="a payload has", text=payload)] if payload else []),
         *_ids(id_filter),
         *_counts(id_filter),
         *_times(id_filter, "died" if act in _OF_MORGUE else "due"),

@@ -46,7 +46,7 @@ PAGES = {
     "search": "waiting?queue={retried}&find=dead&text=warehouse",
     "search-nothing": "waiting?queue={queue}&find=no-such-id",
     "range-nothing": "waiting?queue={queue}&by=retry_count&range=gte&value=7",
-    "range-unreadable": "waiting?queue={queue}&by=due_at&range=gte&value=tomorrow",
+    "range-unreadable": "waiting?queue={queue}&by=due_at&range=gte&value=soon",
     "processing": "processing?queue={queue}",
     "morgue": "morgue?queue={queue}",
     "morgue-search-nothing": "morgue?queue={queue}&text=no+such+error",

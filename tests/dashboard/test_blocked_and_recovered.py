@@ -57,7 +57,7 @@ def test_all_that_is_found_blocked_is_unblocked_in_one_act(
     """The list of blocked ids offers that in place of running them now, and the question calls them blocked."""
     fields = {"queue": blocking.queue_name, "search": "by=due_at&range=gte&value=253402300800"}
     listed = browser.get(f"/waiting?queue={blocking.queue_name}&{fields['search']}").words
-    assert (True, False) == ("Unblock found" in listed, "Run found now" in listed)
+    assert (True, False) == ("Unblock all that fit" in listed, "Run all that fit now" in listed)
     asked = browser.follow(browser.send("/actions/ask", {**fields, "do": "found:unblock"}))
     assert "The search: is blocked " in asked.words
     state = asked.text.partition('name="action_state" value="')[2].partition('"')[0]
