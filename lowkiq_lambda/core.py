@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from lowkiq_lambda.base.clock import Clock
 from lowkiq_lambda.declare.declaring import check_middlewares, check_together
-from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
-from lowkiq_lambda.engine.loop import Loop
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.providers.connections import Connections, reset_advice
 from lowkiq_lambda.push.pushes import Pushes
@@ -21,6 +19,8 @@ from lowkiq_lambda.store.shard.keys import TASKS, key_prefix
 
 if TYPE_CHECKING:
     from lowkiq_lambda.declare.duty import Duty
+    from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
+    from lowkiq_lambda.engine.loop import Loop
     from lowkiq_lambda.push.clients import PushClients
     from lowkiq_lambda.settings.protocols import Observer, ServerMiddleware, StartDrain
     from lowkiq_lambda.store.shard.waking import Waker
@@ -49,7 +49,7 @@ class ListOfCore(Generic[Item]):
 class Core:
     """All that code needs of an app. `look_at_tasks` is told of tasks that may be complete; `clock` is for tests."""
 
-    def __init__(self, config: Config | None, clock: Clock | None, look_at_tasks: LookAtTasks) -> None:
+    def __init__(self, config: Config | None, clock: Clock | None, look_at_tasks: "LookAtTasks") -> None:
         self.connections = Connections(config, clock)
         self.queues: Final = QueueRegistry(
             lambda: (self.backend, self.config.redis_retry_for),
@@ -157,7 +157,7 @@ class Core:
 class Drains:
     """The drains of one app."""
 
-    def __init__(self, core: Core, look_at_tasks: LookAtTasks) -> None:
+    def __init__(self, core: Core, look_at_tasks: "LookAtTasks") -> None:
         self.middlewares: list[ServerMiddleware] = []
         self.observers: list[Observer] = []
         self.before_answer: list[Callable[[float], object]] = []
@@ -166,7 +166,7 @@ class Drains:
         self._core = core
 
     @property
-    def drainer(self) -> Drainer:
+    def drainer(self) -> "Drainer":
         """Makes visits to shards; middlewares and observers count as of its first use."""
         return self._core.part(_drainer)
 
@@ -176,8 +176,10 @@ class Drains:
         drainer = self._core.made_part(_drainer)
         return drainer is not None and drainer.history.has_seen_late
 
-    def loop(self) -> Loop:
+    def loop(self) -> "Loop":
         """A drain of all shards, not yet begun."""
+        from lowkiq_lambda.engine.loop import Loop  # noqa: PLC0415 - for those that drain
+
         return Loop(self.drainer, self.drainer.shards)
 
     def drop(self) -> None:
@@ -249,7 +251,9 @@ def _lambda_starter(function: str) -> "StartDrain":
     return LambdaStarter(function)
 
 
-def _drainer(core: Core) -> Drainer:
+def _drainer(core: Core) -> "Drainer":
+    from lowkiq_lambda.engine.drainer import Drainer  # noqa: PLC0415 - for those that drain
+
     check_middlewares(core.drains.middlewares, core.queues.workers)
     check_together(core.queues.workers)
     config = core.config

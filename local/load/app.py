@@ -3,11 +3,13 @@
 from random import Random
 from typing import Any, Final
 
-from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda import Batch, Config, KeepRuns, Lowkiq, Rate, Rejected, Worker
 from lowkiq_lambda.base.clock import Clock
 
 FAILS: Final = "fails-"
 """What the ids begin with that fail; behind it stands the number of the kind of their error, and their own."""
+REFUSED: Final = "refused-"
+"""What the ids begin with that end with a reason of the business."""
 KINDS: Final = (
     "HTTPError: 429 Too Many Requests for url https://carrier.example/labels/{}",
     "HTTPError: 503 Service Unavailable for url https://erp.example/orders/{}",
@@ -30,15 +32,22 @@ MOVING: Final = "SyncCustomer"
 HANGING: Final = "ImportCatalogue"
 LEFT: Final = "PrintLabel"
 PLANNED: Final = "NightlyReport"
+KEEPING: Final = "SyncOrder"
+"""The queue that keeps its runs."""
+LIMITED: Final = "FetchPrices"
+FOLLOWED: Final = "PublishFeed"
+"""The queue that has the items of the task."""
 NAMES: Final = (
     *(*FAILING, WITH_TENANTS, BLOCKING, MOVING, HANGING, LEFT, PLANNED),
-    *("AnonymiseUser", "ArchiveOrder", "CheckStock", "CountClicks", "ExportLedger", "FetchPrices", "GrantRefund"),
-    *("IndexProduct", "MailDigest", "MailReceipt", "MatchPayment", "NotifyPicker", "PackParcel", "PublishFeed"),
-    *("RebuildFacets", "ResizePicture", "ScoreRisk", "SendPush", "SyncOrder", "SyncStock", "TrackParcel", "WarmCache"),
+    *("AnonymiseUser", "ArchiveOrder", "CheckStock", "CountClicks", "ExportLedger", "GrantRefund", KEEPING, LIMITED),
+    *("IndexProduct", "MailDigest", "MailReceipt", "MatchPayment", "NotifyPicker", "PackParcel", FOLLOWED),
+    *("RebuildFacets", "ResizePicture", "ScoreRisk", "SendPush", "SyncStock", "TrackParcel", "WarmCache"),
 )
 _FIELDS: Final[dict[str, dict[str, Any]]] = {
     WITH_TENANTS: {"tenants": "spread"},
     BLOCKING: {"dead_head": "block", "max_retry_count": 0},
+    KEEPING: {"keep_runs": KeepRuns(10_000, payloads=True)},
+    LIMITED: {"rate": Rate(30, per=86_400)},
 }
 BEFORE, AFTER = 8, 12
 """The shards of the queue that moves."""
@@ -72,6 +81,8 @@ def _perform(batch: Batch) -> None:
         if job_id.startswith(FAILS):
             _, kind, number = job_id.split("-")
             batch.fail(job_id, KINDS[int(kind)].format(number))
+        elif job_id.startswith(REFUSED):
+            batch.fail(job_id, Rejected(f"{job_id.removeprefix(REFUSED)} has no picture"))
 
 
 app: Final = new_app()

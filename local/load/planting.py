@@ -13,12 +13,16 @@ from local.load.app import (
     BLOCKING,
     FAILING,
     FAILS,
+    FOLLOWED,
     HANGING,
+    KEEPING,
     KINDS,
     LEFT,
+    LIMITED,
     MOVING,
     NAMES,
     PLANNED,
+    REFUSED,
     WITH_TENANTS,
     new_app,
 )
@@ -28,12 +32,14 @@ from lowkiq_lambda.declare.duty import MOVES
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.engine.heartbeat import VERSION
 from lowkiq_lambda.jobs.job import shard_for
+from lowkiq_lambda.operate.lateness.duty import watch_runner
 from lowkiq_lambda.reshard.duty import resharding_of
 from lowkiq_lambda.settings.protocols import MorgueLimits
 from lowkiq_lambda.store.shard.entries import EntryStore
 from lowkiq_lambda.store.shard.heartbeats import HeartbeatSender
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, LeaseSettings
 from lowkiq_lambda.store.shard.timetables import with_timetable
+from lowkiq_lambda.tasks.duty import task_runner
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views.processes import Doing, Process
 
@@ -41,6 +47,8 @@ JOBS: Final = 300_000
 FAILURES: Final = 20_000
 AGO: Final = 2_280.0
 """Seconds before now at which the load begins: what its drains count is of the last hour."""
+_ITEMS: Final = 5_000
+"""Of the task."""
 _AT_ONCE: Final = 1_000
 _DAY: Final = 86_400.0
 _HELD: Final = 6 * 3_600.0
@@ -65,6 +73,7 @@ class Load:
         """`size`: 1 for the whole load. `without`: names of troubles that are left out."""
         self.planted = [name for name in TROUBLES if name not in without]
         self.jobs, self.failures = int(JOBS * size), int(FAILURES * size)
+        self._items = max(50, int(_ITEMS * size))
         self._clock = ManualClock(time.time() - AGO)
         self.app = new_app(config, self._clock)
         self._workers: dict[str, type[Worker[Any]]] = {worker.queue_name: worker for worker in self.app.workers}
@@ -76,6 +85,9 @@ class Load:
         steps: list[tuple[float, Callable[[Show], object]]] = [
             (0.0, self._push_later),
             (600.0, self._drain_some),
+            (0.0, self._run_kept),
+            (0.0, self._follow),
+            (0.0, self._limit),
             (0.0, self._fail),
             (300.0, self._pause_tenant),
             (60.0, self._block),
@@ -95,6 +107,8 @@ class Load:
         self._clock.advance(max(0.0, time.time() - self._clock.time()))
         self.app.schedules.duty_runner(self._clock).run_due(lambda: _PATIENCE)
         DutyRunner(self.app.core, [_NoMove()], self._clock, name=MOVES).run_due(lambda: _PATIENCE)
+        for runner_of in (task_runner, watch_runner):
+            runner_of(self.app.core, self._clock).run_due(lambda: _PATIENCE)
         self.app.drain()
         self._send_heartbeat("packer-3:2201")
         if "hung-handler" in self.planted:
@@ -125,6 +139,28 @@ class Load:
         for worker in self._workers.values():
             worker.push_many([{"id": f"globex:done-{number}"} for number in range(20)])
         self.app.drain()
+
+    def _run_kept(self, _show: Show) -> None:
+        """What ran, some of it with an error; and an id with two versions, which waits."""
+        worker = self._workers[KEEPING]
+        ids = [*(f"order-{number}" for number in range(40)), *(f"{FAILS}{kind}-0" for kind in range(len(KINDS)))]
+        worker.push_many([{"id": job_id, "payload": {"total": number}} for number, job_id in enumerate(ids)])
+        self.app.drain()
+        for total in (10, 12):
+            worker.push("4711", {"customer": {"id": 17}, "total": total}, delay=_DAY)
+
+    def _follow(self, _show: Show) -> None:
+        """A task that is not over, some items of which have failed."""
+        ids = [f"{REFUSED if number % 7 == 0 else ''}product-{number}" for number in range(self._items)]
+        with self.app.task("Publish the feed") as task:
+            for part in _parts([{"id": job_id, "item": f"row {row}"} for row, job_id in enumerate(ids)]):
+                task.push_many(self._workers[FOLLOWED], part)
+            task.push(self._workers[FOLLOWED], "product-last", item="the last row", delay=_DAY)
+        self.app.drain()
+
+    def _limit(self, _show: Show) -> None:
+        if "limit" in self.planted:
+            self._workers[LIMITED].push_many([{"id": f"price-{number}"} for number in range(40)])
 
     def _fail(self, show: Show) -> None:
         # Of a healthy load some fail, too.

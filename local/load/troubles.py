@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from local.load.app import BLOCKING, FAILING, HANGING, MOVING, PLANNED, WITH_TENANTS
+from local.load.app import BLOCKING, FAILING, HANGING, LIMITED, MOVING, PLANNED, WITH_TENANTS
 
 GONE: Final = "packer-2:4711"
 HUNG: Final = "packer-1:1702"
@@ -28,6 +28,7 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
     "move": Trouble("a move from 8 to 12 shards that stands still half-way", (("moves", MOVING),)),
     "dead-process": Trouble("a daemon that died twelve minutes ago, with jobs in flight", (("gone", ""),)),
     "paused-tenant": Trouble("a tenant that was paused 23 minutes ago", (("paused tenants", WITH_TENANTS),)),
+    "limit": Trouble("a queue that may begin 30 ids a day, and has 60", (("limits", LIMITED),)),
 }
 """In the order in which their lines stand, worst first; broken ones before those that are to be looked at."""
 

@@ -21,7 +21,7 @@ from lowkiq_lambda.cli.changing import (
     dry_run,
     pace_words,
 )
-from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of, logged
 from lowkiq_lambda.cli.parts import flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, queue_of
 from lowkiq_lambda.operate.acts.requeue_terms import RequeueOptions
@@ -166,7 +166,9 @@ def _change(
         return timed(runner, action, pace) if pace else action
 
     rate = pace.get("rate") if pace else None
-    choice = Choice(", ".join(search), pace_words(rate), reason=options.act.reason, json=options.json)
+    choice = Choice(
+        logged(search, named_queue.app.config.mask), pace_words(rate), reason=options.act.reason, json=options.json
+    )
     if options.dry_run:
         return dry_run(named_queue, words, action, choice)
     return change(named_queue, words, action, yes=options.act.yes, choice=choice, once_agreed=once_agreed)

@@ -14,7 +14,7 @@ from lowkiq_lambda.base.errors import BackendError, LowkiqError
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note, reason_for
 from lowkiq_lambda.cli.output import NOTHING, agreed, progress, remark, say, write_json
-from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.parts import command_app, flag, moment_ahead, number
 from lowkiq_lambda.cli.queues import NamedQueue
 from lowkiq_lambda.jobs.job import NEVER_FAILED, JobView
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE_IDS, ActionName
@@ -35,7 +35,7 @@ Rate: TypeAlias = Annotated[
 ]
 Start: TypeAlias = Annotated[
     float | None,
-    Parameter(help="From when on ids become due, in Unix seconds; by default now.", converter=number(0, 2**40)),
+    Parameter(help='From when on ids become due, such as "in 2h" or 03:00; by default now.', converter=moment_ahead),
 ]
 Json: TypeAlias = Annotated[bool, flag("Write act, queue, changed, examined, dry_run and the first ids as JSON.")]
 

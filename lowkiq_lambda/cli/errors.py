@@ -14,7 +14,7 @@ from lowkiq_lambda.cli.queues import AppOption, OneQueue, app_of, worker_of
 from lowkiq_lambda.operate.presentation.errors import ErrorsView, SharedError, errors_view
 from lowkiq_lambda.operate.presentation.formatting import ago, exact, visible
 from lowkiq_lambda.operate.presentation.moments import moment_of
-from lowkiq_lambda.views.errors import ErrorGrouping
+from lowkiq_lambda.views.errors import ErrorCounts, ErrorGrouping
 
 _HELP: Final = """
 Print the last errors of jobs that are retried or dead, of QUEUE or of all queues, in groups of those that are alike; \
@@ -29,6 +29,7 @@ COLUMNS
   JOBS         how many jobs have the error; DEAD: those of them in the morgue
   FIRST, LAST  the oldest and the newest failure: five of each job are kept
   RELEASE      the newest one when the first failure happened
+  QUEUE        how many queues have the error, and beneath it each of them
 
 EXIT CODES
   0  The errors are printed, be there none.
@@ -64,7 +65,7 @@ def errors(  # noqa: PLR0913 - the options of a command line
     limit: Annotated[int, Parameter(help="The largest number of groups.", converter=whole_number(1, 1_000))] = 100,
     after: After = None,
     app: AppOption = None,
-    json: Annotated[bool, flag("Write an object as GET /api/v1/errors does, with share and since_release.")] = False,
+    json: Annotated[bool, flag("Write an object as GET /api/v1/errors does.")] = False,
 ) -> int:
     """Print them; the exit code."""
     loaded = app_of(app)
@@ -84,29 +85,29 @@ def errors(  # noqa: PLR0913 - the options of a command line
         write_json(view)
         return DONE
     if view.groups:
-        head, *rows = table(_HEAD, [_row(group, now) for group in view.groups], _LEFT)
-        say(head, *(_marked(group, row) for group, row in zip(view.groups, rows, strict=True)))
+        lines = [(group.share, row) for group in view.groups for row in _rows(group, now)]
+        head, *rows = table(_HEAD, [row for _, row in lines], _LEFT)
+        say(head, *(paint(row, "red") if share >= _LARGE else row for (share, _), row in zip(lines, rows, strict=True)))
     for line in _remarks(view):
         remark(line)
     return DONE
 
 
-def _row(group: SharedError, now: float) -> tuple[str, ...]:
-    return (
-        group.fingerprint or "-",
-        f"{group.share:.0%}",
-        exact(group.count),
-        exact(group.dead),
-        "-" if group.first_at is None else ago(group.first_at - now),
-        "-" if group.last_at is None else ago(group.last_at - now),
-        group.since_release or "-",
-        group.queue,
-        group.line,
-    )
+def _rows(group: SharedError, now: float) -> Iterator[tuple[str, ...]]:
+    """The group, and beneath it each of its queues if they are several."""
+    several = len(group.queues) > 1
+    queue = f"{len(group.queues)} queues" if several else group.queues[0].queue
+    share, release = f"{group.share:.0%}", group.since_release or "-"
+    yield group.fingerprint or "-", share, *_counts(group, now), release, queue, group.line
+    for of_queue in group.queues if several else ():
+        yield "", "", *_counts(of_queue, now), "", f"  {of_queue.queue}", ""
 
 
-def _marked(group: SharedError, row: str) -> str:
-    return paint(row, "red") if group.share >= _LARGE else row
+def _counts(errors: ErrorCounts, now: float) -> Iterator[str]:
+    yield exact(errors.count)
+    yield exact(errors.dead)
+    for at in (errors.first_at, errors.last_at):
+        yield "-" if at is None else ago(at - now)
 
 
 def _remarks(view: ErrorsView) -> Iterator[str]:

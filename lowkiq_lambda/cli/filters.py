@@ -10,6 +10,7 @@ from lowkiq_lambda.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from lowkiq_lambda.operate.inspect.id_filter import IdFilter
+    from lowkiq_lambda.settings.protocols import Mask
 
 FILTERS: Final = """
 FILTERS are NAME=VALUE, several are all to fit: fingerprint (of the last error,
@@ -60,6 +61,15 @@ def id_filter_of(words: Sequence[str]) -> "IdFilter":
         return filter_by(criteria_of(words))
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def logged(words: Sequence[str], mask: "Mask | None") -> str:
+    """The conditions for the activity: with a mask without the values that payloads are to have."""
+    from lowkiq_lambda.operate.inspect.payload_query import without_values
+
+    return ", ".join(
+        f"{name}={without_values(value, mask) if name == 'payload' else value}" for name, value in _pairs(words)
+    )
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from cyclopts import App, Group, Parameter, Token
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError
 from lowkiq_lambda.operate.presentation.formatting import plain
+from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.settings.project import find_app
 
 Convert: TypeAlias = Callable[[Any, Sequence[Token]], Any]
@@ -101,6 +103,11 @@ def number(least: float, most: float, *, is_least_allowed: bool = True, is_most_
         return value
 
     return convert
+
+
+def moment_ahead(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
+    """A converter of a moment to come. It raises ValueError."""
+    return moment_of(tokens[0].value, SystemClock.time(), ahead=True)
 
 
 def finite_number(text: str) -> float:

@@ -18,8 +18,9 @@ cancel: Final = command_app(
     "cancel",
     help_="""
 Stop jobs of QUEUE for good, in flight too. Payloads that wait go at once, or to the morgue with --kill. A job that \
-runs is asked: with a cursor it stops at its next checkpoint, another one ends by itself. If it does not end well, its \
-payloads go then. Payloads that are pushed later stay.
+runs is asked to stop: a generator stops at its next yield, and a coroutine at its next await. A plain function runs \
+to its own end: if it hangs, only lowkiq evict frees its shard. A run that ends well is done. After any other end its \
+payloads go. Payloads that are pushed later stay.
 
 The command names the jobs and asks; with --yes it does not ask. IDs that begin with a hyphen come after --.
 """,
@@ -48,7 +49,7 @@ def cancel_jobs(
     *more: Id,
     kill: Annotated[bool, flag("Send their payloads to the morgue, the list of dead jobs.")] = False,
     act: ActOptions = ACT,
-    json: Annotated[bool, flag("Write the ids at_once, in_flight and gone, and action_id, as JSON.")] = False,
+    json: Annotated[bool, flag("Write the ids at_once, in_flight and gone, stops_at, and action_id, as JSON.")] = False,
 ) -> int:
     """Cancel; the exit code."""
     named_queue, ids = queue_of(app_of(act.app), queue), (id_, *more)

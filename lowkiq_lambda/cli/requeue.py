@@ -23,7 +23,7 @@ from lowkiq_lambda.cli.changing import (
     pace_words,
 )
 from lowkiq_lambda.cli.codes import NOT_APPLIED
-from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of
+from lowkiq_lambda.cli.filters import FILTERS, SEARCH, SearchOptions, id_filter_of, logged
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, NamedQueue, QueueName, app_of, queue_of
@@ -107,7 +107,7 @@ def requeue(  # noqa: PLR0913 - the options of a command line
         terms = begin(runner, ids or None, id_filter, options).terms if start is None else action.terms
         return msgspec.structs.replace(action, terms=terms)
 
-    choice = Choice(", ".join(words), pace_words(rate), reason=act.reason, json=json)
+    choice = Choice(logged(words, named_queue.app.config.mask), pace_words(rate), reason=act.reason, json=json)
     return change(named_queue, REQUEUE, action, yes=act.yes, choice=choice, once_agreed=once_agreed)
 
 

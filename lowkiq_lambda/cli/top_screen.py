@@ -201,8 +201,9 @@ def _queue(look: Look, choice: OnScreen, width: int, _height: int) -> Iterable[T
     }
     for name, value in facts.items():
         yield Text(f"  {name:26}{value or '-'}")
-    for group in [each for each in look.errors if each.queue == choice.queue][:5]:
-        yield _cut(f"  {short(group.count):>6} x {visible(group.line)}", width=width)
+    of_queue = [(of.count, each.line) for each in look.errors for of in each.queues if of.queue == choice.queue]
+    for count, line in sorted(of_queue, key=lambda error: -error[0])[:5]:
+        yield _cut(f"  {short(count):>6} x {visible(line)}", width=width)
 
 
 def _errors(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:
@@ -210,7 +211,8 @@ def _errors(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[
     if not look.errors:
         yield Text("No id has failed.", "dim")
     for group in look.errors[: max(3, height - 4)]:
-        yield _cut(f"  {short(group.count):>6} x {visible(group.queue)}: {visible(group.line)}", width=width)
+        queues = ", ".join(of.queue for of in group.queues)
+        yield _cut(f"  {short(group.count):>6} x {visible(queues)}: {visible(group.line)}", width=width)
 
 
 def _processes(look: Look, _choice: OnScreen, width: int, height: int) -> Iterable[Text | Table]:

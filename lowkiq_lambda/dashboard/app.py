@@ -29,7 +29,6 @@ from lowkiq_lambda.base.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import activity, assets
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.needs import Needs
-from lowkiq_lambda.dashboard.past import Past
 from lowkiq_lambda.dashboard.problems import UnhandledErrors
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
@@ -131,7 +130,6 @@ def dashboard(
         now=now,
         lag_limit=settings.dashboard_lag_limit,
         needs=Needs(now),
-        past=Past(now),
     )
     refuse = partial(refusal, site)
     gate = Gate(
@@ -179,9 +177,9 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/sign-in", knowing("next", _page("sign_in"))),
         post(site, "/sign-in", _page("sign_in", "sign_in")),
         post(site, "/sign-out", _page("sign_in", "sign_out")),
-        get(site, "/", knowing("span sort way find begin", _page("overview"))),
+        get(site, "/", knowing("span since until sort way find begin", _page("overview"))),
         get(site, "/search", knowing("q", _page("search"))),
-        get(site, "/queue", knowing("queue span", _page("queue_page"))),
+        get(site, "/queue", knowing("queue span since until", _page("queue_page"))),
         get(site, "/waiting", knowing(_OF_LIST, _page("lists", "show_waiting"))),
         get(site, "/processing", knowing("queue after", _page("lists", "show_in_flight"))),
         get(site, "/morgue", knowing(_OF_LIST, _page("lists", "show_morgue"))),

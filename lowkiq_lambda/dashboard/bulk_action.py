@@ -22,6 +22,7 @@ from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, Count, new_actio
 from lowkiq_lambda.operate.acts.requeue_terms import Rate, RequeueOrder
 from lowkiq_lambda.operate.inspect.activity import signing_key
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.settings.protocols import Mask
 from lowkiq_lambda.views.activity import Reason
 
 LONGEST_ADDRESS: Final = 3_500
@@ -121,13 +122,12 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             return self.pace
         return RequeuePace(order=terms.order, rate=terms.rate, not_before=terms.due_at(self.action.turns))
 
-    @property
-    def target(self) -> str:
+    def target(self, mask: Mask | None) -> str:
         """The target of the action, for the log."""
         action = self.action
         if action.chosen is not None:
             return selected(action.chosen)
-        conditions = criteria(action.filter, action.act)
+        conditions = criteria(action.filter, action.act, mask=mask)
         return f"found by: {description(conditions)}" if conditions else "all"
 
 
@@ -222,7 +222,7 @@ def _note(context: RequestContext, state: BulkActionState, after: BulkAction, fa
             context,
             after.act,
             state.queue,
-            state.target,
+            state.target(context.mask),
             changed,
             state=status,
             in_all=state.before + after.changed,

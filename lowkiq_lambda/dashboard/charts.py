@@ -1,19 +1,27 @@
 """Charts as SVG paths, drawn on the server, and the spans that they show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
 from itertools import count, zip_longest
 from math import ceil, floor, log10
 from operator import add
-from typing import Final, Protocol, TypeVar, get_args
+from typing import ClassVar, Final, Protocol, TypeVar, get_args
+
+import msgspec
+from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.rendering import HEIGHT, WIDTH
-from lowkiq_lambda.views.queues import Series, Span
+from lowkiq_lambda.operate.inspect.history import stretch_of
+from lowkiq_lambda.operate.presentation.moments import EXAMPLES, moment_of
+from lowkiq_lambda.views.queues import Between, Series, Span
 
 SPARK_POINTS: Final = 40
 _PARTS: Final = (6, 5)
 _ROWS: Final = 12
+_DAY: Final = 86_400
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 BY_DAY: Final = "30d"
@@ -45,17 +53,20 @@ Marked = TypeVar("Marked", bound=Dated)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Done and failed ids per second over a span: paths, each in a box of WIDTH by HEIGHT with a scale of its own."""
+    """Done and failed ids, and what arrived, per second over a span: paths in a box of WIDTH by HEIGHT."""
 
     ended: str
     failed: str
+    arrived: str
+    """Payloads, by the scale of done ids, with gaps; empty where nothing is known of them."""
     most: float
-    """Done ids per second at the upper edge."""
+    """Done ids, or payloads that arrived, per second at the upper edge."""
     most_failed: float
     """As `most`, of failed ids, which have a band of their own: a spike flattens nothing else."""
     series: Series
     total_ended: int
     total_failed: int
+    total_arrived: int | None
 
     @property
     def ends_at(self) -> float:
@@ -72,12 +83,22 @@ class Chart:
         ]
 
     @property
-    def rows(self) -> list[tuple[float, int, int]]:
-        """The same as a short table: from when on, how many ended and how many failed."""
-        ended, failed = self.series.ended, self.series.failed
+    def is_long(self) -> bool:
+        """Whether it has more than a day, so that a time of day alone says little."""
+        return self.ends_at - self.series.began_at > _DAY
+
+    @property
+    def rows(self) -> list[tuple[float, int | None, int, int]]:
+        """The same as a short table: from when on, how many arrived, None if unknown, how many ended, and failed."""
+        ended, failed, arrived = self.series.ended, self.series.failed, self.series.arrived
         width = max(1, ceil(len(ended) / _ROWS))
         return [
-            (self.series.began_at + place * self.series.step, sum(ended[place:end]), sum(failed[place:end]))
+            (
+                self.series.began_at + place * self.series.step,
+                total_of(arrived[place:end]),
+                sum(ended[place:end]),
+                sum(failed[place:end]),
+            )
             for place in range(0, len(ended), width)
             for end in [place + width]
         ]
@@ -92,24 +113,38 @@ class Chart:
 
 def chart(series: Series) -> Chart:
     """The chart of a series."""
-    most, most_failed = (round_up(max([0, *each]) / series.step) for each in (series.ended, series.failed))
+    arrivals = [count for count in series.arrived if count is not None]
+    most, most_failed = (
+        round_up(max([0, *each]) / series.step) for each in ([*series.ended, *arrivals], series.failed)
+    )
     return Chart(
         ended=line(series.ended, most * series.step),
         failed=line(series.failed, most_failed * series.step),
+        arrived=line(series.arrived, most * series.step) if arrivals else "",
         most=most,
         most_failed=most_failed,
         series=series,
         total_ended=sum(series.ended),
         total_failed=sum(series.failed),
+        total_arrived=sum(arrivals) if arrivals else None,
     )
 
 
-def line(values: Sequence[float], most: float) -> str:
-    """The path through the values; the value `most` is at the upper edge."""
+def total_of(arrived: Sequence[int | None]) -> int | None:
+    """The sum; None if a part is not known."""
+    counts = [count for count in arrived if count is not None]
+    return sum(counts) if counts and len(counts) == len(arrived) else None
+
+
+def line(values: Sequence[float | None], most: float) -> str:
+    """The path through the values, with gaps where one is None; the value `most` is at the upper edge."""
     across = WIDTH / max(1, len(values) - 1)
     high = HEIGHT / most if most else 0
-    points = [f"{place * across:.0f} {HEIGHT - value * high:.1f}" for place, value in enumerate(values)]
-    return "M" + "L".join(points) if points else ""
+    return "".join(
+        f"{'M' if place == 0 or values[place - 1] is None else 'L'}{place * across:.0f} {HEIGHT - value * high:.1f}"
+        for place, value in enumerate(values)
+        if value is not None
+    )
 
 
 def through(places: Sequence[float], values: Sequence[float]) -> str:
@@ -147,13 +182,80 @@ def round_up(value: float) -> float:
     return float(next(step * unit for step in _STEPS if ceil(value / unit * 1_000) <= step * 1_000))
 
 
-def span_of(context: RequestContext) -> Span:
-    """The span in the address; the shortest by default."""
-    text = context.query.get("span", "")
-    return next((span for span in get_args(Span) if span == text), "10m")
+class ChartSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the past that the charts of a page show, and the ways to another one.
+
+    `fields`: its own in an address. `links`: to the page with each span. `action`, `kept`: the address of the page, and
+    its other fields, for a form.
+    """
+
+    span: Span | Between
+    fields: Mapping[str, str]
+    links: Mapping[Span, str]
+    action: str
+    kept: Mapping[str, str]
+
+    @property
+    def bounds(self) -> tuple[str, str] | None:
+        """Both ends of a range, as the fields of a form have them, in UTC; None of a span."""
+        if not isinstance(self.span, Between):
+            return None
+        since, until = (
+            f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M}" for at in (self.span.since, self.span.until)
+        )
+        return since, until
+
+    names: ClassVar = SPANS
+    """The spans in words."""
+
+    @property
+    def words(self) -> str:
+        """It, in a sentence."""
+        return "this range" if isinstance(self.span, Between) else f"the last {SPANS[self.span]}"
 
 
-def span_links(context: RequestContext, path: str, **query: object) -> dict[str, str]:
-    """Links to the same page with each span that the app has a history of."""
+def in_period(
+    context: RequestContext, path: str, kept: Mapping[str, str], show: Callable[[ChartSpan], Response]
+) -> Response:
+    """The page as `show` makes it of the part of the past in the address, 10 minutes by default; or why it cannot be.
+
+    `path`, `kept`: the address of the page, and its other fields.
+    """
+    try:
+        span, fields = _span_of(context)
+    except ValueError as error:
+        return _refused(context, path, f"The charts cannot show it: {str(error).removesuffix('.')}.")
     spans = [span for span in SPANS if span != BY_DAY or context.app.config.history_days]
-    return {span: context.link(path, **query, span=span) for span in spans}
+    links = {each: context.link(path, **kept, span=each) for each in spans}
+    return show(ChartSpan(span=span, fields=fields, links=links, action=context.link(path), kept=kept))
+
+
+def _span_of(context: RequestContext) -> tuple[Span | Between, dict[str, str]]:
+    """What the address asks for, and its fields. Raises ValueError."""
+    fields = {name: text for name in ("since", "until") if (text := context.query.get(name, "").strip())}
+    if not fields:
+        text = context.query.get("span", "")
+        span: Span = next((span for span in get_args(Span) if span == text), "10m")
+        return span, {"span": span}
+    if "since" not in fields:
+        raise ValueError("a range needs its beginning, “since”")
+    now = context.site.now()
+    between = Between(moment_of(fields["since"], now), moment_of(fields.get("until", "now"), now))
+    stretch_of(between, now, context.app.config.history_days)
+    return between, fields
+
+
+def _refused(context: RequestContext, path: str, sentence: str) -> Response:
+    if context.is_partial:
+        return context.refuse(HTTPStatus.BAD_REQUEST, sentence)
+    others = {name: text for name, text in context.query.items() if name not in {"since", "until"}}
+    return context.render(
+        "parameters.html",
+        HTTPStatus.BAD_REQUEST,
+        sentence=sentence,
+        known={
+            "since": f"when the range begins: {EXAMPLES}",
+            "until": "when it ends, in the same forms; now without it",
+        },
+        again=context.link(path, **others),
+    )

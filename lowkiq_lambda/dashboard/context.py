@@ -18,7 +18,6 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.assets import assets
 from lowkiq_lambda.dashboard.needs import Needs
-from lowkiq_lambda.dashboard.past import Past
 from lowkiq_lambda.dashboard.problems import FAILED, Code, problem_response, status_of
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
@@ -76,7 +75,6 @@ class Site:
     lag_limit: float
     """Seconds of lag from which a page shows it in red."""
     needs: Needs
-    past: Past
 
 
 @dataclass(frozen=True, slots=True)

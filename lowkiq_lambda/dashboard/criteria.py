@@ -9,7 +9,10 @@ import msgspec
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import Bound
+from lowkiq_lambda.operate.inspect.payload_query import without_values
 from lowkiq_lambda.operate.presentation.formatting import iso, plain
+from lowkiq_lambda.settings.protocols import Mask
+from lowkiq_lambda.store.shard.nodes import FAR
 
 _OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_dead"})
 
@@ -32,20 +35,20 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.words} {value}"
 
 
-def criteria(id_filter: IdFilter, act: ActionName, alike: str = "") -> list[Criterion]:
-    """The conditions that a job must meet; none for a whole list. `alike`: what errors of the fingerprint share."""
-    time = "died" if act in _OF_MORGUE else "due"
+def criteria(id_filter: IdFilter, act: ActionName, alike: str = "", mask: Mask | None = None) -> list[Criterion]:
+    """The conditions that a job must meet; none for a whole list.
+
+    `alike`: what errors of the fingerprint share. With a `mask` values of payloads are left out, for the log.
+    """
+    payload = without_values(id_filter.payload, mask)
     return [
         *([Criterion(words="id begins with", text=id_filter.prefix)] if id_filter.prefix else []),
         *([Criterion(words="last error contains", text=id_filter.error)] if id_filter.error else []),
         *_fingerprint(id_filter.fingerprint, alike),
-        *([Criterion(words="a payload has", text=id_filter.payload)] if id_filter.payload else []),
+        *([Criterion(words="a payload has", text=payload)] if payload else []),
         *_ids(id_filter),
         *_counts(id_filter),
-        *(
-            Criterion(words=f"{time} {words}", at=bound.value)
-            for words, bound in _ends(id_filter.least, id_filter.most, _IN_ORDER)
-        ),
+        *_times(id_filter, "died" if act in _OF_MORGUE else "due"),
     ]
 
 
@@ -74,6 +77,15 @@ def _ids(id_filter: IdFilter) -> Iterator[Criterion]:
 def _counts(id_filter: IdFilter) -> Iterator[Criterion]:
     for words, bound in _ends(id_filter.least_count or "-inf", id_filter.most_count or "+inf", _OF_NUMBERS):
         yield Criterion(words=f"retry count {words}", text=plain(bound.value))
+
+
+def _times(id_filter: IdFilter, verb: str) -> Iterator[Criterion]:
+    for words, bound in _ends(id_filter.least, id_filter.most, _IN_ORDER):
+        # Only an id that an operator has to unblock is due so late.
+        is_blocked = verb == "due" and bound == Bound(FAR) and words == "at or after"
+        yield (
+            Criterion(words="is", text="blocked") if is_blocked else Criterion(words=f"{verb} {words}", at=bound.value)
+        )
 
 
 def _ends(least: str, most: str, words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Bound]]:

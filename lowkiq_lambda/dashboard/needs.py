@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from lowkiq_lambda.base.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.operate.inspect.sampling import AppSample
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.store.server.together import SideLook, Together
 from lowkiq_lambda.views.activity import ActivityEntry
@@ -38,6 +39,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     processes: tuple[Process, ...] = ()
     releases: tuple[Release, ...] = ()
+    samples: tuple[AppSample, ...] = ()
     activity: tuple[ActivityEntry, ...] = ()
 
 
@@ -70,19 +72,20 @@ class Needs:
         return looked or Looked()
 
     def _look(self, operations: Operations) -> Looked:
-        from lowkiq_lambda.operate.doctor.checkup import look_for_needs  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.operate.doctor.checkup import look_and_sample  # noqa: PLC0415 - imported lazily: cold start
         from lowkiq_lambda.operate.inspect.activity import read_activity  # noqa: PLC0415 - imported lazily: cold start
 
         began_at, core = self._now(), operations.core
         with Together() as side:
-            needs, processes = side.look(look_for_needs, operations), side.look(operations.processes)
+            looked_for, processes = side.look(look_and_sample, operations), side.look(operations.processes)
             # An app without releases asks for none.
             releases = side.look(operations.releases) if core.config.release else None
             activity = side.look(
                 read_activity, core.backend, core.config.redis_retry_for, [*core.queues], _ACTS, _OF_EACH
             )
         try:
-            looked = Looked(needs=needs.result)
+            needs, samples = looked_for.result
+            looked = Looked(needs=needs, samples=tuple(samples))
         except BackendUnavailable:
             raise
         except LowkiqError as error:

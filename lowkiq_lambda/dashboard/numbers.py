@@ -9,8 +9,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from lowkiq_lambda.dashboard.charts import Chart, line, through
-from lowkiq_lambda.dashboard.past import REMEMBERED, Past
+from lowkiq_lambda.dashboard.needs import Looked
 from lowkiq_lambda.operate.inspect.history import waited_by_all
+from lowkiq_lambda.operate.inspect.sampling import PAST, AppSample
 from lowkiq_lambda.operate.presentation.formatting import duration, exact
 from lowkiq_lambda.operate.presentation.trouble import FAILING, FEWEST, LATE
 from lowkiq_lambda.views.processes import Process
@@ -35,18 +36,18 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def numbers_of(
-    queues: Sequence[QueueOverview], drawn: Chart, processes: Sequence[Process], past: Past, lag_limit: float
+    queues: Sequence[QueueOverview], drawn: Chart, looked: Looked, at: float, lag_limit: float
 ) -> list[Number]:
-    """The six, of the app's queues and of the processes of its server."""
+    """The six, of the app's queues and of the processes of its server, at `at` (Unix seconds)."""
     # A queue that was declared otherwise has no numbers.
     sound = [queue for queue in queues if not queue.mismatched]
-    alive = [process for process in processes if not process.is_gone]
+    alive = [process for process in looked.processes if not process.is_gone]
     waited = waited_by_all(queue.times for queue in sound)
     lag = max((queue.now.lag for queue in sound), default=0.0)
     due = sum(queue.now.due for queue in sound)
-    looks = past.with_these((lag, due, waited.p95 if waited else 0.0, len(alive)))
-    places = [1 - age / REMEMBERED for age, _ in looks]
-    lines = [through(places, column) for column in zip(*(values for _, values in looks), strict=True)]
+    present = AppSample(at, lag, due, waited.p95 if waited else 0.0, len(alive))
+    samples = [*(sample for sample in looked.samples if 0 < at - sample.at <= PAST), present]
+    places = [1 - (at - sample.at) / PAST for sample in samples]
     return [
         Number(
             name="Done/s",
@@ -64,7 +65,7 @@ def numbers_of(
             value=lag,
             note=_kept_back(sound),
             is_red=lag >= lag_limit,
-            line=lines[0],
+            line=through(places, [sample.lag for sample in samples]),
         ),
         Number(
             name="Due now",
@@ -73,7 +74,7 @@ def numbers_of(
             value=due,
             note=_until_empty(sound),
             is_red=any(_stands_still(queue, lag_limit) for queue in sound),
-            line=lines[1],
+            line=through(places, [sample.due for sample in samples]),
         ),
         Number(
             name="Wait p95",
@@ -82,9 +83,9 @@ def numbers_of(
             value=waited.p95 if waited else None,
             note=f"p50 {duration(waited.p50)}" if waited else "nothing in the last hour",
             is_red=waited is not None and waited.p95 >= lag_limit,
-            line=lines[2],
+            line=through(places, [sample.waited for sample in samples]),
         ),
-        _processes(processes, alive, lines[3]),
+        _processes(looked.processes, alive, through(places, [sample.processes for sample in samples])),
     ]
 
 

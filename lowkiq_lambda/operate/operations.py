@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.duty_claims import DutyLook, DutyState
     from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.views.jobs import FoundIds
-    from lowkiq_lambda.views.queues import MetricsByQueue, Overview, Span, Stats
+    from lowkiq_lambda.views.queues import Between, MetricsByQueue, Overview, Span, Stats
     from lowkiq_lambda.views.runs import Release
 
 
@@ -57,17 +57,20 @@ class Operations:
         """
         return self.inspector.metrics(*self.core.queues.all_current())
 
-    def overview(self, span: "Span" = "10m", worker: "AnyWorker | None" = None) -> "AbstractContextManager[Overview]":
-        """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
+    def overview(
+        self, span: "Span | Between" = "10m", worker: "AnyWorker | None" = None
+    ) -> "AbstractContextManager[Overview]":
+        """All queues, their history of a span or a range, and the servers, in a `with` block: one round trip a node.
 
-        With a `worker` only its queue.
+        With a `worker` only its queue. Three days are kept, or as many as `Config(history_days=)` says; a range that
+        begins before raises ValueError, as one that is empty or in the future.
 
         The queues come one by one, once, and end with the block; until then one of the app's connections is in use.
         Raises BackendError, there and from the queues.
         """
         only = None if worker is None else worker_of(worker).queue_name
         queues = {name: queue for name, queue in self.core.queues.items() if only in {None, name}}
-        return self.inspector.overview(queues, span)
+        return self.inspector.overview(queues, span, self.core.config.history_days)
 
     def find(self, text: str, limit: int = 100) -> "FoundIds":
         """An id in all queues of the app, and up to `limit` ids that begin with the text.

@@ -104,13 +104,14 @@ class QueueOperations(QueueLooks):
         """Stop ids for good, in any state: their payloads go, or to the morgue with `kill`.
 
         Payloads that wait go at once. The holder of an id in flight is asked: a job with a cursor stops at its next
-        yield, a coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`. A run
+        yield, a coroutine is cancelled if all ids of its batch are, and a plain function sees `batch.cancelled`: only
+        its own end stops it, or `in_flight.evict` if it hangs. `Requested.stops_at` tells which of them it is. A run
         that ends well all the same is done; of any other its payloads go. Payloads that are pushed later stay. `by`:
         the operator's name. Raises JobError for an invalid id, and RequestsFull.
         """
         from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
 
-        return requesting.cancel(self.runner, ids, by, kill=kill)
+        return requesting.cancel(self.runner, ids, by, self._worker, kill=kill)
 
     def pause_jobs(self, ids: Iterable[object], seconds: float | None = None, *, by: str = "") -> "Requested":
         """Pause ids, each by itself, for so many seconds (None: until `resume_jobs`); the later end wins.
@@ -121,7 +122,7 @@ class QueueOperations(QueueLooks):
         """
         from lowkiq_lambda.operate.acts import requesting  # noqa: PLC0415 - for people
 
-        return requesting.pause_jobs(self.runner, ids, pause_ends(seconds), by)
+        return requesting.pause_jobs(self.runner, ids, pause_ends(seconds), by, self._worker)
 
     def resume_jobs(self, ids: Iterable[object]) -> "Requested":
         """End the pauses of ids: they are due when they would have been, or now. Raises JobError."""

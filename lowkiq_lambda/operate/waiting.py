@@ -109,9 +109,10 @@ class WaitingIds:
     ) -> Changed:
         """Make ids that wait for a later time due now, in their order, with their retry_count; returns their number.
 
-        With a `rate`, at most so many of them are due in each second from now on, or from `start` (Unix seconds). An id
-        that is due by its turn in any case keeps its time, and is not counted. With `dry_run` nothing changes: it
-        returns how many wait for a later time, and by when the last would be due. Raises ValueError for bad terms.
+        With a `rate`, at most so many of them are due in each second from now on, or from a later `start` (Unix
+        seconds). An id that is due by its turn in any case keeps its time, and is not counted. With `dry_run` nothing
+        changes: it returns how many wait for a later time, and by when the last would be due. Raises ValueError for
+        bad terms.
         """
         choice = chosen(ids, filter, everything=everything)
         action = prepare(self._runner, "run_now", chosen_ids=choice.ids, filter=choice.filter)

@@ -110,6 +110,11 @@ class Cron:
         """Whether minute or hour begins with a star, so that each minute or hour counts that really passes."""
         return any(field.startswith("*") for field in fields_of(self.text)[-5:-3])
 
+    @property
+    def declared(self) -> str:
+        """As people declare it: "0 3 * * * Europe/Berlin"."""
+        return f"{self.text} {self.tz}"
+
     def explain(self) -> str:
         """The expression in English. Raises DeclarationError as `check` does."""
         from lowkiq_lambda.schedules.explanation import explain  # noqa: PLC0415 - imported lazily: cold start

@@ -69,10 +69,15 @@ class Every:
         """Equal for equal planned times."""
         return digest_of(self.kind, self.text)
 
+    @property
+    def declared(self) -> str:
+        """As people declare it: "every 15 min"."""
+        offset = f", {_duration(self.offset)} after its beginning" if self.offset else ""
+        return f"every {_duration(self.period)}{offset}"
+
     def explain(self) -> str:
         """In English."""
-        offset = f", {_duration(self.offset)} after its beginning" if self.offset else ""
-        return f"Every {_duration(self.period)}{offset}"
+        return f"E{self.declared[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,11 @@ class At:
     def digest(self) -> str:
         """Equal for equal moments."""
         return digest_of(self.kind, self.text)
+
+    @property
+    def declared(self) -> str:
+        """As people declare it: "once, at 2026-12-31T23:00:00+00:00"."""
+        return f"once, at {self.text}"
 
     def explain(self) -> str:
         """In English."""

@@ -11,21 +11,15 @@ SLOTS = 24
 """Hours of the last day."""
 
 
-class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Last errors of ids of one queue that are alike: `waiting` of ids that are retried, `dead` of ids in the morgue.
+class ErrorCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Last errors of ids that are alike: `waiting` of ids that are retried, `dead` of ids in the morgue.
 
-    `line`: their common text: the first line without the values that differ each time, the first line, or the type.
-    `example`: the first line of one of them. `fingerprint`: 16 hex digits, by which a filter finds these alone; None
-    if they are not grouped by it. `first_at`, `last_at`: of their failures that are kept, five of each id, the
-    oldest and the newest (Unix seconds); None if none is. `hours`: how many of the ids failed last in each of the last
-    24 hours, the oldest hour first.
+    `example`: the first line of one of them. `first_at`, `last_at`: of their failures that are kept, five of each id,
+    the oldest and the newest (Unix seconds); None if none is. `hours`: how many of the ids failed last in each of the
+    last 24 hours, the oldest hour first.
     """
 
-    queue: str
-    type: str
-    line: str
     example: str
-    fingerprint: str | None = None
     waiting: int
     dead: int
     first_at: float | None
@@ -36,6 +30,25 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """How many ids that are retried, and in the morgue, have such an error: one that is in both counts in each."""
         return self.waiting + self.dead
+
+
+class QueueErrors(ErrorCounts, frozen=True, kw_only=True):
+    """Those of one queue."""
+
+    queue: str
+
+
+class ErrorGroup(ErrorCounts, frozen=True, kw_only=True):
+    """Last errors of ids of all `queues` that are alike, and of each queue, the one with most first.
+
+    `line`: their common text: the first line without the values that differ each time, the first line, or the type.
+    `fingerprint`: 16 hex digits, by which a filter finds these alone; None if they are not grouped by it.
+    """
+
+    type: str
+    line: str
+    fingerprint: str | None = None
+    queues: tuple[QueueErrors, ...]
 
 
 class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     over), `cancelled` (ids that an operator has stopped for good), and `trimmed` (payloads that a bound of the morgue
     removed: they are gone). `damaged`: records that were set aside. `calls` (of the handler that ended), `busy` (the
     seconds that these took), `computing` (those of them in which a processor worked, as far as plain handlers show
-    it), and `held` (the seconds that shards were held).
+    it), and `held` (the seconds that shards were held). `arrivals` grows by one with each payload that is pushed, and
+    jumps when the queue moves: the difference of two looks counts.
     """
 
     length: int
@@ -60,6 +61,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     busy: float = 0.0
     computing: float = 0.0
     held: float = 0.0
+    arrivals: int = 0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -127,16 +129,25 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
 Span: TypeAlias = Literal["10m", "1h", "6h", "72h", "30d"]
 
 
+class Between(msgspec.Struct, frozen=True):
+    """A part of the past that a history is read of, in Unix seconds."""
+
+    since: float
+    until: float
+
+
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """How many ids ended, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on.
 
-    `ended`: done or rejected; the totals of a queue count these two apart.
+    `ended`: done or rejected; the totals of a queue count these two apart. `arrived`: how many payloads were pushed, of
+    a queue that is looked at alone, with spans of up to six hours; None where nobody has taken samples.
     """
 
     began_at: float
     step: int
     ended: tuple[int, ...]
     failed: tuple[int, ...]
+    arrived: tuple[int | None, ...] = ()
 
 
 class Quantiles(msgspec.Struct, frozen=True):

@@ -5,21 +5,26 @@ from typing import Literal, TypeAlias
 import msgspec
 
 RequestKind: TypeAlias = Literal["cancel", "pause"]
+StopsAt: TypeAlias = Literal["yield", "await", "end"]
+"""At which point of its handler a run ends because of a request: at its next `yield`; for a cancel of all ids of its
+batch at its next `await`; or at its own end, because nothing stops it from outside."""
 
 
 class Requested(msgspec.Struct, frozen=True):
     """The answer to a cancel, a pause or a resume of ids, each in one of the lists.
 
-    `at_once`: it does not run, so it is done. `in_flight`: it runs, and its holder is asked: a job with a cursor
-    stops at its next checkpoint, another one ends by itself, and then is stopped unless it has ended well. `gone`: the
-    id neither waits nor runs; its pause holds for later pushes. `action_id`: by it a cancel of what waited can be
-    undone for ten minutes; empty if nothing can be.
+    `at_once`: it does not run, so it is done. `in_flight`: it runs, and its holder is asked; the request counts when
+    the run ends, unless it ends well. `gone`: the id neither waits nor runs; its pause holds for later pushes.
+    `action_id`: by it a cancel of what waited can be undone for ten minutes; empty if nothing can be. `stops_at`: where
+    runs of this queue stop, None without its worker. With "end" a handler that hangs goes on until its shard's holder
+    is evicted.
     """
 
     at_once: list[str]
     in_flight: list[str]
     gone: list[str]
     action_id: str = ""
+    stops_at: StopsAt | None = None
 
 
 class JobRequest(msgspec.Struct, frozen=True):

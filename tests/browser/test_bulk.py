@@ -141,7 +141,7 @@ def test_only_what_a_search_finds_is_deleted(app: Lowkiq, worker: Any, visit: Vi
     page = visit(f"morgue?queue={worker.queue_name}&find=119")
     expect(page.get_by_role("heading", name="Found")).to_contain_text(re.compile(r"\d+ on this page"))
 
-    page.get_by_role("button", name="Delete found").click()
+    page.get_by_role("button", name="Delete all that fit").click()
     confirm(page, "Delete")
     expect_done(page, "111 ids were")  # 119, 1190 to 1199, 11900 to 11999
 

@@ -15,8 +15,9 @@ from lowkiq_lambda.engine.heartbeat import Heartbeat
 from lowkiq_lambda.jobs.progress import JobProgress
 from lowkiq_lambda.operate.inspect.activity import record_action
 from lowkiq_lambda.views.activity import ActivityEntry
+from tests.browser.accessibility import overhang
 from tests.browser.conftest import Visit
-from tests.browser.looks import look_around
+from tests.browser.looks import PHONE, look_around
 from tests.kit.accounts import READER
 from tests.kit.examples import mostly_nightly
 from tests.kit.handlers import FailingHandler
@@ -45,7 +46,7 @@ PAGES = {
     "search": "waiting?queue={retried}&find=dead&text=warehouse",
     "search-nothing": "waiting?queue={queue}&find=no-such-id",
     "range-nothing": "waiting?queue={queue}&by=retry_count&range=gte&value=7",
-    "range-unreadable": "waiting?queue={queue}&by=due_at&range=gte&value=tomorrow",
+    "range-unreadable": "waiting?queue={queue}&by=due_at&range=gte&value=soon",
     "processing": "processing?queue={queue}",
     "morgue": "morgue?queue={queue}",
     "morgue-search-nothing": "morgue?queue={queue}&text=no+such+error",
@@ -75,6 +76,16 @@ PAGES = {
 }
 SEEN_EACH_TIME = ("overview", "queue", "waiting", "processing", "morgue", "shards", "job-failed", "no-such-queue")
 """One page of each kind; at night all others are looked at, too."""
+ROWS = {
+    "": 60,
+    "waiting?queue={retried}": 54,
+    "morgue?queue={queue}": 54,
+    "processing?queue={queue}": 54,
+    "shards?queue={queue}": 120,
+    "search?q=dead": 60,
+    "errors?queue={retried}": 140,
+}
+"""Pages with a row for each queue, job or error, and the most pixels that one may take of a phone's height."""
 STATUSES = {"range-unreadable": ["400"], "no-such-page": ["404"], "no-such-queue": ["404"]}
 QUESTIONS: dict[str, tuple[Any, ...]] = {
     "searched": ("found:requeue", "queue", ("search", "find=dead&text=met+a+closed")),
@@ -186,6 +197,30 @@ def status_in(complaint: str) -> str:
     """The HTTP status that a browser complains of, or else all that it says."""
     found = re.search(r"status of (\d+)", complaint)
     return found[1] if found else complaint
+
+
+def test_a_row_is_short_on_a_phone(queues: dict[str, str], visit: Visit) -> None:
+    """Without scripts, too: a list of a hundred is a few screens long, and no usual screen scrolls sideways."""
+    page = visit(java_script_enabled=False, viewport=PHONE)
+    for path, most in ROWS.items():
+        page.goto(page.url.split("?")[0].rpartition("/")[0] + "/" + path.format(**queues))
+        rows = page.locator("section:not([aria-labelledby=holders]) tbody tr:visible").all()
+        boxes = [row.bounding_box() for row in rows]
+        assert boxes
+        assert [] == [box for box in boxes if box is None or box["height"] > most], path
+        for width in (1024, 1440, PHONE["width"]):
+            page.set_viewport_size({"width": width, "height": PHONE["height"]})
+            assert 0 == overhang(page), (path, width)
+
+
+def test_a_phone_shows_all_of_a_row_on_request(queues: dict[str, str], visit: Visit) -> None:
+    """Without scripts, too: a job that failed has its error in the second line, and its payload behind one box."""
+    page = visit(f"waiting?queue={queues['retried']}", java_script_enabled=False, viewport=PHONE)
+    payload = page.locator("td[data-name=Payload]").first
+    expect(page.locator("td[data-name='Last error']").first).to_contain_text("closed warehouse")
+    expect(payload).to_be_hidden()
+    page.get_by_label("Two lines each").uncheck()
+    expect(payload).to_be_visible()
 
 
 @pytest.fixture

@@ -97,6 +97,19 @@ def test_a_search_is_killed_and_the_activity_says_why_and_from_where(
     assert entry.session.startswith("process ")
 
 
+def test_with_a_mask_the_activity_has_the_paths_of_a_search_alone(
+    shop: ShopOfCommands, retried: type[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10: the value may be one that the mask hides from those who read the activity."""
+    monkeypatch.setattr(type(shop.app.config), "mask", property(lambda _self: lambda _queue, _id, payload: payload))
+    retried.push("paid", {"card": "4711"}, delay=600)
+
+    shop.run("delete", retried.queue_name, "--payload", "card:4711", "--filter", "prefix=p", "--yes")
+
+    (entry,) = past(shop, retried.queue_name)
+    assert ("found by: prefix=p, payload=card:…", 1) == (entry.target, entry.changed)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -185,5 +198,5 @@ def test_retries_of_an_error_come_back_at_a_rate(shop: ShopOfCommands, retried: 
     assert planned.last_due is not None
     (entry,) = past(shop, retried.queue_name)
     assert "found by: error=is broken, 0.5 a second" == entry.target
-    code, _, error = shop.run("run-now", retried.queue_name, "--all", "--start", "5", "--yes")
+    code, _, error = shop.run("run-now", retried.queue_name, "--all", "--start", "in 5s", "--yes")
     assert (2, True) == (code, "A start needs a rate" in error), error

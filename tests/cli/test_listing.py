@@ -12,7 +12,7 @@ from lowkiq_lambda.operate.presentation.jobs import DeadJobs, WaitingJob, Waitin
 from lowkiq_lambda.operate.presentation.limits import LimitsResponse, RateResponse
 from lowkiq_lambda.operate.presentation.tenants import TenantsFound
 from lowkiq_lambda.views.activity import ActivityView
-from tests.cli.conftest import ShopOfCommands
+from tests.cli.conftest import ShopOfCommands, handle
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
 
@@ -34,6 +34,21 @@ def test_errors_that_are_alike_are_one_line(shop: ShopOfCommands) -> None:
     assert ["FINGERPRINT", "SHARE", "JOBS", "DEAD", "FIRST", "LAST", "RELEASE", "QUEUE", "ERROR"] == head.split()
     assert ["100%", "3", "3"] == row.split()[1:4]
     assert row.endswith(f"{shop.queue}  ValueError: it is bad")
+
+
+def test_an_error_of_several_queues_is_a_line_with_each_of_them_beneath(shop: ShopOfCommands) -> None:
+    """The sums first, then the numbers of each queue, the one with most first."""
+    other = declare(shop.app, f"{shop.queue}-other", handle, max_retry_count=0)
+    dead(shop, "bad 1", "bad 2")
+    other.push_many(jobs_of(["bad 3"]))
+    shop.app.drain()
+
+    _, whole, first, second = shop.run("errors")[1].splitlines()
+
+    assert ["100%", "3", "3"] == whole.split()[1:4]
+    assert ("2 queues", True) == (" ".join(whole.split()[-6:-4]), whole.endswith("  ValueError: it is bad"))
+    assert (["2", "2"], ["1", "1"]) == (first.split()[:2], second.split()[:2])
+    assert (shop.queue, other.queue_name) == (first.split()[-1], second.split()[-1])
 
 
 def test_a_program_takes_the_fingerprint_of_a_group_to_its_jobs(shop: ShopOfCommands) -> None:

@@ -46,7 +46,7 @@ TASKS: Final[dict[str, list[tuple[str, str]]]] = {
     "the effect of a limit": [("limits CallBank", "2")],
     "change an entry, and see its times": [
         ("schedules put SyncOrder nightly --id report --cron '0 4 * * *' --yes", "nightly"),
-        ("schedules list", "nightly"),
+        ("schedules list", r"nightly +0 4 \* \* \* UTC"),
     ],
     "find jobs by their payloads": [("ls SyncOrder --payload customer.id:17", "4711")],
     "compare versions of a payload": [("show SyncOrder 4711", "(?s)10.*12")],

@@ -83,13 +83,24 @@ def test_ctrl_c_says_how_to_go_on(
                 raise KeyboardInterrupt
 
     monkeypatch.setattr("lowkiq_lambda.operate.acts.bulk_actions.steps", broken_off)
-    words = ["requeue", worker.queue_name, "--app", SPEC, "--all", "--rate", "0.5", "--start", "1000", "--yes"]
+    words = [
+        "requeue",
+        worker.queue_name,
+        "--app",
+        SPEC,
+        "--all",
+        "--rate",
+        "0.5",
+        "--start",
+        "2001-09-09T01:46:40Z",
+        "--yes",
+    ]
 
     code = main(words)
 
     told = capsys.readouterr().err
     assert 130 == code
-    assert "; the same command with --start 100" in told
+    assert "; the same command with --start 100000000" in told
     assert told.startswith("requeued ")
 
 

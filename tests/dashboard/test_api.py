@@ -1030,3 +1030,6 @@ def test_waiting_jobs_are_due_at_a_rate_after_a_dry_run(robot: Robot, app: Lowki
     assert (5, times[-1]) == (done["changed"], done["last_due"])
     assert [pytest.approx(times[0] + n / 2) for n in range(5)] == times
     assert planned["last_due"] == pytest.approx(times[-1], abs=60)
+    for dry_run in (True, False):
+        refused = robot.act("waiting/run_now_all", **{**asked, "rate": 1e-300}, dry_run=dry_run)
+        assert (400, "bad_body") == (refused.status, refused.json["code"])

@@ -51,6 +51,22 @@ def test_e79_an_operator_unblocks_it(
     assert (left, 0) == ([one.payload for one in job.payloads], app.operate.metrics()[blocking.queue_name].blocked)
 
 
+def test_all_that_is_found_blocked_is_unblocked_in_one_act(
+    app: Lowkiq, blocking: type[Worker], browser: Browser
+) -> None:
+    """The list of blocked ids offers that in place of running them now, and the question calls them blocked."""
+    fields = {"queue": blocking.queue_name, "search": "by=due_at&range=gte&value=253402300800"}
+    listed = browser.get(f"/waiting?queue={blocking.queue_name}&{fields['search']}").words
+    assert (True, False) == ("Unblock all that fit" in listed, "Run all that fit now" in listed)
+    asked = browser.follow(browser.send("/actions/ask", {**fields, "do": "found:unblock"}))
+    assert "The search: is blocked " in asked.words
+    state = asked.text.partition('name="action_state" value="')[2].partition('"')[0]
+
+    browser.send("/actions/step", {"action_state": state})
+
+    assert 0 == app.operate.metrics()[blocking.queue_name].blocked
+
+
 def test_an_action_that_has_no_confirmation_is_refused(blocking: type[Worker], browser: Browser) -> None:
     """Some actions are for code alone: a form that names one gets a sentence."""
     for act in ("kill_delayed", "dance"):

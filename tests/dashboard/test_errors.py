@@ -94,7 +94,9 @@ def test_errors_of_all_queues_are_counted_in_parts(app: Lowkiq, worker: Any, mon
 
     counts: dict[tuple[str, str], int] = {}
     for group in (group for part in parts for group in part.groups):
-        counts[group.queue, group.line] = counts.get((group.queue, group.line), 0) + group.count
+        assert group.count == sum(errors.count for errors in group.queues)
+        for errors in group.queues:
+            counts[errors.queue, group.line] = counts.get((errors.queue, group.line), 0) + errors.count
     name, late = worker.queue_name, "shop.Late: no parcel"
     assert {(name, late): 3, (name, "KeyError: 1"): 1, (name, "KeyError: 2"): 1, (other.queue_name, late): 1} == counts
     assert len(parts) > 1
@@ -102,6 +104,31 @@ def test_errors_of_all_queues_are_counted_in_parts(app: Lowkiq, worker: Any, mon
     for damaged in ("", "x", "9", "1/5:0", f"1/0:{1 << 64}"):
         with pytest.raises(ValueError, match="is not the `next`"):
             app.operate.errors(after=damaged)
+
+
+def test_an_error_of_several_queues_is_one_group_with_its_queues(
+    app: Lowkiq, worker: Any, browser: Browser, clock: ManualClock
+) -> None:
+    """The sum, the share, when it was first seen, and in which release; acts stand at each queue alone."""
+    other: Any = declare(app, f"{worker.queue_name}-other", Notes(fail_each))
+    other.push_many([{"id": f"late-{number}"} for number in range(5)])
+    app.drain()
+    app.operate(other).waiting.kill(["late-0"])
+
+    group = app.operate.errors(by="line").groups[0]
+    assert (7, 1, clock.time() - 7_200.0, clock.time()) == (group.waiting, group.dead, group.first_at, group.last_at)
+    assert [(other.queue_name, 4, 1), (worker.queue_name, 3, 0)] == [
+        (errors.queue, errors.waiting, errors.dead) for errors in group.queues
+    ]
+    assert 8 == sum(group.hours) == sum(sum(errors.hours) for errors in group.queues)
+    (answered,) = (each for each in browser.get("/api/v1/errors?by=line").json["groups"] if each["share"] > 0.5)
+    assert (8 / 10, [5, 3]) == (answered["share"], [each["waiting"] + each["dead"] for each in answered["queues"]])
+
+    whole, *parts = re.findall(r'<tr id="group-0.*?</tr>', browser.get("/errors?by=line").text, re.DOTALL)
+    assert ("2 queues" in whole, "80 %" in whole, "<form" in whole) == (True, True, False)
+    assert [(5, True), (3, False)] == [
+        (int(re.sub("<[^>]*>", "", re.findall(r'"Jobs">(.*?)</td>', part)[0])), "Requeue" in part) for part in parts
+    ]
 
 
 def test_a_group_leads_to_the_actions_on_its_jobs(

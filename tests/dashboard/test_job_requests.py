@@ -1,11 +1,15 @@
 """Stop a job for good, pause it and resume it: by the pages and the API, in words, and by whom."""
 
+import asyncio
 import logging
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 from urllib.parse import urlencode
 
 import pytest
 
-from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda import BatchJob, Lowkiq, Worker
+from lowkiq_lambda.operate.presentation.requests import answer_words
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import Notes
@@ -14,6 +18,10 @@ from tests.kit.web import Browser
 from tests.kit.workers import declare, jobs_of
 
 ACTIVITY = "lowkiq_lambda.activity"
+OWN_END, YIELD = "nothing stops its handler; if it hangs, evict", "stops at its next yield"
+AWAIT = "is cancelled at its next await"
+
+Look: TypeAlias = Callable[[], object]
 
 
 @pytest.fixture
@@ -60,3 +68,55 @@ def test_a_reader_can_do_none_of_it(app: Lowkiq, make_browser: MakeBrowser, work
     assert "Stop for good" not in page(browser, "job", worker, id="a")
     assert 403 == browser.post("/actions/job", {"queue": worker.queue_name, "id": "a", "do": "cancel"}).status
     assert look(app, worker, "a") is not None
+
+
+def plain(look_at: Look) -> dict[str, object]:
+    """A handler that is a plain function."""
+    return {"perform": lambda _self, _batch: look_at()}
+
+
+def generator(look_at: Look) -> dict[str, object]:
+    """A handler that yields a cursor."""
+
+    def perform_job(_self: Worker, _job: BatchJob) -> Iterator[int]:
+        look_at()
+        yield 1
+
+    return {"perform_job": perform_job}
+
+
+def coroutine(look_at: Look) -> dict[str, object]:
+    """A handler that is awaited."""
+
+    async def perform(_self: Worker, _batch: object) -> None:
+        await asyncio.to_thread(look_at)
+
+    return {"perform": perform}
+
+
+@pytest.mark.parametrize(
+    ("handler", "words"),
+    [(plain, (OWN_END, OWN_END)), (generator, (YIELD, YIELD)), (coroutine, (AWAIT, OWN_END))],
+)
+def test_what_stops_a_run_is_told_by_its_handler(
+    app: Lowkiq,
+    make_browser: MakeBrowser,
+    queue_name: str,
+    handler: Callable[[Look], dict[str, object]],
+    words: tuple[str, str],
+) -> None:
+    """By the pages before a cancel and a pause, and by the answers after them."""
+    browser, looks = make_browser(), list[list[str]]()
+
+    def look_at() -> None:
+        desk = app.operate(made)
+        pages = [page(browser, "actions/job", made, do=do, id="a") for do in ("cancel", "pause")]
+        paused, cancelled = desk.pause_jobs(["a"], 10), desk.cancel(["a"])
+        looks.append([*pages, *answer_words("cancel", cancelled), *answer_words("pause_job", paused)])
+
+    made = declare(app, queue_name, Notes(), **handler(look_at))
+    made.push("a", 1)
+    app.drain()
+
+    assert [True] * 4 == [word in text for word, text in zip(words * 2, looks[0], strict=True)]
+    assert ("Evict is on the page" in looks[0][0]) == (handler is plain)

@@ -1,7 +1,7 @@
 """What needs somebody, at the top of the first page: looked for now and then, each line with its act."""
 
 import threading
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -10,12 +10,14 @@ from lowkiq_lambda.base.errors import LowkiqError
 from lowkiq_lambda.dashboard.needs import LASTS, LASTS_FOR_NEW, SHARE, Looked, Needs
 from lowkiq_lambda.operate.doctor import checkup
 from lowkiq_lambda.operate.doctor.findings import Act, Need
+from lowkiq_lambda.operate.inspect.sampling import AppSample
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.web import Browser
 
 ACT = Act(label="See the server", page="")
+LookedSampled: TypeAlias = tuple[tuple[Need, ...], list[AppSample]]
 
 
 @pytest.fixture
@@ -29,10 +31,10 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Need, ...]]:
     """What comes of each look; the last one comes again."""
     results: list[tuple[Need, ...]] = [()]
 
-    def look(_operations: object) -> tuple[Need, ...]:
-        return results.pop(0) if len(results) > 1 else results[0]
+    def look(_operations: object) -> LookedSampled:
+        return (results.pop(0) if len(results) > 1 else results[0]), []
 
-    monkeypatch.setattr(checkup, "look_for_needs", look)
+    monkeypatch.setattr(checkup, "look_and_sample", look)
     return results
 
 
@@ -85,10 +87,10 @@ def test_of_many_lines_the_first_are_there(browser: Browser, looks: list[tuple[N
 def test_a_look_that_is_refused_hides_nothing_else(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page says why there is no list."""
 
-    def look(_operations: object) -> tuple[Need, ...]:
+    def look(_operations: object) -> LookedSampled:
         raise LowkiqError("Somebody may not look.")
 
-    monkeypatch.setattr(checkup, "look_for_needs", look)
+    monkeypatch.setattr(checkup, "look_and_sample", look)
     page = browser.get("/")
 
     assert (200, True) == (
@@ -102,12 +104,12 @@ def test_a_slow_look_counts_for_longer(app: Lowkiq, clock: ManualClock, monkeypa
     """So that a dashboard far away from its server does not do little else."""
     looks = list[float]()
 
-    def look(_operations: object) -> tuple[Need, ...]:
+    def look(_operations: object) -> LookedSampled:
         looks.append(clock.time())
         clock.advance(2.0)
-        return ()
+        return (), []
 
-    monkeypatch.setattr(checkup, "look_for_needs", look)
+    monkeypatch.setattr(checkup, "look_and_sample", look)
     needs = Needs(clock.time)
     for seconds in (0.0, 2.0 * SHARE - 0.1, 0.2):
         clock.advance(seconds)
@@ -123,13 +125,13 @@ def test_who_comes_while_another_looks_gets_the_look_before(
     needs, begins, may_end = Needs(clock.time), threading.Event(), threading.Event()
     results = [(need(1),), (need(2),)]
 
-    def look(_operations: object) -> tuple[Need, ...]:
+    def look(_operations: object) -> LookedSampled:
         if len(results) == 1:
             begins.set()
             may_end.wait()
-        return results.pop(0)
+        return results.pop(0), []
 
-    monkeypatch.setattr(checkup, "look_for_needs", look)
+    monkeypatch.setattr(checkup, "look_and_sample", look)
     needs.latest(app.operate)
     clock.advance(LASTS)
     slow = threading.Thread(target=needs.latest, args=(app.operate,))

@@ -7,10 +7,11 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard.context import PART_WAITS
-from lowkiq_lambda.dashboard.needs import LASTS
+from lowkiq_lambda.dashboard.needs import LASTS, LASTS_FOR_NEW
 from lowkiq_lambda.dashboard.pages.overview import FEW
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
+from tests.kit.apps import closing_app
 from tests.kit.handlers import FailingHandler
 from tests.kit.servers import FaultProxy
 from tests.kit.web import Answer, Browser
@@ -51,13 +52,6 @@ def red(page: Answer) -> list[str]:
     return re.findall(r'<div class="red"><dt[^>]*>(.*?)</dt>', page.text)
 
 
-def points(page: Answer) -> list[int]:
-    """How many points the line of each number has."""
-    (part,) = re.findall(r'(?s)<dl class="card totals six">(.*?)</dl>', page.text)
-    paths = (re.findall(r'class="line" d="(.*?)"', each) for each in part.split('class="spark"')[1:])
-    return [len(re.findall("[ML]", "".join(path))) for path in paths]
-
-
 @pytest.mark.parametrize(("count", "failing", "expected"), [(40, 10, []), (40, 11, ["Failing"]), (19, 19, [])])
 def test_a_share_is_red_and_a_count_is_not(
     watched: WatchedQueue, count: int, failing: int, expected: list[str]
@@ -95,17 +89,38 @@ def test_it_is_told_when_a_queue_will_be_empty(watched: WatchedQueue) -> None:
     assert 'aria-label="40 due, 0 due and paused, 0 to be tried again, of 40"' in page.text
 
 
-def test_numbers_without_a_history_in_redis_are_remembered_here(watched: WatchedQueue) -> None:
-    """Their lines grow as pages are looked at, for ten minutes; those of what was done are there from the start."""
+def lines(page: Answer) -> list[str]:
+    """The line of each number, empty where it has none."""
+    (part,) = re.findall(r'(?s)<dl class="card totals six">(.*?)</dl>', page.text)
+    paths = (re.findall(r'class="line" d="(.*?)"', each) for each in part.split('class="spark"')[1:])
+    return ["".join(path) for path in paths]
+
+
+def points(page: Answer) -> list[int]:
+    """How many points the line of each number has."""
+    return [len(re.findall("[ML]", line)) for line in lines(page)]
+
+
+def test_a_process_that_has_not_looked_before_draws_the_lines_of_all(
+    watched: WatchedQueue, make_browser: MakeBrowser, server_url: str, namespace: str
+) -> None:
+    """They grow by a point a minute as anybody looks, for ten minutes, and are the same in each process."""
+    watched.run(12, failing=2)
     first = points(watched.browser.get("/"))
-    for _ in range(3):
-        watched.clock.advance(5.0)
-        watched.browser.part("/")
-    later = points(watched.browser.get("/"))
+    for number in range(12):
+        watched.clock.advance(60.0)
+        watched.worker.push_many([{"id": f"due {number}"}])
+        watched.browser.get("/")
+    watched.clock.advance(LASTS_FOR_NEW)
+    with closing_app(Lowkiq(Config(redis_url=server_url, namespace=namespace), clock=watched.clock)) as other:
+        declare(other, watched.worker.queue_name, FailingHandler())
+        pages = watched.browser.get("/"), make_browser(app=other).get("/")
     watched.clock.advance(601.0)
 
-    assert ([0] * 4, [4] * 4) == (first[2:], later[2:])
-    assert first[0] == later[0] > 100
+    assert [0] * 4 == first[2:]
+    assert first[0] > 100
+    assert lines(pages[0]) == lines(pages[1])
+    assert [11] * 4 == points(pages[0])[2:]
     assert [0] * 4 == points(watched.browser.get("/"))[2:]
 
 

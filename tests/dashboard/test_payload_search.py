@@ -1,5 +1,7 @@
 """Search in payloads: lists, actions, pages and API find the same ids."""
 
+import logging
+import re
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -7,6 +9,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.operate.inspect import filtered_list
+from lowkiq_lambda.operate.inspect.activity import read_activity
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import FailingHandler
@@ -103,3 +106,26 @@ def test_a_search_finds_nothing_that_the_mask_hides(make_app: MakeApp, handler: 
         1,
     ]
     assert waiting.count({"payload": "card:hidden"}) == 1
+
+
+@pytest.mark.parametrize("noted", ["card:… -total>…", "card:4711 AND -total>100"])
+def test_with_a_mask_the_activity_has_the_paths_of_a_search_alone(
+    app: Lowkiq, worker: Any, browser: Browser, caplog: pytest.LogCaptureFixture, noted: str
+) -> None:
+    """P10: in the log, and on the page that everybody reads; of an act, and of an export."""
+    if "…" in noted:
+        app.core.configure(mask=lambda _queue, _id, payload: payload)
+    worker.push("a", {"card": "4711", "total": 7})
+    search = {"payload": "card:4711 AND -total>100"}
+
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.activity"):
+        assert browser.get(link("export", worker, list="waiting", format="csv", **search)).status == 200
+        fields = {"queue": worker.queue_name, "do": "found:delete", "search": urlencode(search)}
+        asked = browser.follow(browser.send("/actions/ask", fields))
+        (state,) = re.findall(r'name="action_state" value="(.*?)"', asked.text)
+        browser.send("/actions/step", {"action_state": state}, hx_request="true")
+
+    exported, deleted = (record.__dict__["target"] for record in caplog.records)
+    assert (f"waiting as csv, payload {noted!r}", f"found by: a payload has {noted!r}") == (exported, deleted)
+    (entry,) = read_activity(app.core.backend, 0.0, [worker.queue_name], 10)
+    assert (deleted, 1) == (entry.target, entry.changed)

@@ -128,6 +128,30 @@ def test_a_queue_begins_with_how_it_does_in_a_sentence(
     assert "It is paused, and 10 ids are due. 2 ids wait for a later time." in says()
 
 
+def test_what_arrived_stands_over_what_was_done(
+    app: Lowkiq, browser: Browser, worker: Any, clock: ManualClock, queue_name: str
+) -> None:
+    """Where somebody has looked each minute: in the chart, its table, the sentence and the API; null where not."""
+    for _ in range(10):
+        worker.push_many([{"id": number, "payload": number} for number in range(12)])
+        app.drain()
+        browser.get("/")
+        clock.advance(60.0)
+
+    page = browser.get(f"/queue?queue={queue_name}&span=1h")
+    series = browser.get(f"/api/v1/history?queue={queue_name}&span=1h").json["series"]
+
+    assert "arrived 108 ended 108 failed 0" in page.words
+    assert 'class="line arrived"' in page.text
+    assert "108 ids ended, done or refused, and 0 failed; at least 108 payloads arrived." in page.text
+    assert "It is empty. Payloads arrive at 12 a minute." in page.words
+    (table,) = re.findall(r"(?s)Values as a table.*?<tbody>(.*?)</tbody>", page.text)
+    assert table.endswith("<td>60</td><td>60</td><td>0</td></tr>")
+    assert 60 == len(series["arrived"])
+    assert [12] * 9 == [count for count in series["arrived"] if count is not None]
+    assert 'class="line arrived"' not in browser.get(f"/queue?queue={queue_name}&span=72h").text
+
+
 def test_a_queue_tells_how_long_ids_waited_until_they_began(
     app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
 ) -> None:

@@ -166,3 +166,20 @@ def test_what_waits_for_a_later_time_comes_at_a_rate(browser: Browser, desk: Des
 
     assert "3 ids were changed. The last is due by " in done.words
     assert [now + 0.5, now + 1.0, now + 1.5] == pytest.approx(due(desk))
+
+
+def test_the_rest_of_a_paced_run_now_has_the_next_turns(
+    browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without scripts each step asks again: ids that have a time of the first step take no turn of the second."""
+    monkeypatch.setattr(actions, "IDS_IN_A_STEP", 500)
+    desk.push([{"id": f"{number:04}", "delay": 7_200} for number in range(900)])
+    fields = {"queue": desk.worker.queue_name, "do": "found:run_now"}
+    page, now = browser.follow(browser.send("/actions/ask", fields)), desk.clock.time()
+    page = browser.follow(press(browser, page, "/actions/step", rate="10", reason="a test"))
+    assert "has changed 500 ids" in page.words
+    desk.clock.advance(1.0)
+    page = browser.follow(press(browser, page, "/actions/step", rate="10", reason="a test"))
+
+    assert "900 ids were changed" in page.words
+    assert [now + number / 10 for number in range(1, 901)] == pytest.approx(due(desk), abs=0.01)

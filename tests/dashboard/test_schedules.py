@@ -176,13 +176,15 @@ def test_the_page_of_an_entry_shows_its_payload_masked(app: Lowkiq, worker: Any,
 def test_planned_times_are_shown_in_the_zone_of_the_entry(
     app: Lowkiq, clock: ManualClock, worker: Any, make_browser: MakeBrowser
 ) -> None:
-    """Beside UTC, and with what the clocks do to them: in spring one is moved to the end of the gap."""
+    """Beside the viewer's, and with what the clocks do to them: in spring one is moved to the end of the gap."""
     clock.advance(datetime(2027, 3, 26, 12, tzinfo=UTC).timestamp() - clock.time())
     app.cron("30 2 * * *", worker, id="7", tz="Europe/Berlin")
     browser = make_browser()
     page = browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
-    assert "2027-03-28 01:00:00 Sun 2027-03-28 03:00:00 +02:00 in place of 02:30, which the clocks leave out" in page
-    assert "2027-03-29 00:30:00 Mon 2027-03-29 02:30:00 +02:00" in page
+    assert (
+        "2027-03-28 01:00:00 UTC Sun 2027-03-28 03:00:00 +02:00 in place of 02:30, which the clocks leave out" in page
+    )
+    assert "2027-03-29 00:30:00 UTC Mon 2027-03-29 02:30:00 +02:00" in page
     assert "Sat 2027-03-27 02:30:00 +01:00" in browser.get("/schedules").words
 
 
@@ -337,6 +339,7 @@ def test_x9_the_api_tells_of_entries(robot: Browser, polling: Any, queue_name: s
     assert [("made", "run time", "cron", "0 4 * * *"), ("poll", "code", "every", "60")] == [
         (one["name"], one["source"], one["kind"], one["times"]) for one in entries
     ]
+    assert ["0 4 * * * Europe/Berlin", "every 1 min"] == [one["declared"] for one in entries]
     assert entries == robot.get(f"/api/v1/schedules?queue={queue_name}").json
     one = robot.get(f"/api/v1/schedule?queue={queue_name}&name=poll").json
     assert (NOON + 60.0, NOON + 120.0) == (one["last"], one["next"])
@@ -394,7 +397,9 @@ def test_x24_the_api_makes_and_replaces_entries(
         moved["payload"],
     )
     assert moved == robot.get(f"/api/v1/schedule?queue={queue_name}&name=shop").json
-    first, second = (record.__dict__ for record in caplog.records)
+    assert "2027-01-15T14:00:00+00:00" == act(robot, "schedule/put", **shop, at="2027-01-15T14:00").json["times"]
+    assert NOON + 7_260 == act(robot, "schedule/put", **shop, at="in 2h").json["next"]
+    first, second, *_ = (record.__dict__ for record in caplog.records)
     assert ("put", "schedule entry 'shop'", 600.0, 30.0) == tuple(
         first[field] for field in ("action", "target", "every", "offset")
     )
@@ -410,8 +415,8 @@ def test_x24_the_api_makes_and_replaces_entries(
         ({"cron": "0 4 * * *", "offset": 5}, "offset goes with every alone"),
         ({"cron": "61 * * * *"}, "minute"),
         ({"cron": "0 4 * * *", "tz": "Europe/Atlantis"}, "Atlantis"),
-        ({"at": "2027-01-15T12:00:00"}, "must name its zone"),
-        ({"at": "tomorrow"}, "ISO 8601"),
+        ({"at": 7}, "at must be a datetime"),
+        ({"at": "soon"}, "at: 'soon' is not a moment: give "),
         ({"every": 60, "name": "poll"}, "Code declares"),
         ({"every": 60, "name": "a\nb"}, "printable"),
     ],

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from local.load.app import BLOCKING, FAILING, HANGING, MOVING, PLANNED, WITH_TENANTS, new_app
+from local.load.app import BLOCKING, FAILING, HANGING, LIMITED, MOVING, PLANNED, WITH_TENANTS, new_app
 from local.load.planting import Load
 from local.load.troubles import TROUBLES, lines_of
 from lowkiq_lambda import Config, Lowkiq
@@ -57,7 +57,7 @@ def test_the_list_has_what_was_planted_for_everybody(own: Server) -> None:
         statuses = {browser.get(f"/{link}").status for link in _links(page)}
 
     assert lines_of([*TROUBLES]) == lines(needs) == lines(checked.needs)
-    assert ["broken"] * 2 + ["warning"] * 9 == [need.mark for need in needs]
+    assert ["broken"] * 2 + ["warning"] * 10 == [need.mark for need in needs]
     labels = [need.act.label for need in needs]
     assert labels == re.findall(r'<a id="need-\d+"[^>]*>([^<]+)<', page)
     assert {200} == statuses
@@ -82,7 +82,7 @@ def test_queues_in_trouble_are_those_of_the_list(
         browser.come_in(AUTH, OPERATOR, app.core.clock.time())
         page = browser.get("/").text
 
-    assert {PLANNED, HANGING, *FAILING, BLOCKING, MOVING, WITH_TENANTS} == named
+    assert {PLANNED, HANGING, *FAILING, BLOCKING, MOVING, WITH_TENANTS, LIMITED} == named
     in_terminal = [row.split()[0] for row in rows]
     assert named <= {*in_terminal}
     group = re.split("At work|Quiet", page.partition("Look here")[2])[0]
@@ -125,7 +125,8 @@ def test_a_program_plants_the_load() -> None:
     assert (0, "") == (done.returncode, done.stderr)
     assert "3,000 jobs that wait\n" in done.stdout
     assert "BROKEN     schedules: NightlyReport/impossible: it cannot fire" in done.stdout
-    assert "failing" not in done.stdout
+    told = re.findall(r"^  (?:BROKEN|warning) +([a-z ]+): ", done.stdout.partition("\nPromises\n")[0], re.MULTILINE)
+    assert [check for check, _ in lines_of([name for name in TROUBLES if name != "failures"])] == told
 
 
 @pytest.mark.parametrize(("words", "sentence"), [(["--size", "2"], "2 is refused"), (["--without", "rain"], "rain")])

@@ -40,6 +40,7 @@ _OF_STARTED: Final = 1 << 31
 COUNTERS: Final = (
     "done",
     "discarded",
+    "cancelled",
     "expired",
     "retried",
     "dead",

@@ -38,6 +38,9 @@ def test_a_daemon_tells_of_a_paused_queue(own_server: Server, tmp_path: Path) ->
         )
         try:
             eventually(lambda: ("begins", "paused") in hook.events(), timeout=60.0)
+            # The same look is a sample, for the lines of a dashboard that is opened later.
+            eventually(lambda: len([*own_server.admin.scan_iter("*:samples")]) == 1, timeout=60.0)
+            eventually(lambda: own_server.admin.exists("lowkiq:{orders}:arrivals"), timeout=60.0)
         finally:
             daemon.send_signal(signal.SIGTERM)
             code = daemon.wait(60.0)

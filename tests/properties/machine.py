@@ -290,7 +290,7 @@ class StoreMachine(DisturbedMachine):
         told = self.holder.checkpoint(id_, progress.encode(), clears=clears, retry_for=RETRY_FOR, left_since=left_since)
         self.model.checkpoint(id_, progress, clears=clears, left_since=left_since)
         requested: StopRequest | None = "paused" if self.model.paused_until > self.model.now else None
-        assert Checkpoint(self.model.next_due({id_}), requested) == told
+        assert Checkpoint(self.model.next_due({id_}), requested, self.model.asked_of_holder()) == told
         if twice:
             assert told == self.holder.checkpoint_again(id_, b"another")
         if late and self.holder.call > 1:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tests.kit.stored import Entry
 
@@ -259,6 +259,10 @@ class Model:
     def next_due(self, besides: Collection[str]) -> float | None:
         """When an id beside these can be claimed."""
         return min((job.due_at for id_, job in self.waiting.items() if id_ not in besides), default=None)
+
+    def asked_of_holder(self) -> Mapping[str, Literal["cancel"]]:
+        """What operators want of ids in flight."""
+        return {}
 
     def served(self, ids: Iterable[str]) -> None:
         """These have just been claimed."""

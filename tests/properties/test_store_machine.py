@@ -3,6 +3,7 @@
 import pytest
 
 from tests.kit.servers import Server
+from tests.properties.cancelling import CancellingMachine
 from tests.properties.laned import LaneMachine
 from tests.properties.operated import EXAMPLES, OperatedMachine, run
 
@@ -22,6 +23,15 @@ def test_store_does_what_the_model_does(server: Server) -> None:
     assert sum(OperatedMachine.ended_in_part.values()) >= EXAMPLES, OperatedMachine.ended_in_part
     beside = OperatedMachine.claims_beside
     assert beside[True] >= EXAMPLES / 2, beside
+
+
+@pytest.mark.hypothesis
+@pytest.mark.timeout(900)
+def test_a_cancelled_id_is_as_in_the_model(server: Server) -> None:
+    """Whether it waits, is in flight, failed or was left by a dead holder: it goes, and what came later stays."""
+    run(CancellingMachine, server, EXAMPLES // 6, derandomize=True)
+    asked, honoured = CancellingMachine.honoured[False], CancellingMachine.honoured[True]
+    assert asked >= honoured > EXAMPLES // 64, (asked, honoured)
 
 
 @pytest.mark.hypothesis

@@ -281,6 +281,8 @@ def test_a_value_comes_back_from_its_text(times: Times, text: str, explained: st
 
     assert times == found
     assert (text, explained) == (found.text, found.explain())
+    spelt = f"{text} UTC" if times.kind == "cron" else f"{explained[0].lower()}{explained[1:]}"
+    assert spelt == found.declared
 
 
 @settings(deadline=None)

@@ -12,7 +12,7 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.settings.protocols import SettledEvent
 from lowkiq_lambda.store.shard.history import BUCKETS, DAYS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views.queues import QueueHistory, QueueOverview, Span
+from lowkiq_lambda.views.queues import Between, QueueHistory, QueueOverview, Series, Span
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Cluster, FaultProxy, Server
@@ -38,7 +38,7 @@ def only(queues: Iterable[QueueOverview]) -> QueueOverview:
     return queue
 
 
-def history_of(app: Lowkiq, span: Span = "10m") -> QueueHistory:
+def history_of(app: Lowkiq, span: Span | Between = "10m") -> QueueHistory:
     """The past of the app's only queue."""
     with app.operate.overview(span) as seen:
         return only(seen.queues).history
@@ -124,6 +124,13 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
     assert 0 == history_of(app).ended_rate
 
 
+def check_points(series: Series, written: Mapping[int, int]) -> None:
+    """Each point has what was written in its time."""
+    for place, count in enumerate(series.ended):
+        begin = series.began_at + place * series.step
+        assert sum(n for at, n in written.items() if begin <= at < begin + series.step) == count
+
+
 def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """Whatever was written at any time is in the points of the right span, once, across the borders of windows."""
     declare(app, queue_name, FailingHandler())
@@ -138,12 +145,68 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
     spans: tuple[Span, ...] = ("10m", "1h", "6h", "72h")
     for span in spans:
         series = history_of(app, span).series
-        for place, found in enumerate(series.ended):
-            begin = series.began_at + place * series.step
-            assert sum(n for at, n in written.items() if begin <= at < begin + series.step) == found
+        check_points(series, written)
         ends_at = series.began_at + series.step * len(series.ended)
         # What was written a minute ago is in it, however long its points are.
         assert clock.time() - MINUTES.step - 2 * SECONDS.step <= ends_at <= clock.time()
+
+
+def test_a_range_has_what_was_written_in_it(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
+    """All of it, once, whichever kind of slots has it; a slot that the range begins or ends in is there as a whole."""
+    declare(app, queue_name, FailingHandler())
+    recorder, random = Recorder(app.core.backend), Random(7)
+    written: Counter[int] = Counter()
+    for _ in range(300):
+        written[int(clock.time())] += 1
+        recorder.note(settled(queue_name, clock.time(), {"done": 1}, [], []))
+        recorder.flush()
+        clock.advance(random.choice([1, 7, 61, 1_600]))
+    now = clock.time()
+    for _ in range(40):
+        since = now - random.choice([500, 5_000, 72 * 3_600]) * random.random()
+        until = since + (now + 600 - since) * random.random() + 1
+        series = history_of(app, Between(since, until)).series
+        check_points(series, written)
+        ends_at = series.began_at + series.step * len(series.ended)
+        assert series.began_at <= since
+        assert min(until, now - MINUTES.step - SECONDS.step) <= ends_at <= now
+        assert len(series.ended) <= 300
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "reason"),
+    [
+        (-60, -60, "must begin before it ends"),
+        (-60, -120, "must begin before it ends"),
+        (math.nan, 0, "must begin before it ends"),
+        (60, 120, "in the future"),
+        (-73 * 3_600, 0, "the history begins at .* UTC"),
+        (-math.inf, math.inf, "the history begins at .* UTC"),
+    ],
+)
+def test_a_range_without_a_history_is_refused(
+    app: Lowkiq, clock: ManualClock, since: float, until: float, reason: str
+) -> None:
+    """Nothing is shown for a time of which nothing is kept: zeros there would be a lie."""
+    now = clock.time()
+
+    with pytest.raises(ValueError, match=reason):
+        history_of(app, Between(now + since, now + until))
+
+
+def test_a_range_of_kept_days_goes_back_to_them(make_app: MakeApp, queue_name: str, clock: ManualClock) -> None:
+    """By the hour, or by more hours for a long one, as far as the settings keep days."""
+    app = make_app(history_days=20)
+    declare(app, queue_name, FailingHandler())
+    recorder, at = Recorder(app.core.backend, 20), clock.time()
+    recorder.note(settled(queue_name, at, {"done": 3}, [2.0], [1.0]))
+    recorder.flush()
+    clock.advance(10 * DAYS.window)
+
+    for length, step in ((7_200, 3_600), (9 * DAYS.window, 3_600), (19 * DAYS.window, 6 * 3_600)):
+        past = history_of(app, Between(at - length / 2, at + length / 2))
+        assert (3, step) == (sum(past.series.ended), past.series.step)
+        assert length <= DAYS.window or past.of_days is not None
 
 
 def test_windows_go_by_themselves(app: Lowkiq, server: Server, queue_name: str, clock: ManualClock) -> None:

@@ -312,7 +312,7 @@ def test_a_spread_without_a_sound_rate_is_refused(desk: Desk, rate: Any) -> None
     """And changes nothing."""
     desk.push([{"id": n} for n in range(3)])
 
-    with pytest.raises(ValueError, match="The requeue cannot work"):
+    with pytest.raises(ValueError, match="These terms cannot work"):
         desk.queue.waiting.requeue(everything=True, rate=rate)
     assert 3 == desk.queue.waiting.count()
 
@@ -433,13 +433,13 @@ def test_a_paced_run_now_puts_nothing_off(desk: Desk) -> None:
     now = desk.clock.time()
 
     planned = desk.queue.waiting.run_now(["a", "c", "nobody"], rate=0.1, dry_run=True)
-    done = desk.queue.waiting.run_now(everything=True, rate=0.1, start=now + 1.5)
-    again = desk.queue.waiting.run_now(everything=True, rate=0.1, start=now + 1.5)
+    done = desk.queue.waiting.run_now(everything=True, rate=1, start=now + 1.5)
+    again = desk.queue.waiting.run_now(everything=True, rate=1, start=now + 1.5)
 
     assert (2, now + 20) == (planned, planned.last_due)
-    assert [now + 1, now + 2, now + 21.5, now + 31.5] == due_times(desk, "abcd")
-    assert (2, now + 31.5, 2) == (done, done.last_due, done.undoable)
-    assert (0, now + 31.5, "") == (again, again.last_due, again.action_id)
+    assert [now + 1, now + 2, now + 3.5, now + 4.5] == due_times(desk, "abcd")
+    assert (2, now + 4.5, 2) == (done, done.last_due, done.undoable)
+    assert (0, now + 4.5, "") == (again, again.last_due, again.action_id)
 
 
 def test_a_paced_run_now_goes_on_at_its_rate_and_leaves_paused_ids(make_desk: MakeDesk) -> None:
@@ -471,9 +471,36 @@ def test_a_paced_run_now_that_is_made_twice_moves_nothing_twice(desk: Desk) -> N
     assert times == due_times(desk, ids)
 
 
+def test_a_paced_run_now_again_moves_nothing_while_it_looks(desk: Desk) -> None:
+    """Time goes on between its terms and its first step: a second run does not shift what the first has given."""
+    desk.push([{"id": f"{n:02}", "delay": 7_200 + n} for n in range(20)])
+    runner, ids = desk.queue.runner, [f"{n:02}" for n in range(20)]
+    desk.queue.waiting.run_now(everything=True, rate=10, start=0.0)
+    times, now = due_times(desk, ids), desk.clock.time()
+
+    again = timed(runner, prepare(runner, "run_now"), {"rate": 10})
+    desk.clock.advance(0.25)
+    last = [*steps(runner, again)][-1]
+
+    assert [pytest.approx(now + n / 10) for n in range(1, 21)] == times
+    assert (0, 18, times) == (last.changed, last.sooner, due_times(desk, ids))
+
+
 def test_a_start_of_run_now_needs_a_rate(desk: Desk) -> None:
     """And a rate is above 0."""
     with pytest.raises(ValueError, match="A start needs a rate"):
         desk.queue.waiting.run_now(everything=True, start=5.0)
-    with pytest.raises(ValueError, match="cannot work"):
+    with pytest.raises(ValueError, match="These terms cannot work"):
         desk.queue.waiting.run_now(everything=True, rate=0)
+
+
+def test_a_dry_run_of_run_now_counts_no_blocked_ids(make_desk: MakeDesk) -> None:
+    """They wait for an operator, not for a time: neither the act nor what it tells before has them."""
+    desk = make_desk({"dead_head": "block", "max_retry_count": 0})
+    desk.fail([{"id": "blocked"}])
+    desk.push([{"id": "later", "delay": 600}])
+    waiting = desk.queue.waiting
+
+    assert ["blocked"] == [job.id for job in waiting.blocked()]
+    counts = [waiting.run_now(everything=True, rate=rate, dry_run=True) for rate in (None, 2)]
+    assert ([1, 1], 1) == (counts, waiting.run_now(everything=True, rate=2))

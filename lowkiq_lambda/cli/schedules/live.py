@@ -196,7 +196,7 @@ def tell_entries(app: "Lowkiq", entries: "Sequence[EntryResponse]", *, json: boo
 def _row(entry: "EntryResponse", now: float) -> Iterator[str]:
     yield entry.queue
     yield entry.name
-    yield " ".join(part for part in (entry.times, entry.tz) if part) or "-"
+    yield entry.declared or "-"
     yield entry.id or "-"
     yield "-" if entry.last is None else ago(entry.last - now)
     yield "-" if entry.next is None else f"{ago(entry.next - now)}, {utc(entry.next)}"

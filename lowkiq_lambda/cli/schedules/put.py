@@ -1,12 +1,12 @@
 """`lowkiq schedules put`: an entry that is made at run time."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.base.address import without_password
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.base.errors import ConfigError, DeclarationError
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
@@ -15,7 +15,7 @@ from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.cli.queues import ACT, ActOptions, QueueName, app_of, worker_of
 from lowkiq_lambda.cli.schedules.live import Name
 from lowkiq_lambda.operate.presentation.formatting import utc, visible
-from lowkiq_lambda.operate.presentation.moments import seconds_of
+from lowkiq_lambda.operate.presentation.moments import moment_of, seconds_of
 
 _HELP: Final = """
 Make a schedule entry of QUEUE at run time, or replace the one of that name that was made at run time before. One of \
@@ -61,7 +61,9 @@ def put(  # noqa: PLR0913 - the options of a command line
     cron: Annotated[str | None, Parameter(help="Five fields, or six with seconds first, in the zone of --tz.")] = None,
     every: Annotated[str | None, Parameter(help="A length of time, such as 10m, 2h or 90.")] = None,
     offset: Annotated[str | None, Parameter(help="How long after the full --every.")] = None,
-    at: Annotated[str | None, Parameter(help="One moment: ISO 8601, in UTC without a zone, or Unix seconds.")] = None,
+    at: Annotated[
+        str | None, Parameter(help='One moment, such as "in 2h", 2026-12-31T23:00 (UTC) or Unix seconds.')
+    ] = None,
     tz: Annotated[str | None, Parameter(help="The name of a time zone, such as Europe/Berlin; else UTC.")] = None,
     payload: Annotated[str | None, Parameter(help="The payload, as JSON.")] = None,
     jitter: Annotated[str | None, Parameter(help="Fire up to so long after a planned time.")] = None,
@@ -112,12 +114,4 @@ def _options(**texts: str | None) -> dict[str, Any]:
 def _value(field: str, text: str) -> object:
     if field == "payload":
         return msgspec.json.decode(text)
-    return _moment(text) if field == "at" else seconds_of(text)
-
-
-def _moment(text: str) -> datetime | float:
-    try:
-        return float(text)
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment_of(text, SystemClock.time(), ahead=True) if field == "at" else seconds_of(text)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.dashboard import activity
+from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueAct, ReasonedAct, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
@@ -141,7 +141,7 @@ def pause(context: RequestContext, params: Pause) -> Paused:
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
     queue = context.app.operate(worker)
     until = queue.pause(seconds)
-    activity.note(context, "pause", params.queue, f"until {until:.0f}", len(queue.reader.shards))
+    activity.note(context, "pause", params.queue, durations.in_words(seconds), len(queue.reader.shards))
     return Paused(paused=True, until=None if seconds is None else until)
 
 

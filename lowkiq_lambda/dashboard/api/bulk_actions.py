@@ -19,7 +19,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.scanning import for_seconds, scanning
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
-from lowkiq_lambda.operate.acts.bulk_actions import WholeListError, count, prepare
+from lowkiq_lambda.operate.acts.bulk_actions import BulkAction, WholeListError, count, prepare
 from lowkiq_lambda.operate.acts.requeue_terms import Rate
 from lowkiq_lambda.operate.acts.requeueing import timed
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
@@ -52,9 +52,15 @@ class WaitingList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class RunNowList(WaitingList, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Waiting jobs, and how many of them are due in a second."""
 
-    rate: Annotated[Rate, Meta(description="So many a second; else all at once.")] | UnsetType = UNSET
+    rate: (
+        Annotated[Rate, Meta(description="So many a second; else all at once. The first call has it.")] | UnsetType
+    ) = UNSET
     dry_run: Annotated[
-        bool, Meta(description="Change nothing: `changed` is how many it would change, `last_due` by when.")
+        bool,
+        Meta(
+            description="Change nothing: `changed` is how many wait for a later time, as far as 5 s of counting reach, "
+            "and `last_due` by when the last would be due."
+        ),
     ] = False
 
 
@@ -95,10 +101,9 @@ def run_now_all(context: RequestContext, params: RunNowList) -> Step:
     if not params.dry_run:
         return _step(context, params, "run_now", id_filter, rate)
     runner = context.app.operate(worker_named(context, params.queue)).runner
-    action = timed(runner, prepare(runner, "run_now", filter=id_filter), {"rate": rate})
+    action = _paced(runner, prepare(runner, "run_now", filter=id_filter), rate)
     with scanning():
         number, _ = count(runner, action, for_seconds(SECONDS_AT_ONCE))
-    last_due = action.last_due(number)
     return Step(
         total=action.total,
         handled=0,
@@ -107,7 +112,7 @@ def run_now_all(context: RequestContext, params: RunNowList) -> Step:
         action_id=None,
         undoable=0,
         paused=0,
-        last_due=last_due,
+        last_due=action.last_due(number),
     )
 
 
@@ -147,7 +152,7 @@ def _step(
     runner, key = context.app.operate(worker_named(context, params.queue)).runner, key_of(context)
     before = _state(key, params, act, id_filter) or _begun(runner, params, act, id_filter)
     if rate is not None and not before.action.begun:
-        before = msgspec.structs.replace(before, action=timed(runner, before.action, {"rate": rate}))
+        before = msgspec.structs.replace(before, action=_paced(runner, before.action, rate))
     most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
         after, failure = run_steps(
@@ -170,6 +175,13 @@ def _step(
         paused=result.paused,
         last_due=result.last_due,
     )
+
+
+def _paced(runner: ActionRunner, action: BulkAction, rate: float | None) -> BulkAction:
+    try:
+        return timed(runner, action, {"rate": rate})
+    except ValueError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", str(error)) from error
 
 
 def _begun(runner: ActionRunner, params: WholeList, act: ActionName, id_filter: IdFilter) -> BulkActionState:

@@ -10,8 +10,9 @@ from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.inspect.activity import OF_NO_QUEUE, read_activity
+from lowkiq_lambda.operate.presentation.errors import ErrorsView, errors_view
 from lowkiq_lambda.views.activity import ActivityView
-from lowkiq_lambda.views.errors import ErrorGrouping, ErrorGroups
+from lowkiq_lambda.views.errors import ErrorGrouping
 
 
 class ErrorsParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +37,8 @@ class ActivityParams(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of actions.")] = 100
 
 
-def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
-    """Last errors of jobs that are retried or dead, in groups.
+def errors(context: RequestContext, params: ErrorsParams) -> ErrorsView:
+    """Last errors of jobs that are retried or dead, in groups over their queues.
 
     One call reads some 50,000 errors. While `next` is not null, a further call with it as `cursor` counts others; the
     counts of a group are to be added up. `fingerprint` in a filter is exactly the jobs of a group.
@@ -45,11 +46,12 @@ def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
     worker = None if isinstance(params.queue, UnsetType) else worker_named(context, params.queue)
     after = None if isinstance(params.cursor, UnsetType) else params.cursor
     try:
-        return context.app.operate.errors(worker, by=params.by, limit=params.limit, after=after)
+        groups = context.app.operate.errors(worker, by=params.by, limit=params.limit, after=after)
     except ValueError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "bad_cursor", "The cursor is invalid: send the `next` of a part."
         ) from error
+    return errors_view(groups, context.app.operate.releases())
 
 
 def activity(context: RequestContext, params: ActivityParams) -> ActivityView:

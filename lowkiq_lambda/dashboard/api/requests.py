@@ -1,6 +1,5 @@
 """Parameters of the API's operations. msgspec validates them before an operation runs."""
 
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -13,6 +12,7 @@ from lowkiq_lambda.dashboard.payload_search import check_payload_search
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.inspect.id_filter import ALL, IdFilter
 from lowkiq_lambda.operate.inspect.payload_query import MOST_CHARACTERS
+from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.views.activity import Reason
 
 MOST_IDS: Final = 1_000
@@ -110,6 +110,14 @@ TimeBound: TypeAlias = Annotated[
         pattern=rf"^({NUMBER}|[(\[]?{ISO_MOMENT})$",
         description="A time (inclusive), `(` and a time (exclusive), `-inf` or `+inf`. A time is in Unix seconds or in "
         "ISO 8601: years 1970 to 2099, UTC without a zone; a date stands for its first second.",
+    ),
+]
+
+Moment: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^([0-9]{{1,12}}(\.[0-9]{{0,6}})?|{ISO_MOMENT})$",
+        description="Unix seconds, or ISO 8601: years 1970 to 2099, UTC without a zone.",
     ),
 ]
 
@@ -249,5 +257,4 @@ def in_seconds(bound: str) -> str:
     text = bound.removeprefix(sign)
     if text[4:5] != "-":
         return bound
-    at = datetime.fromisoformat(text)
-    return f"{sign}{(at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()!r}"
+    return f"{sign}{moment_of(text, 0.0)!r}"

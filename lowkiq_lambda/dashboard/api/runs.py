@@ -2,14 +2,14 @@
 
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard import activity
 from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
-from lowkiq_lambda.dashboard.api.requests import ISO_MOMENT, Cursor, QueueParams, in_seconds, worker_named
+from lowkiq_lambda.dashboard.api.requests import Cursor, Moment, QueueParams, in_seconds, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.acts.replaying import Replayed
 from lowkiq_lambda.operate.inspect.releases import began_at
@@ -19,13 +19,6 @@ from lowkiq_lambda.views.runs import Release, RunOutcome
 
 LONGEST_NAME: Final = 200
 """Characters of names in a filter."""
-Moment: TypeAlias = Annotated[
-    str,
-    Meta(
-        pattern=rf"^([0-9]{{1,12}}(\.[0-9]{{0,6}})?|{ISO_MOMENT})$",
-        description="Unix seconds, or ISO 8601: years 1970 to 2099, UTC without a zone.",
-    ),
-]
 
 
 class RunsParams(QueueParams, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -17,6 +16,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
 from lowkiq_lambda.declare.worker import Worker
 from lowkiq_lambda.operate.presentation.jobs import serializer_for
+from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.operate.presentation.schedules import EntryResponse, RanNow, Removed, entry_fields
 from lowkiq_lambda.schedules.cron import LONGEST_TEXT
 from lowkiq_lambda.schedules.misfire import Missed, Overlap
@@ -174,9 +174,9 @@ class NewEntry(OneEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An entry to make, or to put in place of the one of its name that was made at run time before.
 
     Give one of `cron`, `every` and `at`. `cron`: an expression of five fields, or six with seconds first, in the zone
-    `tz`. `every`: seconds, with an `offset` less than it. `at`: Unix seconds, or ISO 8601 with its zone. `name`:
-    printable characters. `missed`, `grace`, `overlap`, `jitter` and `expires_in` as in code; what is left out is as by
-    default, also where an entry is replaced.
+    `tz`. `every`: seconds, with an `offset` less than it. `at`: Unix seconds, ISO 8601 (UTC without a zone), or a
+    moment such as `in 2h`. `name`: printable characters. `missed`, `grace`, `overlap`, `jitter` and `expires_in` as in
+    code; what is left out is as by default, also where an entry is replaced.
     """
 
     id: Annotated[str, Meta(min_length=1, description="The id of the job.")]
@@ -206,7 +206,7 @@ def put(context: RequestContext, params: NewEntry) -> OneEntryResponse:
     del values["queue"], values["name"], values["reason"]
     try:
         if isinstance(params.at, str):
-            values["at"] = _moment(params.at)
+            values["at"] = _moment(params.at, context.site.now())
         context.app.schedules.put(params.name, worker, **values)
     except DeclarationError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_entry", str(error)) from error
@@ -215,10 +215,8 @@ def put(context: RequestContext, params: NewEntry) -> OneEntryResponse:
     return one_entry(context, worker, params.name)
 
 
-def _moment(at: str) -> datetime:
+def _moment(at: str, now: float) -> float:
     try:
-        return datetime.fromisoformat(at)
+        return moment_of(at, now, ahead=True)
     except ValueError as error:
-        raise DeclarationError(
-            f"at must be Unix seconds, or ISO 8601 with its zone, such as 2026-12-31T23:00:00Z: {error}."
-        ) from error
+        raise DeclarationError(f"at: {error}.") from error

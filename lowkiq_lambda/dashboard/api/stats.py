@@ -1,17 +1,18 @@
 """Metrics of queues and shards, and the recent work of a queue."""
 
+from http import HTTPStatus
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from lowkiq_lambda.dashboard.api.operations import NoParams
-from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
+from lowkiq_lambda.dashboard.api.operations import ApiError, NoParams
+from lowkiq_lambda.dashboard.api.requests import Moment, QueueName, QueueParams, in_seconds, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.operate.presentation.queues import Queues, queue_stats
 from lowkiq_lambda.store.shard.history import LATE
 from lowkiq_lambda.views.lateness import HourOfQueue, Lateness
-from lowkiq_lambda.views.queues import QueueHistory, Span, Stats
+from lowkiq_lambda.views.queues import Between, QueueHistory, Span, Stats
 from lowkiq_lambda.views.shards import ShardDetails
 from lowkiq_lambda.views.verification import Verified
 
@@ -57,20 +58,32 @@ def shards(context: RequestContext, params: QueueParams) -> Shards:
 
 
 class HistoryParams(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue, and how far to look back."""
+    """A queue, and how far to look back; or from when, and until when, which may be now."""
 
     queue: QueueName
-    span: Annotated[Span, Meta(description="How far the series reaches back.")] = "10m"
+    span: Annotated[Span, Meta(description="How far the series reaches back; for nothing with a `since`.")] = "10m"
+    since: Moment | UnsetType = UNSET
+    until: Moment | UnsetType = UNSET
 
 
 def history(context: RequestContext, params: HistoryParams) -> QueueHistory:
-    """How many ids ended, and how many failed, in each step of the span, with rates and the times of batches.
+    """How many ids ended, and how many failed, in each step of the span or range, with rates and the times of batches.
 
     Ended is what was done, or refused.
     `took` and `waited` are of the last 30 to 60 minutes, whatever the span; `of_days` has those of kept days.
     """
-    with context.app.operate.overview(params.span, worker_named(context, params.queue)) as overview:
-        (queue,) = overview.queues
+    span: Span | Between = params.span
+    if params.since is not UNSET:
+        until = context.site.now() if params.until is UNSET else float(in_seconds(params.until))
+        span = Between(float(in_seconds(params.since)), until)
+    elif params.until is not UNSET:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", "A range needs its beginning, `since`.")
+    worker = worker_named(context, params.queue)
+    try:
+        with context.app.operate.overview(span, worker) as overview:
+            (queue,) = overview.queues
+    except ValueError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"The history cannot be read: {error}") from None
     return queue.history
 
 

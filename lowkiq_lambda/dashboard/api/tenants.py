@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from lowkiq_lambda.dashboard import activity
+from lowkiq_lambda.dashboard import activity, durations
 from lowkiq_lambda.dashboard.api.actions import Pause
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueAct, QueueParams, worker_named
@@ -61,7 +61,7 @@ def pause(context: RequestContext, params: TenantPause) -> Paused:
     worker = _worker_with_tenants(context, params.queue)
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
     until = context.app.operate(worker).pause(seconds, tenant=params.tenant)
-    activity.note(context, "pause tenant", params.queue, f"{params.tenant!r} until {until:.0f}", 1)
+    activity.note(context, "pause tenant", params.queue, f"{params.tenant!r} {durations.in_words(seconds)}", 1)
     return Paused(paused=True, until=None if seconds is None else until)
 
 

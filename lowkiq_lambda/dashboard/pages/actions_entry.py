@@ -16,9 +16,10 @@ from lowkiq_lambda.dashboard.editing import is_seen
 from lowkiq_lambda.dashboard.entries import named_view, payload_of, target
 from lowkiq_lambda.dashboard.pages.schedules import NO_ENTRY
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.presentation.moments import moment_of
 from lowkiq_lambda.operate.presentation.payload_json import payload_json
 from lowkiq_lambda.schedules.entry import OPTIONS, ScheduleEntry
-from lowkiq_lambda.schedules.times import Times, parse_times
+from lowkiq_lambda.schedules.times import Times, parse_at, parse_times
 from lowkiq_lambda.schedules.zones import zone_of
 
 FIELDS: Final = ("name", "id", "kind", "times", "tz", "payload", "reason")
@@ -139,7 +140,7 @@ def _draft(
     for field, sentence in (("name", "Give the entry a name."), ("id", "Give the id of the job.")):
         if not fields[field].strip():
             raise FieldError(field, sentence)
-    times = _times(fields)
+    times = _times(fields, context.site.now())
     options = {option: getattr(replaced, option) for option in OPTIONS} if replaced else {}
     is_kept = replaced is not None and not fields["payload"].strip() and not _is_seen(context, replaced)
     if not is_kept:
@@ -147,7 +148,7 @@ def _draft(
     return context.app.schedules.draft(worker, times, id=fields["id"].strip(), name=fields["name"].strip(), **options)
 
 
-def _times(fields: Mapping[str, str]) -> Times:
+def _times(fields: Mapping[str, str], now: float) -> Times:
     tz, text = fields["tz"].strip() or "UTC", fields["times"].strip()
     try:
         zone_of(tz)
@@ -158,9 +159,10 @@ def _times(fields: Mapping[str, str]) -> Times:
             seconds = seconds_of(text)
             text = text if seconds is None else f"{seconds!r}"
     try:
-        times = parse_times(fields["kind"], text, tz)
+        is_once = fields["kind"] == "at"
+        times = parse_at(moment_of(text, now, ahead=True), tz) if is_once else parse_times(fields["kind"], text, tz)
         times.check()
-    except DeclarationError as error:
+    except (DeclarationError, ValueError) as error:
         raise FieldError("times", str(error)) from error
     return times
 

@@ -1,6 +1,6 @@
 """Errors in groups, of one queue or of all, with the actions on the jobs of a group."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -10,7 +10,8 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.charts import spark_of
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.parts import PAGE, no_queue
-from lowkiq_lambda.views.errors import ErrorGroup, ErrorGrouping
+from lowkiq_lambda.operate.presentation.errors import SharedError, errors_view
+from lowkiq_lambda.views.errors import ErrorCounts, ErrorGrouping
 
 _GROUPINGS: Final[Mapping[ErrorGrouping, str]] = {
     "fingerprint": "fingerprint",
@@ -20,10 +21,15 @@ _GROUPINGS: Final[Mapping[ErrorGrouping, str]] = {
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
-    """A group. `spark`: a path; `search`: the fields of the list of its jobs, `waiting` and `dead` links to these."""
+    """A group, or its part of one queue. `spark`: a path; with a queue there are acts on its jobs.
 
-    group: ErrorGroup
-    number: int
+    `search`: the fields of the list of its jobs, `waiting` and `dead` links to these.
+    """
+
+    group: SharedError
+    errors: ErrorCounts
+    is_part: bool
+    queue: str | None
     spark: str | None
     search: str
     waiting: str
@@ -45,12 +51,13 @@ def show(context: RequestContext) -> Response:
         groups = context.app.operate.errors(worker, by=by, limit=PAGE, after=after)
     except ValueError:
         return context.refuse(400, "This address is of a count that cannot go on. Begin again.")
+    view = errors_view(groups, context.app.operate.releases())
     parameters = {} if name is None else {"queue": name}
     return context.render(
         "errors.html",
         queue=name,
         shards=[] if worker is None else context.app.operate(worker).shards(),
-        rows=[_row(context, number, group) for number, group in enumerate(groups.groups)],
+        groups=[[*_rows(context, group)] for group in view.groups],
         found=groups,
         by=by,
         groupings=_GROUPINGS,
@@ -61,13 +68,25 @@ def show(context: RequestContext) -> Response:
     )
 
 
-def _row(context: RequestContext, number: int, group: ErrorGroup) -> ErrorRow:
+def _rows(context: RequestContext, group: SharedError) -> Iterator[ErrorRow]:
+    """One for the group, and beneath it one for each queue if they are several."""
+    if len(group.queues) == 1:
+        yield _row(context, group, group, group.queues[0].queue)
+        return
+    yield _row(context, group, group, None)
+    for errors in group.queues:
+        yield _row(context, group, errors, errors.queue)
+
+
+def _row(context: RequestContext, group: SharedError, errors: ErrorCounts, queue: str | None) -> ErrorRow:
     search = {"text": group.line} if group.fingerprint is None else {"fingerprint": group.fingerprint}
     return ErrorRow(
         group,
-        number,
-        spark_of(group.hours),
+        errors,
+        errors is not group,
+        queue,
+        spark_of(errors.hours),
         urlencode(search, errors="replace"),
-        context.link("waiting", queue=group.queue, **search),
-        context.link("morgue", queue=group.queue, **search),
+        "" if queue is None else context.link("waiting", queue=queue, **search),
+        "" if queue is None else context.link("morgue", queue=queue, **search),
     )

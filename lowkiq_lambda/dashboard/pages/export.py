@@ -22,6 +22,7 @@ from lowkiq_lambda.dashboard.pages.lists import MORGUE, WAITING, JobPage
 from lowkiq_lambda.dashboard.pages.parts import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import JobRow, rows_of
 from lowkiq_lambda.declare.worker import Worker
+from lowkiq_lambda.operate.inspect.payload_query import without_values
 from lowkiq_lambda.operate.presentation.formatting import iso, visible
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 
@@ -84,7 +85,8 @@ def show(context: RequestContext) -> Response:
         first = next(pages)
     except ValueError as error:
         return context.refuse(400, str(error))
-    sought = ", ".join(f"{name} {value!r}" for name, value in query.fields().items())
+    logged = msgspec.structs.replace(query, payload=without_values(query.payload, context.mask))
+    sought = ", ".join(f"{name} {value!r}" for name, value in logged.fields().items())
     activity.note_export(context, worker.queue_name, f"{fields['list']} as {file.name}{', ' * bool(sought)}{sought}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{worker.queue_name}-{fields['list']}")
     return StreamingResponse(

@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.base.clock import SystemClock
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.criteria import Criterion, criteria
 from lowkiq_lambda.operate.acts.action_scripts import ActionName
 from lowkiq_lambda.operate.inspect.id_filter import IdFilter
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
+from lowkiq_lambda.operate.presentation.moments import moment_of
 
 Way: TypeAlias = Literal["asc", "desc", "gte", "lte"]
 WAYS: Final[Mapping[Way, str]] = {
@@ -23,8 +24,10 @@ WAYS: Final[Mapping[Way, str]] = {
 }
 NAMES: Final = {"id": "id", "due_at": "due time", "retry_count": "retry count", "updated_at": "time of death"}
 _TIMES: Final = frozenset({"due_at", "updated_at"})
-_MOMENT: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?:(:\d\d)(\.\d+)?)?)? ?(?:Z|UTC|([+-]\d\d:\d\d))?", re.ASCII
+_PRECISION: Final = re.compile(
+    r"(?:\d{4}-\d\d-\d\d|today|yesterday|tomorrow)"
+    r"(?P<clock>[ T]\d\d:\d\d(?P<seconds>:\d\d(?P<fraction>\.\d+)?)?)?(?![ T]\d)",
+    re.ASCII,
 )
 _MINUTE: Final = 60
 _DAY: Final = 86_400
@@ -127,16 +130,12 @@ def _times(text: str) -> tuple[str, str]:
     """The bounds of a time: 19:28:58 stands for its whole second, a date for its day."""
     with suppress(ValueError):
         return _numbers(text)
-    match = _MOMENT.fullmatch(text)
-    if match is not None:
-        day, clock, seconds, fraction, offset = match.groups(default="")
-        lasting = 0 if fraction else 1 if seconds else _MINUTE if clock else _DAY
-        with suppress(ValueError):
-            moment = datetime.fromisoformat(
-                f"{day}T{clock or '00:00'}{seconds}{fraction}{offset or '+00:00'}"
-            ).timestamp()
-            return str(moment), f"({moment + lasting}" if lasting else str(moment)
-    raise ValueError(f"“{text}” is neither Unix seconds nor a time like 2027-01-15 08:00.")
+    moment = moment_of(text, SystemClock.time())
+    parts = _PRECISION.match(text)
+    lasting = (
+        0 if parts is None or parts["fraction"] else 1 if parts["seconds"] else _MINUTE if parts["clock"] else _DAY
+    )
+    return str(moment), f"({moment + lasting}" if lasting else str(moment)
 
 
 def wanted_by(fields: Mapping[str, str], listed: str) -> IdFilter:

@@ -11,7 +11,9 @@ from lowkiq_lambda.dashboard.context import NO_ACTION, RequestContext
 from lowkiq_lambda.dashboard.pages.parts import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.jobs.job import id_text
+from lowkiq_lambda.operate.acts.requesting import stops_at
 from lowkiq_lambda.operate.presentation.formatting import selected
+from lowkiq_lambda.operate.presentation.requests import run_words
 from lowkiq_lambda.operate.queue_operations import QueueOperations
 from lowkiq_lambda.views.requests import Requested
 
@@ -30,6 +32,7 @@ def ask(context: RequestContext) -> Response:
         situation = context.app.operate(worker).explain(job_id)
     except JobError as error:
         return context.refuse(400, f"Invalid id: {error}.")
+    stop = stops_at(worker, cancels=do == "cancel")
     return context.render(
         "actions_job.html",
         queue=worker.queue_name,
@@ -37,6 +40,8 @@ def ask(context: RequestContext) -> Response:
         id=job_id,
         name=shown_id(job_id),
         situation=situation,
+        stops_at=stop,
+        runs=run_words(stop),
         **durations.asked(query),
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.base.address import without_password
-from lowkiq_lambda.dashboard.charts import SPANS, chart, span_links, span_of, spark
+from lowkiq_lambda.dashboard.charts import ChartSpan, chart, in_period, spark
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.needs import Looked
 from lowkiq_lambda.dashboard.numbers import numbers_of
@@ -28,6 +28,8 @@ MOST_ROWS: Final = 60
 """Queues on one page."""
 MOST_NEEDS: Final = 30
 """Lines on what needs somebody: more of them are not read."""
+FIRST_NEEDS: Final = 6
+"""So many of them stand open on a phone, whose other numbers would be far below."""
 MOST_MARKS: Final = 8
 """Marks of the chart that stand below it in words."""
 _MARKED: Final[Mapping[str, str]] = {
@@ -65,7 +67,7 @@ class Mark(msgspec.Struct, frozen=True):
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. `spark`: a path in the box of a chart; None without events. `query`: the queue's field in links.
 
-    `failing`: whether more ids failed than were done. `mismatch`: why it has no numbers, or empty.
+    `ended`, `failed`: how many ids did in its time. `mismatch`: why it has no numbers, or empty.
     `paused`: the text of the badge, or empty. `moves_to`, `twice`, `empty_in`: as in `QueueOverview`.
     `bar`: the parts of what waits, each with its kind, where it begins and how long it is, of a thousand.
     """
@@ -75,7 +77,8 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     now: Metrics
     spark: str | None
-    failing: bool
+    ended: int
+    failed: int
     took: Quantiles | None
     waited: Quantiles | None
     mismatch: str
@@ -126,13 +129,17 @@ class QueuesPart(msgspec.Struct, frozen=True, kw_only=True):
 
 def show(context: RequestContext) -> Response:
     """The page, or its live region."""
-    span, sort = span_of(context), sort_of(context.query, _COLUMNS)
+    sort = sort_of(context.query, _COLUMNS)
+    part = QueuesPart(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
+    return in_period(context, "", {**sort.fields, **part.fields}, lambda period: _show(context, sort, part, period))
+
+
+def _show(context: RequestContext, sort: Sort, part: QueuesPart, period: ChartSpan) -> Response:
     with Together() as side:
         latest = side.look(context.site.needs.latest, context.app.operate, is_refresh=context.is_partial)
         unseen = side.look(_unseen, context)
     looked = latest.result
-    part = QueuesPart(find=context.query.get("find", "").strip(), begin=_begin(context.query.get("begin", "")))
-    with context.app.operate.overview(span) as overview:
+    with context.app.operate.overview(period.span) as overview:
         queues = [*overview.queues]
     letters = part.find.casefold()
     matching = [(number, queue) for number, queue in enumerate(queues) if letters in queue.name.casefold()]
@@ -140,11 +147,11 @@ def show(context: RequestContext) -> Response:
     is_part = len(queues) > FEW or bool(part.find)
     groups, counts = _on_page(matching, sort, part, looked.needs if is_part else None)
     drawn = chart(_together(overview.at, [queue.history.series for queue in queues]))
-    here = {"span": span, **sort.fields, **part.fields}
+    here = {**period.fields, **period.kept}
     return context.render(
         "overview_live.html" if context.is_partial else "overview.html",
         title=_title(context, queues),
-        numbers=numbers_of(queues, drawn, looked.processes, context.site.past, context.site.lag_limit),
+        numbers=numbers_of(queues, drawn, looked, overview.at, context.site.lag_limit),
         total=_total(queues),
         chart=drawn,
         marks=drawn.places(_marks(looked)),
@@ -152,10 +159,8 @@ def show(context: RequestContext) -> Response:
         counts=counts,
         servers=overview.servers,
         address=without_password(context.app.core.connections.url),
-        span=span,
-        spans=SPANS,
-        span_links=span_links(context, "", **sort.fields, **part.fields),
-        heads=sort.heads(context, "", _COLUMNS, span=span, **({"find": part.find} if part.find else {})),
+        period=period,
+        heads=sort.heads(context, "", _COLUMNS, **period.fields, **({"find": part.find} if part.find else {})),
         here=context.link("", **here),
         part=part,
         is_part=is_part,
@@ -166,6 +171,7 @@ def show(context: RequestContext) -> Response:
         unseen=unseen.result,
         looked=looked,
         most=MOST_NEEDS,
+        few=FIRST_NEEDS,
         most_marks=MOST_MARKS,
     )
 
@@ -256,7 +262,8 @@ def _row(number: int, queue: QueueOverview) -> QueueRow:
         query=f"queue={quote_plus(queue.name, errors='replace')}",
         now=queue.now,
         spark=spark(queue.history.series),
-        failing=sum(queue.history.series.failed) > sum(queue.history.series.ended),
+        ended=sum(queue.history.series.ended),
+        failed=sum(queue.history.series.failed),
         took=queue.history.took,
         waited=queue.history.waited,
         mismatch=queue.mismatch,

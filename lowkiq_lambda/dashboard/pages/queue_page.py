@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.charts import SPANS, chart, span_links, span_of
+from lowkiq_lambda.dashboard.charts import ChartSpan, chart, in_period
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.moving import move_of
 from lowkiq_lambda.dashboard.pages.parts import PAGE, Columns, chosen_worker, no_queue, sort_of
@@ -21,7 +21,7 @@ from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.views.activity import ActivityEntry
 from lowkiq_lambda.views.journal import Recovered, Whereabouts
-from lowkiq_lambda.views.queues import WAITS, QueueOverview, Span, WaitsOfSpan
+from lowkiq_lambda.views.queues import WAITS, Between, QueueOverview, Span, WaitsOfSpan
 from lowkiq_lambda.views.shards import ShardDetails
 
 _COLUMNS: Final[Columns[ShardDetails]] = {
@@ -52,15 +52,18 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    name, span = worker.queue_name, span_of(context)
-    app = context.app
+    return in_period(context, "queue", {"queue": worker.queue_name}, lambda period: _show(context, worker, period))
+
+
+def _show(context: RequestContext, worker: type[Worker[Any]], period: ChartSpan) -> Response:
+    name, span, app = worker.queue_name, period.span, context.app
     queue = app.operate(worker)
     # Before the looks, each of which would read the declaration.
     _ = queue.reader
     is_whole = not context.is_partial
     with Together() as side:
         looked_at, past = side.look(queue.shards), side.look(_glance, context, worker, span)
-        waits = side.look(read_waits, queue.reader, span)
+        waits = side.look(read_waits, queue.reader, span, app.config.history_days)
         limits = side.look(queue.limits.explain) if _declares_limits(worker) else None
         # They stand still beside the numbers, and are not read with each refresh.
         acts = side.look(_acts, context, name) if is_whole else None
@@ -95,16 +98,14 @@ def show(context: RequestContext) -> Response:
         past=glance.history,
         chart=(drawn := chart(glance.history.series)),
         releases=drawn.places(released.result) if released else [],
-        span=span,
-        spans=SPANS,
-        span_links=span_links(context, "queue", queue=name),
-        here=context.link("queue", queue=name, span=span),
+        period=period,
+        here=context.link("queue", queue=name, **period.fields),
         far=f"{FAR:.0f}",
         verified=verification.result if verification else None,
     )
 
 
-def _glance(context: RequestContext, worker: type[Worker[Any]], span: Span) -> QueueOverview:
+def _glance(context: RequestContext, worker: type[Worker[Any]], span: Span | Between) -> QueueOverview:
     with context.app.operate.overview(span, worker) as overview:
         (glance,) = overview.queues
     return glance

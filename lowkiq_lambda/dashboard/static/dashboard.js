@@ -24,7 +24,22 @@
         else time.textContent = ("clock" in time.dataset ? clock : "day" in time.dataset ? day : zoned)(at);
       }
     }
+    for (const named of root.querySelectorAll("[data-zone]")) named.textContent = zone;
+    for (const field of ranged(root)) {
+      const at = new Date(`${field.defaultValue}Z`);
+      if (field.value === field.defaultValue && !Number.isNaN(at.getTime())) field.value = zoned(at).slice(0, 16).replace(" ", "T");
+    }
   }
+
+  // A range is typed in the viewer's zone, too, and its address has it in UTC.
+  const ranged = (root) => root.querySelectorAll("input[type=datetime-local]");
+
+  document.addEventListener("formdata", ({ target, formData }) => {
+    for (const { name, value } of ranged(target)) {
+      const at = new Date(isUtc ? `${value}Z` : value);
+      if (!Number.isNaN(at.getTime())) formData.set(name, at.toISOString().slice(0, 16));
+    }
+  });
 
   let title = document.title;
 
@@ -117,7 +132,8 @@
       chart.append(tip);
     }
     const rate = (count) => `${rates.format(count / Number(chart.dataset.step))}/s`;
-    tip.textContent = `${zoned(at)} · ended ${rate(ended[place])} · failed ${rate(failed[place])}`;
+    const arrived = chart.dataset.arrived?.split(" ")[place] ?? "-";
+    tip.textContent = `${zoned(at)}${arrived === "-" ? "" : ` · arrived ${rate(arrived)}`} · ended ${rate(ended[place])} · failed ${rate(failed[place])}`;
     const middle = box.left - outer.left + box.width * place / last;
     tip.style.left = `${Math.max(4, Math.min(outer.width - tip.offsetWidth - 4, middle - tip.offsetWidth / 2))}px`;
   }
@@ -187,7 +203,6 @@
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
 
-  for (const named of document.querySelectorAll("[data-zone]")) named.textContent = zone;
   localise(document);
   if (region && live) setInterval(tellAge, 1000);
   if (region) { say("live", "live"); next(Number(region.dataset.refresh)); }

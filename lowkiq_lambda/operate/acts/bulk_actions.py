@@ -26,6 +26,7 @@ from lowkiq_lambda.operate.inspect.id_ranges import (
 from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
+from lowkiq_lambda.store.shard.nodes import FAR
 from lowkiq_lambda.store.shard.scripts import Argument
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -155,6 +156,10 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         paced = self.terms if turns and self.terms and self.terms.rate is not None else None
         return None if paced is None else paced.due_at(turns - 1)
 
+    def paced_after(self, at: float) -> Self:
+        """The same action; with a rate, the first turn is a step after then or later."""
+        return self if self.terms is None else msgspec.structs.replace(self, terms=self.terms.after(at))
+
     @property
     def beyond_undo(self) -> bool:
         """Whether it may change more ids of a shard than can be undone."""
@@ -258,7 +263,8 @@ def _begin(runner: ActionRunner, action: BulkAction) -> BulkAction:
         msgspec.structs.replace(saved, at=now[saved.index].at, waiting=now[saved.index].waiting)
         for saved in action.snapshots
     ]
-    return msgspec.structs.replace(action, snapshots=snapshots, begun=True)
+    begun = msgspec.structs.replace(action, snapshots=snapshots, begun=True)
+    return begun.paced_after(max(saved.at for saved in snapshots))
 
 
 def _act(runner: ActionRunner, action: BulkAction) -> BulkAction:
@@ -378,7 +384,11 @@ def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     """Upwards: a changed id leaves the list, or moves to a part that was read before."""
     least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
     if action.act in _OF_LATER:
-        least = max(least, Bound(snapshot.at, exclusive=True))
+        # An id that is due before the first turn keeps its time in any case: earlier steps may have given it that.
+        first_at = snapshot.at if action.terms is None else max(snapshot.at, action.terms.due_at(-1))
+        least = max(least, Bound(first_at, exclusive=True))
+        # An id that is due as late as FAR waits for an operator.
+        most = _lower(most, Bound(FAR, exclusive=True))
     elif action.act in _OF_DUE:
         most = _lower(most, Bound(snapshot.at))
     elif action.act in _OF_MORGUE:

@@ -1,9 +1,12 @@
 """Requests for single ids: cancel, pause and resume them, whether they wait or run."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from lowkiq_lambda.base.errors import RequestsFull
+from lowkiq_lambda.declare.worker import Worker, is_coroutine, is_generator
 from lowkiq_lambda.operate.acts.action_runner import ActionRunner
 from lowkiq_lambda.operate.acts.action_scripts import UNDOABLE, ActionName, ShardSnapshot
 from lowkiq_lambda.operate.acts.bulk_actions import new_action_id
@@ -11,7 +14,7 @@ from lowkiq_lambda.operate.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import REQUESTS
 from lowkiq_lambda.store.shard.notifications import ask_holder
 from lowkiq_lambda.store.shard.scripts import Argument
-from lowkiq_lambda.views.requests import Requested
+from lowkiq_lambda.views.requests import Requested, StopsAt
 
 LONGEST_NAME: Final = 200
 """Characters of an operator's name that are kept."""
@@ -20,15 +23,32 @@ _WORDS: Final = ("done", "asked", "gone", "full")
 _CANCELLED: Final = "cancelled by an operator"
 
 
-def cancel(runner: ActionRunner, ids: Iterable[object], by: str, *, kill: bool) -> Requested:
+def stops_at(worker: type[Worker[Any]] | None, *, cancels: bool) -> StopsAt | None:
+    """Where a run of the worker stops for a cancel, or else for a pause; None without a worker."""
+    if worker is None:
+        return None
+    return "yield" if is_generator(worker) else "await" if cancels and is_coroutine(worker) else "end"
+
+
+def cancel(
+    runner: ActionRunner, ids: Iterable[object], by: str, worker: type[Worker[Any]] | None, *, kill: bool
+) -> Requested:
     """Stop ids for good. Raises JobError, RequestsFull, BackendError."""
     error: Argument = runner.dump_error(_CANCELLED) if kill else ""
-    return _ask(runner, "kill_cancelled" if kill else "cancel", ids, lambda _: (error, _named(by)))
+    answer = _ask(runner, "kill_cancelled" if kill else "cancel", ids, lambda _: (error, _named(by)))
+    return msgspec.structs.replace(answer, stops_at=stops_at(worker, cancels=True))
 
 
-def pause_jobs(runner: ActionRunner, ids: Iterable[object], end_of: Callable[[float], Argument], by: str) -> Requested:
+def pause_jobs(
+    runner: ActionRunner,
+    ids: Iterable[object],
+    end_of: Callable[[float], Argument],
+    by: str,
+    worker: type[Worker[Any]] | None,
+) -> Requested:
     """Pause ids, each by itself. Raises JobError, RequestsFull, BackendError."""
-    return _ask(runner, "pause_jobs", ids, lambda snapshot: (end_of(snapshot.at), _named(by)))
+    answer = _ask(runner, "pause_jobs", ids, lambda snapshot: (end_of(snapshot.at), _named(by)))
+    return msgspec.structs.replace(answer, stops_at=stops_at(worker, cancels=False))
 
 
 def resume_jobs(runner: ActionRunner, ids: Iterable[object]) -> Requested:

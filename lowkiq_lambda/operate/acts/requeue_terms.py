@@ -1,6 +1,6 @@
 """How ids come back: in which order, and how many in a second."""
 
-from typing import Annotated, Final, Literal, TypeAlias, TypedDict, get_args
+from typing import Annotated, Final, Literal, Self, TypeAlias, TypedDict, get_args
 
 import msgspec
 
@@ -38,6 +38,10 @@ class RequeueTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def due_at(self, position: int) -> float:
         """When the id is due that so many come before."""
         return self.start + position * self.step
+
+    def after(self, at: float) -> Self:
+        """The same, but the first is due a step after then or later: the same act again finds each id at its turn."""
+        return msgspec.structs.replace(self, start=max(self.start, at + self.step))
 
     def arguments(self, position: int) -> list[Argument]:
         """What requeue.lua and preview_requeue.lua are told of ids from that position on."""

@@ -67,17 +67,18 @@ def timed(runner: ActionRunner, action: BulkAction, options: RequeueOptions) -> 
             raise ValueError("A start needs a rate.")
         return action
     reader, start = runner.reader, options.get("start")
+    now = reader.backend.now(reader.shards[0])
     terms = {
         "order": options.get("order", "score"),
         "rate": options.get("rate"),
-        "start": reader.backend.now(reader.shards[0]) if start is None else start,
+        "start": now if start is None else start,
     }
     if terms["order"] not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, not {terms['order']!r}.")
     if terms["order"] == "last" and runner.merge == "latest":
         raise ValueError('order="last" gives payloads new scores, which merge="latest" would take for their versions.')
-    paced = _with_terms(action, terms)
-    return _a_step_later(paced) if action.act == "run_now" and start is None else paced
+    on_terms = _with_terms(action, terms)
+    return on_terms.paced_after(now) if action.act == "run_now" else on_terms
 
 
 def begin_waiting(runner: ActionRunner, ids: Iterable[object] | None, id_filter: IdFilter, rate: float) -> BulkAction:
@@ -86,23 +87,17 @@ def begin_waiting(runner: ActionRunner, ids: Iterable[object] | None, id_filter:
     action = prepare(runner, "requeue_waiting", chosen_ids=chosen_ids, filter=id_filter, whole_list=True)
     # The first is due after the look at each shard: what is due later than that is left alone.
     looked_at = max((snapshot.at for snapshot in action.snapshots), default=0.0)
-    return _a_step_later(_with_terms(action, {"order": "score", "rate": rate, "start": looked_at}))
-
-
-def _a_step_later(action: BulkAction) -> BulkAction:
-    """The first is due after now, so that the same act again finds each id at its turn."""
-    terms = action.terms and msgspec.structs.replace(action.terms, start=action.terms.due_at(1))
-    return msgspec.structs.replace(action, terms=terms)
+    return _with_terms(action, {"order": "score", "rate": rate, "start": looked_at}).paced_after(looked_at)
 
 
 def _with_terms(action: BulkAction, terms: Mapping[str, object]) -> BulkAction:
     try:
         checked = msgspec.convert(terms, RequeueTerms)
     except msgspec.ValidationError as error:
-        raise ValueError(f"The requeue cannot work: {error}.") from error
+        raise ValueError(f"These terms cannot work: {error}.") from error
     # An id that is due as late as FAR waits for an operator. NaN as the start fails both comparisons.
     if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
-        raise ValueError("The requeue cannot work: its last id would be due beyond the year 9999, or before 1970.")
+        raise ValueError("These terms cannot work: the last id would be due beyond the year 9999, or before 1970.")
     return msgspec.structs.replace(action, terms=checked)
 
 

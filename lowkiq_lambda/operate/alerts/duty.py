@@ -9,7 +9,7 @@ from lowkiq_lambda.declare.duty import ALERTS, ALERTS_EVERY, RunAgain
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.alerts.record import AlertRecord, AlertStore, Unsent
 from lowkiq_lambda.operate.alerts.sending import AlertNotTaken, Send, webhook
-from lowkiq_lambda.operate.doctor.checkup import look_for_needs
+from lowkiq_lambda.operate.doctor.checkup import look_and_sample
 
 if TYPE_CHECKING:
     from lowkiq_lambda.base.clock import Clock
@@ -46,7 +46,8 @@ class AlertDuty:
         core = self._core
         store = AlertStore(core.backend, _name_of(core.config.alert), core.config.redis_retry_for)
         record = store.read()
-        differs, dropped = record.note(look_for_needs(self._operations), [*core.queues], core.clock.time())
+        needs, _ = look_and_sample(self._operations)
+        differs, dropped = record.note(needs, [*core.queues], core.clock.time())
         for message in dropped:
             logger.error("an alert was given up: too many wait", extra={"check": message.fields["check"]})
         if differs and not store.write(record):

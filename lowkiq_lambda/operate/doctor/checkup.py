@@ -22,12 +22,14 @@ from lowkiq_lambda.operate.doctor.server import memory_findings, memory_views, s
 from lowkiq_lambda.operate.doctor.work import work_findings
 from lowkiq_lambda.operate.inspect.looking import LookingBackend
 from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.operate.inspect.sampling import AppSample, LookedAt, past_of, read_sampled, sampling
 from lowkiq_lambda.operate.operations import Operations
 from lowkiq_lambda.operate.verify.record import VerifyRecord, read_records
 from lowkiq_lambda.settings.config import variable_of
 from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.server.vitals import read_vitals, topology_of
 from lowkiq_lambda.views.processes import Process
+from lowkiq_lambda.views.queues import QueueMetrics
 
 
 def check_up(operations: Operations, more: Iterable[Finding] = ()) -> CheckUp:
@@ -61,10 +63,39 @@ def look_for_needs(operations: Operations) -> tuple[Need, ...]:
     It looks for no other queue, so it does not search the server, and measures no memory: its round trips are few,
     however many queues there are. It writes nothing. Raises BackendError.
     """
+    backend = LookingBackend(operations.core.backend)
+    return _needs_in(operations, backend, _Looks(operations, backend, only_own=True))
+
+
+def look_and_sample(operations: Operations) -> tuple[tuple[Need, ...], list[AppSample]]:
+    """As `look_for_needs`; and the samples of the last minutes, to which this look may add one.
+
+    The next call of a script takes it to the server, so it costs no round trip.
+    """
     core = operations.core
     backend = LookingBackend(core.backend)
-    looks = _Looks(operations, backend, only_own=True)
-    findings = [*looks.server.result, *code_findings(core, looks.queues.result, backend, thorough=False)]
+    names, retry_for = [*core.queues], core.config.redis_retry_for
+    with Together() as side:
+        there = side.look(read_sampled, backend, names, retry_for)
+        looked = side.look(_Looks, operations, backend, only_own=True)
+    looks = looked.result
+    needs = _needs_in(operations, backend, looks)
+    queues = [
+        LookedAt(state.name, state.now, state.shards.layout, state.metrics)
+        for state in looks.queues.result.found
+        if isinstance(state.metrics, QueueMetrics)
+    ]
+    try:
+        core.backend.piggyback(sampling(core.backend, there.result, queues, looks.processes.result))
+    except BackendUnavailable:
+        raise
+    except LowkiqError:
+        return needs, []
+    return needs, past_of(there.result.app)
+
+
+def _needs_in(operations: Operations, backend: LookingBackend, looks: "_Looks") -> tuple[Need, ...]:
+    findings = [*looks.server.result, *code_findings(operations.core, looks.queues.result, backend, thorough=False)]
     findings += _of_work(operations, looks, backend)
     return needs_of(findings)
 

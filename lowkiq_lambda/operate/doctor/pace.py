@@ -5,13 +5,13 @@ from typing import Final
 
 from lowkiq_lambda.operate.doctor.findings import Finding
 from lowkiq_lambda.operate.doctor.words import time
-from lowkiq_lambda.operate.inspect.history import command, history, windows
+from lowkiq_lambda.operate.inspect.history import SPANS, command, history, windows
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.history import TIMES as BATCH_TIMES
 from lowkiq_lambda.views.processes import Doing, Process
-from lowkiq_lambda.views.queues import QueueHistory, Span
+from lowkiq_lambda.views.queues import QueueHistory
 
 FAILING: Final = 0.25
 """The share of ids that failed in the last hour above which a queue is told of."""
@@ -25,7 +25,7 @@ UNKNOWN: Final = 3_600.0
 """Seconds that it may take where no other batch has ended in the last hour."""
 SHORTEST: Final = 0.1
 """Seconds: what takes less is told as so much."""
-_SPAN: Final[Span] = "1h"
+_HOUR: Final = SPANS["1h"]
 
 
 def read_pasts(backend: Backend, names: Sequence[str]) -> Mapping[str, QueueHistory]:
@@ -35,10 +35,10 @@ def read_pasts(backend: Backend, names: Sequence[str]) -> Mapping[str, QueueHist
     now = backend.clock.time()
     # Where all calls hang, nothing is written any more: what is usual stays known until `UNKNOWN` has passed.
     first, last = (int(at // BATCH_TIMES.window) for at in (now - BATCH_TIMES.kept, now))
-    spans = [*dict.fromkeys([*windows(_SPAN, now), *((BATCH_TIMES, number) for number in range(first, last))])]
+    spans = [*dict.fromkeys([*windows(_HOUR, now), *((BATCH_TIMES, number) for number in range(first, last))])]
     with translated():
         answers = send_each(backend.client, [command(name, spans, backend.prefix) for name in names])
-    return {name: history(answer, spans, _SPAN, now) for name, answer in zip(names, answers, strict=True)}
+    return {name: history(answer, spans, _HOUR, now) for name, answer in zip(names, answers, strict=True)}
 
 
 def pace_findings(pasts: Mapping[str, QueueHistory], processes: Sequence[Process]) -> Iterator[Finding]:

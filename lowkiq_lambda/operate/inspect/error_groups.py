@@ -2,10 +2,11 @@
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, NamedTuple
 
 from lowkiq_lambda.base.fingerprint import fingerprint, first_line, type_of
 from lowkiq_lambda.operate.inspect.id_ranges import SearchableList
@@ -16,7 +17,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import ReplyShape
-from lowkiq_lambda.views.errors import SLOTS, ErrorGroup, ErrorGrouping, ErrorGroups
+from lowkiq_lambda.views.errors import SLOTS, ErrorGroup, ErrorGrouping, ErrorGroups, QueueErrors
 
 READ_AT_ONCE: Final = 50_000
 """About how many errors one call reads."""
@@ -131,6 +132,18 @@ class _Tally:
                 if hour >= 0:
                     self.hours[hour] += 1
 
+    def merge(self, other: "_Tally") -> None:
+        """Count those of another queue, too."""
+        self.waiting += other.waiting
+        self.dead += other.dead
+        self.first_at = min(filter(None, (self.first_at, other.first_at)), default=None)
+        self.last_at = max(filter(None, (self.last_at, other.last_at)), default=None)
+        self.hours = [*map(sum, zip(self.hours, other.hours, strict=True))]
+
+    def counts(self) -> dict[str, Any]:
+        """The fields of an ErrorCounts."""
+        return {**asdict(self), "hours": tuple(self.hours)}
+
 
 class ErrorPart(NamedTuple):
     """What is asked for: the kind of groups, how many at most, and after which part, the `next` of it."""
@@ -155,7 +168,7 @@ def error_groups(
     totals = _totals(reader, queues)
     scans = _Scans(reader, lists, errors.part, {name for name, total in totals.items() if not total})
     scans.begin(part.after)
-    tallies, alike = dict[tuple[str, Alike], _Tally](), dict[str, Alike]()
+    tallies, alike = defaultdict[Alike, dict[str, _Tally]](dict), dict[str, Alike]()
     now, count, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
     while scans.are_left and (not count or (count < READ_AT_ONCE and time.monotonic() < ends_at)):
         for (shard, where), reply in scans.step():
@@ -163,9 +176,8 @@ def error_groups(
             for text, times in reply.texts:
                 line = first_line(errors.text(text))
                 shared = alike[line] = alike.get(line) or what_is_alike(line, part.by)
-                tally = tallies.setdefault((shard.queue_name, shared), _Tally(line))
-                tally.add(where, times, now)
-    groups = sorted((_group(*place, tally) for place, tally in tallies.items()), key=_order)
+                tallies[shared].setdefault(shard.queue_name, _Tally(line)).add(where, times, now)
+    groups = sorted((_group(shared, of_queues) for shared, of_queues in tallies.items()), key=_order)
     return ErrorGroups(
         groups=groups[: part.limit],
         counted=count,
@@ -199,20 +211,20 @@ def _totals(reader: ShardReader, queues: Mapping[str, QueueShards]) -> dict[str,
     return {name: each.retries + each.morgue_length for name, each in zip(queues, metrics, strict=True)}
 
 
-def _group(queue: str, shared: Alike, tally: _Tally) -> ErrorGroup:
+def _group(shared: Alike, of_queues: Mapping[str, _Tally]) -> ErrorGroup:
+    queues = [QueueErrors(queue=queue, **tally.counts()) for queue, tally in of_queues.items()]
+    queues.sort(key=lambda errors: (-errors.count, errors.queue))
+    whole = _Tally(queues[0].example)
+    for tally in of_queues.values():
+        whole.merge(tally)
     return ErrorGroup(
-        queue=queue,
         type=type_of(shared.words),
         line=shared.words,
-        example=tally.example,
         fingerprint=shared.fingerprint,
-        waiting=tally.waiting,
-        dead=tally.dead,
-        first_at=tally.first_at,
-        last_at=tally.last_at,
-        hours=tuple(tally.hours),
+        queues=tuple(queues),
+        **whole.counts(),
     )
 
 
-def _order(group: ErrorGroup) -> tuple[int, str, str]:
-    return -group.count, group.queue, group.line
+def _order(group: ErrorGroup) -> tuple[int, str]:
+    return -group.count, group.line

@@ -3,25 +3,55 @@
 import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import accumulate
+from math import ceil
 from operator import add
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
-from lowkiq_lambda.store.shard.history import BUCKETS, DAY_OUTCOMES, DAYS, MINUTES, SECONDS, TIMES, Kind, bounds
+from lowkiq_lambda.store.shard.history import (
+    ARRIVALS,
+    BUCKETS,
+    DAY_OUTCOMES,
+    DAYS,
+    MINUTES,
+    SECONDS,
+    TIMES,
+    Kind,
+    bounds,
+)
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views.queues import WAITS, DayTimes, Quantiles, QueueHistory, Series, Span, WaitsOfSpan
+from lowkiq_lambda.views.queues import WAITS, Between, DayTimes, Quantiles, QueueHistory, Series, Span, WaitsOfSpan
 
-SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
-    "10m": (SECONDS, 600, 5),
-    "1h": (MINUTES, 3_600, 60),
-    "6h": (MINUTES, 6 * 3_600, 180),
-    "72h": (MINUTES, 72 * 3_600, 900),
-    "30d": (DAYS, 30 * 86_400, 6 * 3_600),
+
+class PastSpan(NamedTuple):
+    """A part of the past: the kind of array that has it, its seconds, those of one point, and its end.
+
+    `until`: Unix seconds, a border of slots; None for one that ends now.
+    """
+
+    kind: Kind
+    length: int
+    step: int
+    until: float | None = None
+
+
+SPANS: Final[Mapping[Span, PastSpan]] = {
+    "10m": PastSpan(SECONDS, 600, 5),
+    "1h": PastSpan(MINUTES, 3_600, 60),
+    "6h": PastSpan(MINUTES, 6 * 3_600, 180),
+    "72h": PastSpan(MINUTES, 72 * 3_600, 900),
+    "30d": PastSpan(DAYS, 30 * 86_400, 6 * 3_600),
 }
-"""By span: the kind of array, the seconds back, and the seconds of one point."""
+_STEPS: Final[Mapping[Kind, Sequence[int]]] = {SECONDS: (5,), MINUTES: (60, 180, 900), DAYS: (3_600, 21_600, 86_400)}
+_MOST_POINTS: Final = 300
+"""A longer range has longer steps, as far as there are any."""
+_MOMENT: Final = 60.0
 
 RECENT: Final = 30
 """A rate is the mean of so many seconds."""
@@ -37,20 +67,53 @@ _COUNTER: Final = 4
 """Bytes."""
 
 
-def windows(span: Span, now: float) -> list[Window]:
-    """The windows of a queue to read for a span. Raises ValueError for another span."""
+def stretch_of(span: Span | Between, now: float, days: int) -> PastSpan:
+    """The part of the past that a span or a range is; `days`: for how many the app keeps its history by the day.
+
+    Raises ValueError for another span, and for a range that is empty, in the future, or older than what is kept.
+    """
+    if isinstance(span, Between):
+        return _range(span, now, days)
     value: object = span
     if not isinstance(value, str) or value not in SPANS:
         raise ValueError(f"span must be one of {', '.join(SPANS)}, not {span!r}.")
-    kind, length, step = SPANS[span]
-    reaches = {SECONDS: RECENT, TIMES: TIMES.window, kind: length, **({DAYS: length} if length > DAYS.window else {})}
+    return SPANS[span]
+
+
+def _range(between: Between, now: float, days: int) -> PastSpan:
+    since, until = between.since, between.until
+    if since >= now:
+        raise ValueError("the range is in the future.")
+    if not since < until:
+        raise ValueError("the range must begin before it ends.")
+    oldest = now - (days * DAYS.window if days else SPANS["72h"].length)
+    # The caller may have read its clock a moment before.
+    if since < oldest - _MOMENT:
+        begins_at = f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%d %H:%M} UTC"
+        raise ValueError(f"the history begins at {begins_at}: the range must not begin before.")
+    age = now - since - _MOMENT
+    kind = SECONDS if age <= SPANS["10m"].length else MINUTES if age <= SPANS["72h"].length else DAYS
+    ends_at = min(ceil(min(until, now) / kind.step), (now - UNWRITTEN) // kind.step) * kind.step
+    steps = _STEPS[kind]
+    step = next((step for step in steps if ends_at - since <= step * _MOST_POINTS), steps[-1])
+    return PastSpan(kind, max(1, ceil((ends_at - since) / step)) * step, step, ends_at)
+
+
+def windows(stretch: PastSpan, now: float, *, arrivals: bool = False) -> list[Window]:
+    """The windows of a queue to read; `arrivals`: those too, as far back as they are kept."""
+    ends_at = now if stretch.until is None else stretch.until
+    began_at = ends_at - stretch.length
+    parts = {SECONDS: (now - RECENT, now), TIMES: (now - TIMES.window, now)}
+    if stretch.length > DAYS.window:
+        parts[DAYS] = (began_at, ends_at)
+    parts[stretch.kind] = (began_at, now if stretch.kind is SECONDS else ends_at)
+    if arrivals and now - began_at < ARRIVALS.kept:
+        parts[ARRIVALS] = (began_at, ends_at)
     return [
-        (resolution, number)
-        for resolution, reach in reaches.items()
+        (kind, number)
+        for kind, (first, last) in parts.items()
         # A little further back, as the last point shown ended a while ago.
-        for number in range(
-            int((now - reach - step - UNWRITTEN) // resolution.window), int(now // resolution.window) + 1
-        )
+        for number in range(int((first - stretch.step - UNWRITTEN) // kind.window), int(last // kind.window) + 1)
     ]
 
 
@@ -60,18 +123,21 @@ def command(queue_name: str, requested: Sequence[Window], prefix: str) -> ExtraC
     return keys[0], ("MGET", *keys)
 
 
-def history(reply: object, requested: Sequence[Window], span: Span, now: float) -> QueueHistory:
+def history(reply: object, requested: Sequence[Window], stretch: PastSpan, now: float) -> QueueHistory:
     """The history in the command's reply; an empty one if the reply is an error."""
     arrays = _arrays_in(reply, requested)
-    kind, length, step = SPANS[span]
+    kind, length, step, until = stretch
     written_at = now - UNWRITTEN
     # Up to now rather than to the last whole point, so that a long span is up to date each minute.
-    ends_at = written_at // kind.step * kind.step
+    ends_at = written_at // kind.step * kind.step if until is None else until
     recent_to = written_at // SECONDS.step * SECONDS.step
     recent = _series(arrays, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     days = _days(arrays)
+    series = _series(arrays, kind, ends_at - length, ends_at, step)
     return QueueHistory(
-        series=_series(arrays, kind, ends_at - length, ends_at, step),
+        series=msgspec.structs.replace(series, arrived=_arrived(arrays, ends_at - length, ends_at, step))
+        if any(kind is ARRIVALS for kind, _ in requested)
+        else series,
         ended_rate=sum(recent.ended) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
         took=_quantiles(times := _arrays_of(arrays, TIMES), 0),
@@ -86,15 +152,23 @@ def times_in(reply: object, requested: Sequence[Window]) -> Mapping[int, bytes]:
     return {number: data for (kind, number), data in _arrays_in(reply, requested).items() if kind is TIMES}
 
 
-def read_waits(reader: ShardReader, span: Span) -> list[WaitsOfSpan]:
+def read_waits(reader: ShardReader, span: Span | Between, days: int) -> list[WaitsOfSpan]:
     """How long ids of the reader's queue have waited, the oldest first: by half hours that are kept, or by days.
 
-    By days with the span "30d", if the app keeps them. Raises BackendError.
+    By days with the span "30d" or an older range, if the app keeps them: for so many `days`. Raises BackendError, and
+    ValueError as `stretch_of` does.
     """
     backend, queue_name = reader.backend, reader.shards[0].queue_name
     now = backend.clock.time()
-    kind, reach = (DAYS, SPANS[span][1]) if span == "30d" else (TIMES, TIMES.kept - TIMES.window)
-    numbers = range(int((now - reach) // kind.window), int(now // kind.window) + 1)
+    stretch = stretch_of(span, now, days)
+    ends_at = now if stretch.until is None else stretch.until
+    kind, began_at = DAYS, ends_at - stretch.length
+    if stretch.kind is not DAYS:
+        kept_since = now - TIMES.kept + TIMES.window
+        kind, began_at = TIMES, kept_since if stretch.until is None else max(began_at, kept_since)
+    numbers = range(int(began_at // kind.window), int(ends_at // kind.window) + 1)
+    if not numbers:
+        return []
     asked_for = command(queue_name, [(kind, number) for number in numbers], backend.prefix)
     (reply,) = backend.retrying(
         reader.retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, [asked_for])]
@@ -185,6 +259,28 @@ def _series(arrays: Windows, kind: Kind, from_: float, to: float, step: int) -> 
         for which in (0, 1)
     )
     return Series(began_at=from_, step=step, ended=ended, failed=failed)
+
+
+def _arrived(arrays: Windows, from_: float, to: float, step: int) -> tuple[int | None, ...]:
+    """What arrived in each step; what arrived in a minute is spread evenly over shorter ones."""
+    slots, minute = ARRIVALS.window // ARRIVALS.step, ARRIVALS.step
+    counts = {
+        number * slots + slot: stored - 1
+        for (kind, number), data in arrays.items()
+        if kind is ARRIVALS
+        for slot, stored in enumerate(_counters(data, 0, len(data) // _COUNTER))
+        if stored
+    }
+
+    def of(at: int) -> int | None:
+        first, end = at // minute, (at + step) // minute
+        minutes = [counts[number] for number in range(first, max(first + 1, end)) if number in counts]
+        if len(minutes) < max(1, end - first):
+            return None
+        begun, length = at % minute if step < minute else 0, max(step, minute)
+        return sum(minutes) * (begun + step) // length - sum(minutes) * begun // length
+
+    return tuple(of(at) for at in range(int(from_), int(to), step))
 
 
 def _filled(stored: bytes, counters: int) -> bytes:

@@ -16,7 +16,7 @@ from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.errors import ErrorGroups
 from lowkiq_lambda.views.jobs import FoundIds
-from lowkiq_lambda.views.queues import MetricsByQueue, Overview, Span, Stats
+from lowkiq_lambda.views.queues import Between, MetricsByQueue, Overview, Span, Stats
 
 
 class Inspector:
@@ -45,9 +45,11 @@ class Inspector:
         each = apart(self._reader, [queue.worker for queue in queues.values()], metrics)
         return MetricsByQueue(dict(zip(queues, each, strict=True)), skipped)
 
-    def overview(self, queues: Mapping[str, SeenQueue], span: Span) -> AbstractContextManager[Overview]:
-        """These queues with their history, and the servers."""
-        return overview(self._reader, queues, span)
+    def overview(
+        self, queues: Mapping[str, SeenQueue], span: Span | Between, days: int
+    ) -> AbstractContextManager[Overview]:
+        """These queues with their history, and the servers; `days`: as in `stretch_of`."""
+        return overview(self._reader, queues, span, days)
 
     def find(self, queues: Mapping[str, QueueShards], text: str, limit: int) -> FoundIds:
         """An id in all queues, and ids that begin with it."""

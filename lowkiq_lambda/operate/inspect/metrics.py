@@ -59,6 +59,7 @@ class ShardCounts(ReplyShape, frozen=True):
     busy_ms: float
     computing_ms: float
     held_ms: float
+    arrivals: int
     due_at: _Time
     since: _Time
     flights: list[_Flight]
@@ -176,6 +177,7 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         # A holder tells of its time when it settles, and a call may go on for long.
         reply.held_ms / 1_000
         + sum(now - flight.uncounted_since for flight in reply.flights if flight.held_until > now),
+        reply.arrivals,
     )
 
 

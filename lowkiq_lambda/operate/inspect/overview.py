@@ -5,21 +5,28 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from lowkiq_lambda.operate.inspect.current_totals import SeenQueue, current_totals
-from lowkiq_lambda.operate.inspect.history import command, history, times_in, windows
+from lowkiq_lambda.operate.inspect.history import command, history, stretch_of, times_in, windows
 from lowkiq_lambda.store.server.vitals import info_fields
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views.queues import Overview, QueueOverview, ServerView, Span
+from lowkiq_lambda.views.queues import Between, Overview, QueueOverview, ServerView, Span
 
 _INFO: Final = ("INFO",)
 
 
 @contextmanager
-def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -> Iterator[Overview]:
-    """The queues with so much of their past; they come one by one until the block ends. Raises BackendError."""
+def overview(
+    reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span | Between, days: int = 0
+) -> Iterator[Overview]:
+    """The queues with so much of their past; they come one by one until the block ends.
+
+    Raises BackendError, and ValueError as `stretch_of` does.
+    """
     nodes = reader.nodes(shard for queue in queues.values() for shard in queue.shards)
     # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
-    spans = windows(span, asked_at)
+    stretch = stretch_of(span, asked_at, days)
+    # Arrivals of many queues would be much to read.
+    spans = windows(stretch, asked_at, arrivals=len(queues) == 1)
     extra_commands = [
         *((key, _INFO) for key in nodes.values()),
         *(command(name, spans, reader.backend.prefix) for name in queues),
@@ -33,7 +40,7 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], span: Span) -
                     name=name,
                     shards_count=len(shards),
                     # Before the numbers are taken, as the server is still at work on them.
-                    history=history(done, spans, span, asked_at),
+                    history=history(done, spans, stretch, asked_at),
                     times=times_in(done, spans),
                     mismatch=mismatch,
                     moves_to=shards.layout.after if shards.layout.is_moving else None,

@@ -94,13 +94,20 @@ def payload_query(text: str) -> PayloadQuery:
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"A payload search has at most {MOST_CHARACTERS} characters, not {len(text)}.")
-    terms = tuple(_terms(text))
+    terms = tuple([_term(match, match.start()) for match in _matches(text)])
     if not 1 <= len(terms) <= MOST_TERMS:
         raise ValueError(f"A payload search has 1 to {MOST_TERMS} terms, not {len(terms)}.")
     return PayloadQuery(terms)
 
 
-def _terms(text: str) -> Iterator[Term]:
+def without_values(text: str, mask: object) -> str:
+    """A search that can be read, for the activity log: with a mask its paths alone, as values tell what it hides."""
+    if mask is None:
+        return text
+    return " ".join(f"{match['not']}{match['path'] or ''}{match['sign'] or ''}…" for match in _matches(text))
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
     at, is_first = _skipped(text, 0), True
     while at < len(text):
         match = _TERM.match(text, at)
@@ -108,7 +115,7 @@ def _terms(text: str) -> Iterator[Term]:
             raise ValueError(f"The payload search cannot be read from character {at + 1} on: {text[at : at + 20]!r}.")
         # AND joins two terms; the word itself is looked for as "AND".
         if match[0] != "AND" or is_first:
-            yield _term(match, at)
+            yield match
         at, is_first = _skipped(text, match.end()), False
 
 

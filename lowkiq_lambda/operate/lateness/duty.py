@@ -11,10 +11,12 @@ from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.operate.inspect.limited_lag import apart
 from lowkiq_lambda.operate.inspect.metrics import queue_metrics
 from lowkiq_lambda.operate.inspect.processes import Processes
+from lowkiq_lambda.operate.inspect.sampling import LookedAt, read_sampled, sampling
 from lowkiq_lambda.operate.lateness.hours import digest_of, going_on
 from lowkiq_lambda.operate.lateness.kept import OpenHour, read_open, write, writing
 from lowkiq_lambda.operate.lateness.look import QueueLook
 from lowkiq_lambda.operate.lateness.samples import sample_of
+from lowkiq_lambda.store.server.together import Together
 from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views.lateness import Lateness
@@ -49,10 +51,16 @@ class WatchDuty:
         read = queue_metrics(reader, [queue.shards for queue in queues.values()])
         metrics = [*apart(reader, [queue.worker for queue in queues.values()], read)]
         processes = Processes(backend, retry_for)
-        before = read_open(backend, [*queues], retry_for)
-        commands: list[ExtraCommand] = []
+        with Together() as side:
+            opened = side.look(read_open, backend, [*queues], retry_for)
+            there = side.look(read_sampled, backend, [*core.queues], retry_for)
+        looked = [
+            LookedAt(name, reader.backend.now(queue.shards[0]), queue.shards.layout, numbers)
+            for (name, queue), numbers in zip(queues.items(), metrics, strict=True)
+        ]
+        commands = [*sampling(backend, there.result, looked, processes)]
         causes: dict[str, str] = {}
-        for queue, numbers, open_hour in zip(queues.values(), metrics, before, strict=True):
+        for queue, numbers, open_hour in zip(queues.values(), metrics, opened.result, strict=True):
             if remaining() <= 0:
                 break
             late, written = self._watched(queue, numbers, processes, open_hour)

@@ -62,7 +62,7 @@ def sample_of(at: float, layout: Layout, metrics: QueueMetrics, processes: Seque
     cpu, cores = _processors([process for process in able if any(doing.queue == queue for doing in process.doing)])
     return Sample(
         at=at,
-        shape=f"{layout.before} {layout.after} {len(layout.left)} {layout.epoch}",
+        shape=layout.shape,
         ended=metrics.done + metrics.rejected,
         failed=metrics.failed,
         dead=metrics.dead,

@@ -1,4 +1,4 @@
-"""Errors in groups with their shares and releases, for the command line."""
+"""Errors in groups with their shares and releases: on the page, by the API, and at the command line."""
 
 from collections.abc import Sequence
 

@@ -3,9 +3,11 @@
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.operate.presentation.formatting import duration, exact, short
-from lowkiq_lambda.views.queues import QueueOverview
+from lowkiq_lambda.views.queues import QueueOverview, Series
 
 _MINUTE: Final = 60
+_LATELY: Final = 300
+"""Seconds over which it is told how many payloads arrive."""
 _SLOW: Final = 1.0
 """Ids a second up to which a rate is told by the minute."""
 
@@ -19,7 +21,18 @@ class PaceWords(NamedTuple):
 
 
 def in_a_sentence(queue: QueueOverview, *, is_paused: bool) -> PaceWords:
-    """How the queue does; `is_paused`: all of its shards are."""
+    """How the queue does, and what arrives; `is_paused`: all of its shards are."""
+    words = _pace(queue, is_paused=is_paused)
+    return words._replace(more=" ".join([*filter(None, [words.more]), *_arriving(queue.history.series)]))
+
+
+def _arriving(series: Series) -> list[str]:
+    counts = [count for count in series.arrived[-max(1, _LATELY // series.step) :] if count is not None]
+    rate = sum(counts) * _MINUTE / (len(counts) * series.step) if counts else 0.0
+    return [f"Payloads arrive at {short(rate)} a minute."] if rate else []
+
+
+def _pace(queue: QueueOverview, *, is_paused: bool) -> PaceWords:
     now, rate = queue.now, queue.history.ended_rate + queue.history.failed_rate
     due, later = now.due, max(0, now.length - now.due - now.paused_due - now.blocked)
     parts = [

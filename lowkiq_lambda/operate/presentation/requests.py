@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from lowkiq_lambda.operate.presentation.formatting import duration, utc, visible
-from lowkiq_lambda.views.requests import JobRequest, Requested
+from lowkiq_lambda.views.requests import JobRequest, Requested, StopsAt
 
 _AT_ONCE: Final = {"cancel": "stopped", "pause_job": "paused", "resume_job": "resumed"}
-_IN_FLIGHT: Final = {
-    "cancel": "stops at its next checkpoint, or ends by itself, then stops",
-    "pause_job": "stops at its next checkpoint, or ends by itself, then waits for the end of the pause",
-    "resume_job": "goes on",
+_RUNS: Final[dict[StopsAt | None, str]] = {
+    "yield": "stops at its next yield",
+    "await": "is cancelled at its next await if all ids of its batch are; else it runs to its own end",
+    "end": "runs to its own end, because nothing stops its handler; if it hangs, evict the holder of its shard",
+    None: "runs to its own end, or to its next yield if it is a generator",
 }
 _GONE: Final = {
     "cancel": "has nothing that waits or runs",
@@ -21,10 +22,15 @@ _GONE: Final = {
 
 def answer_words(action: str, answer: Requested) -> Iterator[str]:
     """What becomes of each id of a `cancel`, `pause_job` or `resume_job`."""
-    words = ((answer.at_once, _AT_ONCE), (answer.in_flight, _IN_FLIGHT), (answer.gone, _GONE))
-    for ids, of_action in words:
+    runs = "goes on" if action == "resume_job" else run_words(answer.stops_at)
+    for ids, words in ((answer.at_once, _AT_ONCE[action]), (answer.in_flight, runs), (answer.gone, _GONE[action])):
         for job_id in ids:
-            yield f"{visible(job_id)}: {of_action[action]}"
+            yield f"{visible(job_id)}: {words}"
+
+
+def run_words(stops_at: StopsAt | None) -> str:
+    """When the run of an id ends, of which a cancel or a pause is wanted; behind the word for it."""
+    return _RUNS[stops_at]
 
 
 def request_words(request: JobRequest, now: float) -> str:

@@ -12,8 +12,9 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule entry. Times are Unix seconds; null: never, or unknown.
 
     `source`: the app's code, run time, or code that this app does not have; then its declaration, `id` to
-    `description`, is unknown and null. `last`: the newest planned time that was decided; `next`: the next one, null if
-    the entry is off. `seen_at`: when code last declared it. `problem`: why it does not fire.
+    `description`, is unknown and null. `times`: as the server keeps them; `declared`: as people declare
+    them. `last`: the newest planned time that was decided; `next`: the next one, null if the entry is off. `seen_at`:
+    when code last declared it. `problem`: why it does not fire.
     """
 
     queue: str
@@ -27,6 +28,7 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     kind: str | None = None
     times: str | None = None
+    declared: str | None = None
     tz: str | None = None
     missed: str | None = None
     grace: float | None = None
@@ -59,5 +61,5 @@ def entry_fields(schedules: Schedules, view: ScheduleView) -> dict[str, Any]:
     if entry is None:
         return fields
     options = ("id", "tz", "missed", "grace", "overlap", "jitter", "expires_in", "description")
-    times = {"kind": entry.times.kind, "times": entry.times.text}
+    times = {"kind": entry.times.kind, "times": entry.times.text, "declared": entry.times.declared}
     return {**fields, **times, **{name: getattr(entry, name) for name in options}}

@@ -7,6 +7,7 @@ write before its death are missing from the charts, but not from the counters of
 A queue has three or four kinds of keys, for windows of time, which expire by themselves. A key is an array of counters
 of 32 bits: of the ids that ended and that failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
 BUCKETS (TIMES: first how long batches took, then how long ids had waited when their batch began); DAYS has both.
+ARRIVALS are written by those who look what needs somebody, see `operate/inspect/sampling.py`.
 """
 
 import math
@@ -44,6 +45,9 @@ class Kind(NamedTuple):
 SECONDS: Final = Kind("seconds", step=5, window=600, kept=1_500)
 MINUTES: Final = Kind("minutes", step=60, window=6 * 3_600, kept=79 * 3_600)
 TIMES: Final = Kind("times", step=1_800, window=1_800, kept=4_500)
+
+ARRIVALS: Final = Kind("arrivals", step=60, window=6 * 3_600, kept=7 * 3_600)
+"""Of each minute one more than how many payloads arrived, so that 0 is a minute of which nobody knows."""
 
 DAYS: Final = Kind("days", step=3_600, window=86_400, kept=0)
 """Kept for as many days as the settings say, and not written without: the hours of a day, and then its times."""

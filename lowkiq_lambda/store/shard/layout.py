@@ -118,6 +118,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         return [group for group in range(self.groups) if group not in self.moved_groups] if self.is_moving else []
 
     @property
+    def shape(self) -> str:
+        """Counters of the queue that were read under another shape are not those of the same shards."""
+        return f"{self.before} {self.after} {len(self.left)} {self.epoch}"
+
+    @property
     def twice_at_most(self) -> int:
         """How many records may lie in an old shard and in a new one, so that sums count them twice."""
         return CHUNK_RECORDS * sum(len(self.sources(group)) for group in self.left)

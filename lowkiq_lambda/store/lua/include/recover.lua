@@ -115,7 +115,7 @@ local function recover(merge, limits_at, crashed, abandoned, holder, dead_head)
   if has_requests then
     for _, id in ipairs(ids) do rest_paused(id) end
     if #honoured_ids() > 0 then call('HINCRBY', meta, 'cancelled', #honoured_ids()) end
-    trimmed = trim_morgue(limits_at, killed_by_request())
+    if killed_by_request() > 0 then trimmed = trim_morgue(limits_at, killed_by_request()) end
   end
   if #dead > 0 then
     local blocked = dead_head == 'block'

@@ -6,7 +6,7 @@
 -- ARGV[5]  Unix seconds, as the caller judges the server's time
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
 --   ids waiting, of them ids that have failed, of them started jobs, ids in flight, ids in the morgue, the counters done,
---   retried, dead, trimmed, blocked, rejected, superseded, checkpointed, payloads, damaged, discarded, expired, cancelled, ids that are blocked, ids that are due, and those of them that a pause keeps, calls, milliseconds of these, of computing in them, and under a lease, then, null where there is none, of shards without a pause earliest
+--   retried, dead, trimmed, blocked, rejected, superseded, checkpointed, payloads, damaged, discarded, expired, cancelled, ids that are blocked, ids that are due, and those of them that a pause keeps, calls, milliseconds of these, of computing in them, and under a lease, the sum of the last arrival numbers modulo 2^52, then, null where there is none, of shards without a pause earliest
 --   due, earliest since, and of those with jobs in flight {flight since, lease until, since when the time under it is not counted}; of each shard with a pause,
 --   whether it is over or not, {earliest due, earliest since, flight since, lease until, until when}; the earliest due of ids
 --   whose tenant rests, and of those whose tenant is paused, which no other due includes; and of how many shards an operator
@@ -18,7 +18,7 @@ local blocked, superseded, blocked_now, trimmed = 0, 0, 0, 0
 local none = math.huge
 local due_at, since_at, flights, pauses, rows = none, none, {}, {}, {}
 local rests_at, tenants_paused_at, limited, expired, cancelled = none, none, 0, 0, 0
-local calls, busy, computing, held = 0, 0, 0, 0
+local calls, busy, computing, held, arrivals = 0, 0, 0, 0, 0
 local moment_of_call, due_now, paused_due = tonumber(ARGV[5]), 0, 0
 
 local function time(at)
@@ -34,9 +34,9 @@ end
 
 -- Of all shards since the last line.
 local function add_line()
-  rows[#rows + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%s,%s,[%s],[%s],%s,%s,%d]',
+  rows[#rows + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%s,%s,[%s],[%s],%s,%s,%d]',
     waiting, failed, started, in_flight, in_morgue, done, retried, dead, trimmed, blocked, rejected, superseded,
-    checkpointed, payloads, damaged, discarded, expired, cancelled, blocked_now, due_now, paused_due, calls, busy, computing, held, time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ','),
+    checkpointed, payloads, damaged, discarded, expired, cancelled, blocked_now, due_now, paused_due, calls, busy, computing, held, arrivals, time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ','),
     time(rests_at), time(tenants_paused_at), limited
   )
   waiting, failed, started, in_flight, in_morgue = 0, 0, 0, 0, 0
@@ -44,14 +44,14 @@ local function add_line()
   blocked, superseded, blocked_now, trimmed = 0, 0, 0, 0
   due_at, since_at, flights, pauses = none, none, {}, {}
   rests_at, tenants_paused_at, limited, expired, cancelled = none, none, 0, 0, 0
-  calls, busy, computing, held, due_now, paused_due = 0, 0, 0, 0, 0, 0
+  calls, busy, computing, held, arrivals, due_now, paused_due = 0, 0, 0, 0, 0, 0, 0
 end
 
 for _ in shards do
-  local more_done, again, lost, ended, further, aside, flight_since, paused_until, held_until, had_started, heads, older, unkept, mark, dropped, late, unwanted, packed, acquired_at =
+  local more_done, again, lost, ended, further, aside, flight_since, paused_until, held_until, had_started, heads, older, unkept, mark, dropped, late, unwanted, packed, acquired_at, arrival =
     unpack(call('HMGET', meta, 'done', 'retried', 'dead', 'rejected', 'checkpointed', 'damaged',
       'flight_since', 'paused_until', 'until', 'had_started', 'blocked', 'superseded', 'trimmed', 'limited', 'discarded', 'expired', 'cancelled',
-      'work', 'acquired_at'))
+      'work', 'acquired_at', 'arrival'))
   local handed, ended_calls, took, computed, under_lease, counted_until = work_of(packed)
   if mark then limited = limited + 1 end
   waiting = waiting + call('ZCARD', due)
@@ -60,6 +60,8 @@ for _ in shards do
   blocked, superseded, trimmed = blocked + (heads or 0), superseded + (older or 0), trimmed + (unkept or 0)
   discarded, expired = discarded + (dropped or 0), expired + (late or 0)
   calls, busy, computing, held = calls + ended_calls, busy + took, computing + computed, held + under_lease
+  -- A sum of many could have more bits than a number.
+  arrivals = (arrivals + (arrival or 0)) % 2 ^ 52
   cancelled = cancelled + (unwanted or 0)
   if heads then blocked_now = blocked_now + call('ZCOUNT', due, FAR, '+inf') end
   if had_started then started = started + call('ZLEXCOUNT', box, '[\128', '+') end
@@ -92,7 +94,7 @@ for _ in shards do
         moment(math.max(acquired_at or 0, counted_until)))
     end
   end
-  if not (math.abs(done + retried + dead + trimmed + blocked + superseded + rejected + checkpointed + payloads + damaged + discarded + expired + cancelled + calls + busy + computing + held) < none) then error('DAMAGED counter') end
+  if not (math.abs(done + retried + dead + trimmed + blocked + superseded + rejected + checkpointed + payloads + damaged + discarded + expired + cancelled + calls + busy + computing + held + arrivals) < none) then error('DAMAGED counter') end
   if not together then add_line() end
 end
 if together then add_line() end
